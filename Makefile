@@ -1,0 +1,46 @@
+# Everything is built below build/: environments, Verilated models, state of demo and tests. `make clean` removes it.
+PYTHON ?= python3
+BUILD := $(CURDIR)/build
+HOST := $(BUILD)/host-env
+BOARD := $(BUILD)/board-env
+export HILT_CACHE := $(BUILD)/cache
+export HILT_BOARD_PYTHON := $(BOARD)/bin/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := -m pip install -qq
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench fault clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
+
+# Stamps, so that an interrupted installation is begun again.
+$(HOST)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(HOST)
+	$(HOST)/bin/python $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	$(HOST)/bin/python $(PIP_INSTALL) --editable . --group test --group lint
+	touch $@
+
+$(BOARD)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(BOARD)
+	$(BOARD)/bin/python $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	$(BOARD)/bin/python $(PIP_INSTALL) --group board
+	touch $@
+
+demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH
+	HILT_HOME=$(BUILD)/demo $(HOST)/bin/hilt tune resnet18.C5 --board virtual:pynq --tuner xgb --trials 64 --seed 1
+
+test: setup lint  ## lint, types and all tests
+	$(HOST)/bin/pytest
+
+lint: setup
+	$(HOST)/bin/ruff check .
+	$(HOST)/bin/mypy
+
+bench: setup  ## print the figures of the README
+	$(HOST)/bin/python -m tests.bench
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,1 @@
+"""hilt: the hardware-in-the-loop tuner (host side)."""

@@ -1,0 +1,1 @@
+"""SSH to a board: host keys, sessions, deploying the agent and speaking its protocol."""

@@ -1,0 +1,1 @@
+"""Who answers a batch of programs: boards now, the twin and recorded landscapes beside them."""

@@ -1,0 +1,51 @@
+"""Where hilt keeps things: its sources, its state (HILT_HOME) and what it can build again (HILT_CACHE)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+_PACKAGE = Path(__file__).resolve().parent
+_CLONE = _PACKAGE.parents[1]
+
+
+def _asset(name: str) -> Path:
+    in_clone = _CLONE / name
+    return in_clone if (in_clone / "README.md").is_file() else _PACKAGE / "_data" / name
+
+
+def hls_directory() -> Path:
+    """The accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
+    return _asset("hls")
+
+
+def bitstreams_directory() -> Path:
+    """The manifest and the VTA parameter files."""
+    return _asset("bitstreams")
+
+
+def board_package_directory() -> Path:
+    """The `hilt_board` package that is shipped to boards."""
+    in_clone = _CLONE / "board" / "hilt_board"
+    return in_clone if in_clone.is_dir() else _PACKAGE.parent / "hilt_board"
+
+
+def home() -> Path:
+    """State that must not be lost: the database, keys, known hosts, virtual boards. Created with mode 0700."""
+    path = Path(os.environ.get("HILT_HOME") or platformdirs.user_data_dir("hilt"))
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def cache() -> Path:
+    """What can be built again: Verilated models, agent archives."""
+    path = Path(os.environ.get("HILT_CACHE") or platformdirs.user_cache_dir("hilt"))
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def board_python() -> Path:
+    """The interpreter of the virtual boards' own environment (pynq with numpy<2), as `make setup` makes it."""
+    return Path(os.environ.get("HILT_BOARD_PYTHON") or _CLONE / "build" / "board-env" / "bin" / "python")

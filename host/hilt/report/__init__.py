@@ -1,0 +1,1 @@
+"""Plots, reports and traces of finished and running work."""

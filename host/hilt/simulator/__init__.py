@@ -1,0 +1,1 @@
+"""The executable forms of hls/, built once by content and bound to Python."""

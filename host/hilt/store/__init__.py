@@ -1,0 +1,1 @@
+"""SQLite database of runs and trials."""

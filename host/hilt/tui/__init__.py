@@ -1,0 +1,1 @@
+"""The terminal user interface: a client of the engine's process."""
