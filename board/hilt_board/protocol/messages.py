@@ -1,0 +1,333 @@
+# ruff: noqa: RUF009 (checked() makes a dataclass field)
+"""Messages: what host, daemon and worker say to each other. Plain data, every field checked; nothing here executes.
+
+A frame's JSON is {"type": name, "id": number, ...fields}; a reply carries the id of its request. docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple, Type
+
+from .fields import (
+    MessageError,
+    Record,
+    body,
+    body_field,
+    checked,
+    is_boolean,
+    is_integer,
+    is_number,
+    is_sha256,
+    is_text,
+    list_of,
+    one_of,
+    optional,
+    record,
+)
+from .frames import MAX_BODY_BYTES, PROTOCOL_VERSION, Frame
+from .trials import COUNT, SECONDS, SIZE, Manifest, Measured, Trial
+
+CHUNK_BYTES = 1 << 20
+"""What a `Put` should carry: large enough to be fast, small enough that other messages are not held up long."""
+MAX_PENDING = 256
+"""Requests that a session may have unanswered; the next one is refused with `queue_full`."""
+MAX_RESULTS = 128
+"""Results in one reply to `Results`."""
+
+FAILURES = (
+    "bad_message",  # not a valid message; says which field
+    "hello_needed",  # the first message must be Hello
+    "board_busy",  # another session has the lease; says which
+    "queue_full",  # more than MAX_PENDING requests unanswered
+    "blob_missing",  # a sha256 that is not on the board: put it first
+    "blob_corrupt",  # what was put is not what its sha256 says
+    "blob_order",  # chunks must follow each other from offset 0
+    "disk_full",  # nothing was stored
+    "not_programmed",  # no bitstream, or not the one that the trial asks for
+    "bitstream_refused",  # truncated, of the wrong part, or not loadable
+    "identity_mismatch",  # the registers say another accelerator than the manifest
+    "program_invalid",  # instructions, relocations and buffers do not fit each other
+    "out_of_memory",  # not enough contiguous memory (CMA)
+    "board_broken",  # the canary failed after reset, reload and restart
+    "shutting_down",
+    "internal",  # a fault of the agent; its log says more
+)
+
+
+# --- the session ---
+
+
+@dataclass(frozen=True)
+class Hello(Record):
+    """Client's first message: takes the lease of the board. Answered by Welcome, or Failure `board_busy`."""
+
+    client: str = checked(is_text(200))
+    """Who asks, for whoever is told that the board is busy."""
+
+
+@dataclass(frozen=True)
+class Limits(Record):
+    blob_bytes: int = checked(SIZE)
+    chunk_bytes: int = checked(SIZE)
+    pending: int = checked(is_integer(1, 1 << 20))
+
+
+@dataclass(frozen=True)
+class Welcome(Record):
+    agent: str = checked(is_text(64))
+    """SHA-256 of the running agent archive; empty where it runs from a folder."""
+    boot_id: str = checked(is_text(64))
+    """Changes when the board reboots."""
+    device: str = checked(is_text(64))
+    """Name of the pynq device."""
+    python: str = checked(is_text(64))
+    pynq: str = checked(is_text(64))
+    numpy: str = checked(is_text(64))
+    bitstream: Optional[str] = checked(optional(is_sha256))
+    """What is programmed, if anything."""
+    clock_hz: Optional[int] = checked(optional(is_integer(1, 10**10)))
+    """Clock of what is programmed."""
+    time_scale: float = checked(is_number(1.0, 1e9))
+    """Wall seconds that a second of the device may take: 1 on a board, more where it is simulated."""
+    journal_next: int = checked(COUNT)
+    """Sequence number that the next result will get."""
+    limits: Limits = checked(record(Limits))
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """A request that was not carried out; says nothing about a configuration and is never in the journal."""
+
+    code: str = checked(one_of(*FAILURES))
+    message: str = checked(is_text(4096))
+
+
+# --- blobs: tensors and bitstreams, by content ---
+
+
+@dataclass(frozen=True)
+class Have(Record):
+    """Which of these are on the board?"""
+
+    sha256: Tuple[str, ...] = checked(list_of(is_sha256, 4096))
+
+
+@dataclass(frozen=True)
+class Missing(Record):
+    sha256: Tuple[str, ...] = checked(list_of(is_sha256, 4096))
+
+
+@dataclass(frozen=True)
+class Put(Record):
+    """A chunk of a blob. Chunks of one blob follow each other; an offset of 0 begins it anew."""
+
+    sha256: str = checked(is_sha256)
+    total: int = checked(SIZE)
+    offset: int = checked(SIZE)
+    chunk: bytes = body(MAX_BODY_BYTES)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.offset + len(self.chunk) > self.total:
+            raise MessageError("Put.chunk: ends at {} of {} bytes".format(self.offset + len(self.chunk), self.total))
+
+
+@dataclass(frozen=True)
+class Stored(Record):
+    sha256: str = checked(is_sha256)
+    received: int = checked(SIZE)
+    complete: bool = checked(is_boolean)
+
+
+# --- programming ---
+
+
+@dataclass(frozen=True)
+class Program(Record):
+    """Load a bitstream blob. `canary` (with its code) is what decides later whether the board is sane; without one, a
+    program of a single FINISH."""
+
+    bitstream: str = checked(is_sha256)
+    manifest: Manifest = checked(record(Manifest))
+    canary: Optional[Trial] = checked(optional(record(Trial)), default=None)
+    code: bytes = body(MAX_BODY_BYTES)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.canary is not None:
+            self.canary.check_code(self.code)
+        elif self.code:
+            raise MessageError("Program.code: code without a canary")
+
+
+@dataclass(frozen=True)
+class Programmed(Record):
+    bitstream: str = checked(is_sha256)
+    clock_hz: int = checked(is_integer(1, 10**10))
+    seconds: float = checked(SECONDS)
+    """0 where it was loaded already."""
+
+
+# --- trials ---
+
+
+@dataclass(frozen=True)
+class Measure(Record):
+    """Run a trial. Trials of a session run in the order sent; each is answered by Measured or Failure."""
+
+    trial: Trial = checked(record(Trial))
+    code: bytes = body(MAX_BODY_BYTES)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.trial.check_code(self.code)
+
+
+# --- the journal ---
+
+
+@dataclass(frozen=True)
+class Results(Record):
+    """Results with a sequence number above `since`, oldest first, at most MAX_RESULTS."""
+
+    since: int = checked(COUNT)
+
+
+@dataclass(frozen=True)
+class ResultsReport(Record):
+    results: Tuple[Measured, ...] = checked(list_of(record(Measured), MAX_RESULTS))
+    more: bool = checked(is_boolean)
+
+
+@dataclass(frozen=True)
+class Acknowledge(Record):
+    """The client has these on its own disk: results up to and including `through` may be forgotten."""
+
+    through: int = checked(COUNT)
+
+
+@dataclass(frozen=True)
+class Acknowledged(Record):
+    through: int = checked(COUNT)
+
+
+# --- upkeep ---
+
+
+@dataclass(frozen=True)
+class Status(Record):
+    """Also a heartbeat; answered at once, whatever the device does."""
+
+
+@dataclass(frozen=True)
+class StatusReport(Record):
+    state: str = checked(one_of("unprogrammed", "ready", "busy", "recovering", "broken"))
+    holder: Optional[str] = checked(optional(is_text(200)))
+    bitstream: Optional[str] = checked(optional(is_sha256))
+    worker: Optional[int] = checked(optional(COUNT))
+    """Process id of the worker, if there is one."""
+    worker_restarts: int = checked(COUNT)
+    trials: int = checked(COUNT)
+    """Run since the daemon was started."""
+    unacknowledged: int = checked(COUNT)
+    free_bytes: int = checked(COUNT)
+    """On the disk that holds blobs and journal."""
+    uptime_seconds: float = checked(SECONDS)
+
+
+@dataclass(frozen=True)
+class Reset(Record):
+    """Climb one rung: `soft` (reset register), `reload` (bitstream) or `worker` (new process); then the canary."""
+
+    rung: str = checked(one_of("soft", "reload", "worker"))
+
+
+@dataclass(frozen=True)
+class ResetDone(Record):
+    rung: str = checked(one_of("soft", "reload", "worker"))
+    canary: bool = checked(is_boolean)
+    seconds: float = checked(SECONDS)
+
+
+@dataclass(frozen=True)
+class Log(Record):
+    """The end of the agent's log."""
+
+    bytes: int = checked(is_integer(1, 1 << 20))
+
+
+@dataclass(frozen=True)
+class LogText(Record):
+    text: bytes = body(1 << 20)
+    """UTF-8, as written."""
+
+
+@dataclass(frozen=True)
+class Shutdown(Record):
+    """Finish the trial that is running, answer it, then end the worker and the daemon."""
+
+
+@dataclass(frozen=True)
+class ShuttingDown(Record):
+    pass
+
+
+MESSAGES: Dict[str, Type[Record]] = {
+    "hello": Hello,
+    "welcome": Welcome,
+    "failure": Failure,
+    "have": Have,
+    "missing": Missing,
+    "put": Put,
+    "stored": Stored,
+    "program": Program,
+    "programmed": Programmed,
+    "measure": Measure,
+    "measured": Measured,
+    "results": Results,
+    "results_report": ResultsReport,
+    "acknowledge": Acknowledge,
+    "acknowledged": Acknowledged,
+    "status": Status,
+    "status_report": StatusReport,
+    "reset": Reset,
+    "reset_done": ResetDone,
+    "log": Log,
+    "log_text": LogText,
+    "shutdown": Shutdown,
+    "shutting_down": ShuttingDown,
+}
+_NAMES = {cls: name for name, cls in MESSAGES.items()}
+_ID = is_integer(0, 0xFFFFFFFF)
+
+
+def to_frame(message: Record, request: int = 0) -> Frame:
+    """The frame of a message. `request`: its own number for a request, the request's for a reply."""
+    field = body_field(type(message))
+    header: Dict[str, Any] = {"type": _NAMES[type(message)], "id": _ID(request, "id"), **message.to_fields()}
+    return Frame(header, getattr(message, field) if field else b"")
+
+
+def from_frame(frame: Frame) -> Tuple[int, Record]:
+    """(request number, message). Raises MessageError for an unknown type, field or value; nothing is half accepted."""
+    values = dict(frame.header)
+    request = request_id(frame)
+    values.pop("id", None)
+    kind = values.pop("type", None)
+    cls = MESSAGES.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise MessageError("unknown message type {!r} (protocol version {})".format(str(kind)[:64], PROTOCOL_VERSION))
+    field = body_field(cls)
+    if field is None:
+        if frame.body:
+            raise MessageError("{}: a body that it does not have".format(kind))
+        return request, cls.from_fields(values, str(kind))
+    if field in values:
+        raise MessageError("{}: field {!r} travels in the body".format(kind, field))
+    return request, cls.from_fields(values, str(kind), **{field: frame.body})
+
+
+def request_id(frame: Frame) -> int:
+    """The id of a frame, also of one whose message is invalid. Raises MessageError where it has none."""
+    return int(_ID(frame.header.get("id"), "id"))
