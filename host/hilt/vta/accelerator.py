@@ -1,0 +1,98 @@
+"""One VTA as programs, simulators and boards see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hilt.vta.fields import FieldOverflowError as FieldOverflowError
+from hilt.vta.fields import Formats, formats
+from hilt.vta.fields import IsaRevision as IsaRevision
+from hilt.vta.parameters import ParameterError as ParameterError
+from hilt.vta.parameters import VTAParameters as VTAParameters
+from hilt.vta.parameters import load_parameters as load_parameters
+
+Hazards = Literal["interlock", "none"]
+"""What the accumulator does about two updates of one element closer than its pipeline: wait, or lose a sum (HARDWARE.md section 3)."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """Parameters, ISA revision, memory bus and the rest that a build of the hardware fixes.
+
+    Raises FieldOverflowError (a ValueError), naming the field, where ISA A or B cannot hold the parameters, and
+    ParameterError for other values that no VTA has.
+    """
+
+    parameters: VTAParameters
+    isa: IsaRevision
+    bus_bits: int = 64
+    hazards: Hazards = "interlock"
+    instruction_queue_depth: int = 512
+    clock_hz: int = 100_000_000
+
+    def __post_init__(self) -> None:
+        if self.bus_bits not in (32, 64, 128, 256, 512):
+            raise ParameterError(f"a memory bus of {self.bus_bits} bits; hilt's VTA takes 32, 64, 128, 256 or 512")
+        if self.hazards not in ("interlock", "none"):
+            raise ParameterError(f"hazards are {self.hazards!r}; they are 'interlock' or 'none'")
+        if self.instruction_queue_depth < 2:
+            raise ParameterError(f"an instruction queue of {self.instruction_queue_depth}; it must hold at least 2")
+        if self.clock_hz <= 0:
+            raise ParameterError(f"a clock of {self.clock_hz} Hz; it must be positive")
+        formats(self.parameters, self.isa)
+
+    @classmethod
+    def for_parameters(
+        cls,
+        parameters: VTAParameters,
+        isa: IsaRevision | None = None,
+        *,
+        bus_bits: int = 64,
+        hazards: Hazards = "interlock",
+        instruction_queue_depth: int = 512,
+        clock_hz: int = 100_000_000,
+    ) -> Accelerator:
+        """The accelerator of these parameters. With no ISA named: revision A, which is that of the public bitstreams,
+        where it can hold the parameters, else the wide one."""
+        if isa is None:
+            try:
+                formats(parameters, IsaRevision.A)
+                isa = IsaRevision.A
+            except FieldOverflowError:
+                isa = IsaRevision.WIDE
+        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz)
+
+    @property
+    def formats(self) -> Formats:
+        """Where each field of its instructions lies."""
+        return formats(self.parameters, self.isa)
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Multiply-accumulates of one GEMM micro-op, which is issued every cycle."""
+        return self.parameters.batch * self.parameters.block**2
+
+    @property
+    def instruction_bytes(self) -> int:
+        return 8 * self.formats.instruction_words
+
+    @property
+    def uop_element_bytes(self) -> int:
+        """4, or 8 in the wide ISA."""
+        return 8 if self.isa is IsaRevision.WIDE else 4
+
+    @property
+    def uop_depth(self) -> int:
+        """Micro-ops that the micro-op buffer holds; its size in bytes is a parameter, so half as many in the wide ISA."""
+        return (1 << self.parameters.log_uop_buff_size) // self.uop_element_bytes
+
+    def defines(self) -> dict[str, int]:
+        """The macros that SystemVerilog and C++ are compiled with."""
+        return {
+            **{f"VTA_{key}": value for key, value in self.parameters.to_mapping().items()},
+            "VTA_ISA_REVISION": self.isa.number,
+            "VTA_BUS_WIDTH": self.bus_bits,
+            "VTA_HAZARD_INTERLOCK": int(self.hazards == "interlock"),
+            "VTA_INSN_QUEUE_DEPTH": self.instruction_queue_depth,
+        }

@@ -1,0 +1,182 @@
+"""Instructions and micro-ops as structured arrays, as words, and as text."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.fields import FieldOverflowError as FieldOverflowError
+from hilt.vta.fields import Format, IsaRevision
+
+
+class Opcode(IntEnum):
+    LOAD = 0
+    STORE = 1
+    GEMM = 2
+    FINISH = 3
+    ALU = 4
+
+
+class MemoryType(IntEnum):
+    UOP = 0
+    WGT = 1
+    INP = 2
+    ACC = 3
+    OUT = 4
+    ACC_8BIT = 5
+
+
+class AluOpcode(IntEnum):
+    MIN = 0
+    MAX = 1
+    ADD = 2
+    SHR = 3
+    MUL = 4
+
+
+class EncodingError(ValueError):
+    """An instruction that this ISA does not have."""
+
+
+_FLAGS = ("opcode", "pop_prev", "pop_next", "push_prev", "push_next")
+_MEMORY = ("memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride", "y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")
+_LOOPS = (
+    *("reset", "uop_bgn", "uop_end", "iter_out", "iter_in"),
+    *("dst_factor_out", "dst_factor_in", "src_factor_out", "src_factor_in"),
+)
+_GEMM = (*_LOOPS, "wgt_factor_out", "wgt_factor_in")
+_ALU = (*_LOOPS, "alu_opcode", "use_imm", "imm")
+
+INSTRUCTION = np.dtype(
+    [(name, "i4" if name == "imm" else "u4") for name in dict.fromkeys((*_FLAGS, *_MEMORY, *_GEMM, *_ALU))]
+)
+"""One instruction of any kind; the fields that its opcode does not have are 0."""
+
+UOP = np.dtype([("dst", "u4"), ("src", "u4"), ("wgt", "u4")])
+
+
+def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[np.uint64]:
+    """Words (n, 2), or (n, 4) in the wide ISA, of INSTRUCTION records (n,).
+
+    Revision A has two bits for the memory type: a STORE's OUT is written as 0 there, as VTA's own compiler does, and
+    hardware reads no memory type of a STORE. Raises FieldOverflowError, naming the field, and EncodingError for opcodes,
+    memory types and ALU operations that the revision lacks.
+    """
+    layout = accelerator.formats
+    words = np.zeros((len(instructions), layout.instruction_words), dtype=np.uint64)
+    kinds = instructions["opcode"]
+    if len(kinds) and int(kinds.max()) > Opcode.ALU:
+        raise EncodingError(f"opcode {int(kinds.max())} is not an instruction")
+    for form, names, opcodes in (
+        (layout.memory, _MEMORY, (Opcode.LOAD, Opcode.STORE)),
+        (layout.gemm, _GEMM, (Opcode.GEMM, Opcode.FINISH)),
+        (layout.alu, _ALU, (Opcode.ALU,)),
+    ):
+        chosen = np.flatnonzero(np.isin(kinds, opcodes))
+        if not chosen.size:
+            continue
+        columns = {name: instructions[name][chosen].astype(np.int64) for name in (*_FLAGS, *names)}
+        if form is layout.memory and accelerator.isa is IsaRevision.A:
+            columns["memory_type"] = _revision_a_memory_types(columns)
+        if form is layout.alu and accelerator.isa is IsaRevision.A and int(columns["alu_opcode"].max()) == AluOpcode.MUL:
+            raise EncodingError("ISA revision A has no MUL")
+        words[chosen] = form.pack(columns, chosen.size)
+    return words
+
+
+def _revision_a_memory_types(columns: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    loads = columns["opcode"] == Opcode.LOAD
+    if np.any(columns["memory_type"][loads] > MemoryType.ACC):
+        raise EncodingError("ISA revision A loads UOP, WGT, INP and ACC only")
+    return np.where(loads, columns["memory_type"], 0)
+
+
+def decode(words: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.void]:
+    """INSTRUCTION records (n,) of words (n, 2) or (n, 4). Raises EncodingError for an opcode that no VTA has."""
+    layout = accelerator.formats
+    if words.ndim != 2 or words.shape[1] != layout.instruction_words:
+        raise EncodingError(f"instructions of shape {words.shape}; this ISA's are (n, {layout.instruction_words})")
+    instructions = np.zeros(len(words), dtype=INSTRUCTION)
+    kinds = words[:, 0] & np.uint64(7)
+    if len(kinds) and int(kinds.max()) > Opcode.ALU:
+        raise EncodingError(f"instruction {int(np.argmax(kinds > Opcode.ALU))} has opcode {int(kinds.max())}")
+    for form, opcodes in (
+        (layout.memory, (Opcode.LOAD, Opcode.STORE)),
+        (layout.gemm, (Opcode.GEMM, Opcode.FINISH)),
+        (layout.alu, (Opcode.ALU,)),
+    ):
+        chosen = np.flatnonzero(np.isin(kinds, opcodes))
+        for name, column in form.unpack(words[chosen]).items():
+            instructions[name][chosen] = column
+    if accelerator.isa is IsaRevision.A:
+        instructions["memory_type"][kinds == Opcode.STORE] = MemoryType.OUT
+    return instructions
+
+
+def encode_uops(uops: NDArray[np.void], accelerator: Accelerator) -> NDArray[np.uint32]:
+    """Words (m, 1), or (m, 2) in the wide ISA (low half first), of UOP records (m,). Raises FieldOverflowError."""
+    columns = {name: uops[name].astype(np.int64) for name in ("dst", "src", "wgt")}
+    return uop_words(accelerator.formats.uop.pack(columns, len(uops)), accelerator)
+
+
+def uop_words(packed: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.uint32]:
+    """Micro-ops packed by `formats.uop` (m, 1) as they lie in memory: uint32 (m, 1) or (m, 2)."""
+    if accelerator.isa is IsaRevision.WIDE:
+        return np.ascontiguousarray(packed).astype("<u8", copy=False).view("<u4").reshape(len(packed), 2)
+    return packed.astype(np.uint32)
+
+
+def decode_uops(words: NDArray[np.uint32], accelerator: Accelerator) -> NDArray[np.void]:
+    """UOP records (m,) of words (m, 1) or (m, 2)."""
+    wanted = accelerator.uop_element_bytes // 4
+    if words.ndim != 2 or words.shape[1] != wanted:
+        raise EncodingError(f"micro-ops of shape {words.shape}; this ISA's are (m, {wanted})")
+    packed = words[:, :1].astype(np.uint64)
+    if wanted == 2:
+        packed |= words[:, 1:].astype(np.uint64) << np.uint64(32)
+    uops = np.zeros(len(words), dtype=UOP)
+    for name, column in accelerator.formats.uop.unpack(packed).items():
+        uops[name] = column
+    return uops
+
+
+def disassemble(words: NDArray[np.uint64], accelerator: Accelerator) -> list[str]:
+    """One line an instruction: its number, what it does, and its tokens (`pop<` is pop_prev, `push>` push_next)."""
+    return [f"{number:6d}  {_line(record)}" for number, record in enumerate(decode(words, accelerator))]
+
+
+_TOKENS = (("pop_prev", "pop<"), ("pop_next", "pop>"), ("push_prev", "push<"), ("push_next", "push>"))
+
+
+def _line(record: np.void) -> str:
+    opcode = Opcode(int(record["opcode"]))
+    tokens = "".join(f" {text}" for name, text in _TOKENS if record[name])
+    if opcode is Opcode.FINISH:
+        return f"FINISH{tokens}"
+    if opcode in (Opcode.LOAD, Opcode.STORE):
+        pads = ""
+        if any(record[name] for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")):
+            pads = " pad y {y_pad_0}+{y_pad_1} x {x_pad_0}+{x_pad_1}"
+        text = "{name} {type} sram {sram_base} dram {dram_base} size {y_size}x{x_size} stride {x_stride}" + pads
+        return text.format(name=opcode.name, type=MemoryType(int(record["memory_type"])).name, **_values(record)) + tokens
+    text = "uop {uop_bgn}..{uop_end} loop {iter_out}x{iter_in} dst {dst_factor_out},{dst_factor_in} src {src_factor_out},{src_factor_in}"
+    if opcode is Opcode.GEMM:
+        name = "GEMM reset" if record["reset"] else "GEMM"
+        text += " wgt {wgt_factor_out},{wgt_factor_in}"
+    else:
+        name = f"ALU {AluOpcode(int(record['alu_opcode'])).name}"
+        text += " imm {imm}" if record["use_imm"] else ""
+    return f"{name} {text.format(**_values(record))}{tokens}"
+
+
+def _values(record: np.void) -> dict[str, int]:
+    return {name: int(record[name]) for name in INSTRUCTION.names or ()}
+
+
+def form_of(opcode: Opcode, accelerator: Accelerator) -> Format:
+    """The form that an opcode is written in."""
+    layout = accelerator.formats
+    return layout.memory if opcode in (Opcode.LOAD, Opcode.STORE) else layout.alu if opcode is Opcode.ALU else layout.gemm
