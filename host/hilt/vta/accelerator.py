@@ -13,7 +13,8 @@ from hilt.vta.parameters import VTAParameters as VTAParameters
 from hilt.vta.parameters import load_parameters as load_parameters
 
 Hazards = Literal["interlock", "none"]
-"""What the accumulator does about two updates of one element closer than its pipeline: wait, or lose a sum (HARDWARE.md section 3)."""
+"""What happens to two updates of one accumulator element closer than its pipeline: the second waits, or a sum is lost
+(HARDWARE.md section 3)."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Accelerator:
 
     @property
     def uop_depth(self) -> int:
-        """Micro-ops that the micro-op buffer holds; its size in bytes is a parameter, so half as many in the wide ISA."""
+        """Micro-ops in the micro-op buffer; its size in bytes is the parameter, so half as many in the wide ISA."""
         return (1 << self.parameters.log_uop_buff_size) // self.uop_element_bytes
 
     def defines(self) -> dict[str, int]:

@@ -116,7 +116,10 @@ class Formats:
 
 
 _COMMON = (("opcode", 3), ("pop_prev", 1), ("pop_next", 1), ("push_prev", 1), ("push_next", 1))
-_SIZES = (("y_size", 16), ("x_size", 16), ("x_stride", 16), ("y_pad_0", 4), ("y_pad_1", 4), ("x_pad_0", 4), ("x_pad_1", 4))
+_SIZES = (
+    *(("y_size", 16), ("x_size", 16), ("x_stride", 16)),
+    *(("y_pad_0", 4), ("y_pad_1", 4), ("x_pad_0", 4), ("x_pad_1", 4)),
+)
 
 
 @lru_cache(maxsize=64)
@@ -128,7 +131,8 @@ def formats(parameters: VTAParameters, isa: IsaRevision) -> Formats:
 def _narrow(parameters: VTAParameters, isa: IsaRevision) -> Formats:
     newer = isa is IsaRevision.B
     uop = parameters.log_uop_buff_size - 2  # a micro-op has 4 bytes
-    inp, wgt, acc = (depth.bit_length() - 1 for depth in (parameters.inp_depth, parameters.wgt_depth, parameters.acc_depth))
+    depths = (parameters.inp_depth, parameters.wgt_depth, parameters.acc_depth)
+    inp, wgt, acc = (depth.bit_length() - 1 for depth in depths)
     loops = (*_COMMON, ("reset", 1), ("uop_bgn", uop), ("uop_end", uop + 1), ("iter_out", 14), ("iter_in", 14))
     immediate = (("alu_opcode", 3 if newer else 2), ("use_imm", 1), ("imm", 16))
     names = f"{parameters.name} in ISA revision {isa}"
@@ -172,9 +176,8 @@ def _consecutive(names: str, word_bits: int, *words: tuple[tuple[str, int], ...]
         bit = 0
         for name, width in group:
             if bit + width > word_bits:
-                raise FieldOverflowError(
-                    name, f"{names}: field {name} needs bits {bit}..{bit + width - 1} of a {word_bits}-bit word; use the wide ISA"
-                )
+                needed = f"bits {bit}..{bit + width - 1} of a {word_bits}-bit word"
+                raise FieldOverflowError(name, f"{names}: field {name} needs {needed}; use the wide ISA")
             fields.append(Field(name, number, bit, width, signed=name == "imm"))
             bit += width
     return Format(len(words), tuple(fields))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.fields import FieldOverflowError as FieldOverflowError
-from hilt.vta.fields import Format, IsaRevision
+from hilt.vta.fields import IsaRevision
 
 
 class Opcode(IntEnum):
@@ -42,7 +42,10 @@ class EncodingError(ValueError):
 
 
 _FLAGS = ("opcode", "pop_prev", "pop_next", "push_prev", "push_next")
-_MEMORY = ("memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride", "y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")
+_MEMORY = (
+    *("memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
+    *("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"),
+)
 _LOOPS = (
     *("reset", "uop_bgn", "uop_end", "iter_out", "iter_in"),
     *("dst_factor_out", "dst_factor_in", "src_factor_out", "src_factor_in"),
@@ -62,8 +65,8 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
     """Words (n, 2), or (n, 4) in the wide ISA, of INSTRUCTION records (n,).
 
     Revision A has two bits for the memory type: a STORE's OUT is written as 0 there, as VTA's own compiler does, and
-    hardware reads no memory type of a STORE. Raises FieldOverflowError, naming the field, and EncodingError for opcodes,
-    memory types and ALU operations that the revision lacks.
+    hardware reads no memory type of a STORE. Raises FieldOverflowError, naming the field, and EncodingError for
+    opcodes, memory types and ALU operations that the revision lacks.
     """
     layout = accelerator.formats
     words = np.zeros((len(instructions), layout.instruction_words), dtype=np.uint64)
@@ -81,7 +84,7 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
         columns = {name: instructions[name][chosen].astype(np.int64) for name in (*_FLAGS, *names)}
         if form is layout.memory and accelerator.isa is IsaRevision.A:
             columns["memory_type"] = _revision_a_memory_types(columns)
-        if form is layout.alu and accelerator.isa is IsaRevision.A and int(columns["alu_opcode"].max()) == AluOpcode.MUL:
+        if form is layout.alu and accelerator.isa is IsaRevision.A and AluOpcode.MUL in columns["alu_opcode"]:
             raise EncodingError("ISA revision A has no MUL")
         words[chosen] = form.pack(columns, chosen.size)
     return words
@@ -161,8 +164,12 @@ def _line(record: np.void) -> str:
         if any(record[name] for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")):
             pads = " pad y {y_pad_0}+{y_pad_1} x {x_pad_0}+{x_pad_1}"
         text = "{name} {type} sram {sram_base} dram {dram_base} size {y_size}x{x_size} stride {x_stride}" + pads
-        return text.format(name=opcode.name, type=MemoryType(int(record["memory_type"])).name, **_values(record)) + tokens
-    text = "uop {uop_bgn}..{uop_end} loop {iter_out}x{iter_in} dst {dst_factor_out},{dst_factor_in} src {src_factor_out},{src_factor_in}"
+        memory = MemoryType(int(record["memory_type"])).name
+        return text.format(name=opcode.name, type=memory, **_values(record)) + tokens
+    text = (
+        "uop {uop_bgn}..{uop_end} loop {iter_out}x{iter_in} dst {dst_factor_out},{dst_factor_in}"
+        " src {src_factor_out},{src_factor_in}"
+    )
     if opcode is Opcode.GEMM:
         name = "GEMM reset" if record["reset"] else "GEMM"
         text += " wgt {wgt_factor_out},{wgt_factor_in}"
@@ -174,9 +181,3 @@ def _line(record: np.void) -> str:
 
 def _values(record: np.void) -> dict[str, int]:
     return {name: int(record[name]) for name in INSTRUCTION.names or ()}
-
-
-def form_of(opcode: Opcode, accelerator: Accelerator) -> Format:
-    """The form that an opcode is written in."""
-    layout = accelerator.formats
-    return layout.memory if opcode in (Opcode.LOAD, Opcode.STORE) else layout.alu if opcode is Opcode.ALU else layout.gemm

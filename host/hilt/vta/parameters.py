@@ -14,8 +14,8 @@ class ParameterError(ValueError):
     """A parameter file that is missing, unreadable or describes no VTA; the message names the field."""
 
 
-# What may stand in each field. The widths are those of hilt's datapath (int8 x int8 -> int32). Buffer sizes are bounded by their
-# depth, see __post_init__.
+# What may stand in each field. The widths are those of hilt's datapath (int8 x int8 -> int32). Buffer sizes are bounded
+# by their depth, see __post_init__.
 _BOUNDS = {
     "log_inp_width": (3, 3),
     "log_wgt_width": (3, 3),
@@ -141,7 +141,7 @@ def load_parameters(name: str | Path) -> VTAParameters:
         path = known / f"{name}.json"
         if not path.is_file():
             names = ", ".join(sorted(file.stem for file in known.glob("*.json")))
-            raise ParameterError(f"no VTA parameters named {str(name)!r}; known are {names}, or give a path to a .json file")
+            raise ParameterError(f"no VTA parameters named {str(name)!r}; known are {names}, or give a .json file")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

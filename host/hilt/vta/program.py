@@ -37,11 +37,11 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Instructions uint64 (n, words), micro-ops uint32 (m, words) and buffers, encoded for one `parameters` name and ISA.
+    """Instructions uint64 (n, words), micro-ops uint32 (m, words) and buffers, encoded for one parameter set and ISA.
 
-    `dram_base` counts from its buffer's start. Before it runs, `physical address / element_bytes` of the buffer is added
-    at bit `dram_base_bit` of word 0 of each of the buffer's instructions, and 0 is written to the address registers
-    (HARDWARE.md section 4). The micro-ops are the contents of buffer `uop`. Raises ProgramError where it is malformed.
+    `dram_base` counts from its buffer's start. Before it runs, `physical address / element_bytes` of the buffer is
+    added at bit `dram_base_bit` of word 0 of each of the buffer's instructions, and 0 is written to the address
+    registers (HARDWARE.md section 4). The micro-ops are the contents of buffer `uop`. Raises ProgramError where it is malformed.
     """
 
     parameters: str
@@ -89,13 +89,13 @@ class Program:
         for buffer in self.buffers:
             if buffer.name not in addresses:
                 raise ProgramError(f"buffer {buffer.name} has no address")
-            base, rest = divmod(addresses[buffer.name], buffer.element_bytes)
+            address = addresses[buffer.name]
+            base, rest = divmod(address, buffer.element_bytes)
+            where = f"buffer {buffer.name} at {address:#x}"
             if rest:
-                raise ProgramError(
-                    f"buffer {buffer.name} at {addresses[buffer.name]:#x} is not aligned to its {buffer.element_bytes}-byte elements"
-                )
-            if (addresses[buffer.name] + buffer.bytes - 1) // buffer.element_bytes >> 32:
-                raise ProgramError(f"buffer {buffer.name} at {addresses[buffer.name]:#x} ends past a 32-bit element index")
+                raise ProgramError(f"{where} is not aligned to its {buffer.element_bytes}-byte elements")
+            if (address + buffer.bytes - 1) // buffer.element_bytes >> 32:
+                raise ProgramError(f"{where} ends past a 32-bit element index")
             placed[buffer.instructions, 0] += np.uint64(base << self.dram_base_bit)
         return placed
 
