@@ -1,0 +1,27 @@
+"""Bitstreams by name: the manifest that ships with hilt, the user's own additions, and the checks that a .bit file
+must pass before it may travel to a board."""
+
+from hilt.bitstreams.library import add, fetch, path_of
+from hilt.bitstreams.manifest import (
+    Bitstream,
+    BitstreamError,
+    ManifestError,
+    UnknownBitstreamError,
+    find,
+    load_manifest,
+)
+from hilt.bitstreams.verify import HashMismatchError, verify
+
+__all__ = [
+    "Bitstream",
+    "BitstreamError",
+    "HashMismatchError",
+    "ManifestError",
+    "UnknownBitstreamError",
+    "add",
+    "fetch",
+    "find",
+    "load_manifest",
+    "path_of",
+    "verify",
+]
