@@ -1,1 +1,33 @@
-"""SQLite database of runs and trials."""
+"""SQLite database of runs and trials: written by the engine, read by the two faces.
+A trial is on disk before anything else hears of it; only a trial compared in full can be a best."""
+
+from pathlib import Path
+
+from hilt.store.database import FILE_NAME, Store
+from hilt.store.errors import (
+    CorruptStoreError,
+    NewerStoreError,
+    StoreError,
+    StoreWriteError,
+    UnknownRunError,
+)
+from hilt.store.records import Run, RunState, RunSummary, Trial
+
+__all__ = [
+    "CorruptStoreError",
+    "NewerStoreError",
+    "Run",
+    "RunState",
+    "RunSummary",
+    "Store",
+    "StoreError",
+    "StoreWriteError",
+    "Trial",
+    "UnknownRunError",
+    "database_path",
+]
+
+
+def database_path(home: Path) -> Path:
+    """Where the database of a hilt home is."""
+    return home / FILE_NAME

@@ -1,0 +1,213 @@
+"""The database of runs and trials: SQLite in WAL mode, every record on disk before its writer goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from hilt.store.errors import StoreError, UnknownRunError, explained
+from hilt.store.records import Run, RunState, RunSummary, Trial
+from hilt.store.rows import RUN_COLUMNS, TRIAL_COLUMNS, run_of, run_row, trial_of, trial_row
+from hilt.store.schema import VERIFIED, prepare
+from hilt.trial import Outcome
+
+FILE_NAME = "hilt.db"
+_BUSY_SECONDS = 30.0
+
+_RUN = ", ".join(RUN_COLUMNS)
+_TRIAL = ", ".join(TRIAL_COLUMNS)
+_INSERT_RUN = f"INSERT INTO runs ({_RUN}) VALUES ({', '.join(':' + name for name in RUN_COLUMNS)})"  # noqa: S608
+_INSERT_TRIAL = (
+    f"INSERT INTO trials (run, {_TRIAL}) "  # noqa: S608
+    f"VALUES ((SELECT id FROM runs WHERE uuid = :uuid), {', '.join(':' + name for name in TRIAL_COLUMNS)})"
+)
+_OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
+
+
+class Store:
+    """One database file; may be used from several threads, and by several processes at once.
+
+    Raises StoreError (CorruptStoreError, NewerStoreError, StoreWriteError) from any call, UnknownRunError where a run
+    is named that is not there. A call that raises has changed nothing.
+    """
+
+    def __init__(self, path: Path, *, now: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._now = now
+        self._lock = threading.RLock()
+        with explained(path):
+            # One connection for all threads, behind a lock: a record must be on disk when its call returns anyway.
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._open()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _open(self) -> None:
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        prepare(self._connection, self.path)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # writing
+
+    def create_run(self, run: Run) -> None:
+        with self._writing() as connection:
+            connection.execute(_INSERT_RUN, run_row(run))
+
+    def set_state(self, uuid: str, state: RunState, detail: str = "") -> None:
+        """`finished` is set by the first state that ends a run, and cleared when it goes on."""
+        finished = self._now() if state in (RunState.STOPPED, RunState.FAILED, RunState.FINISHED) else None
+        with self._writing() as connection:
+            changed = connection.execute(
+                "UPDATE runs SET state = ?, detail = ?, finished = ? WHERE uuid = ?", (state, detail, finished, uuid)
+            )
+            if not changed.rowcount:
+                raise _unknown(uuid)
+
+    def record(self, uuid: str, trials: Sequence[Trial]) -> None:
+        """Puts trials on disk, all or none, stamped with the time.
+
+        A trial whose number or configuration the run has already is refused.
+        """
+        with self._writing() as connection:
+            if not connection.execute("SELECT 1 FROM runs WHERE uuid = ?", (uuid,)).fetchone():
+                raise _unknown(uuid)
+            rows = ({"uuid": uuid, **trial_row(trial), "recorded_at": self._now()} for trial in trials)
+            try:
+                connection.executemany(_INSERT_TRIAL, rows)
+            except sqlite3.IntegrityError as error:
+                message = f"run {uuid}: a trial cannot be recorded twice or without its facts ({error})"
+                raise StoreError(message) from error
+
+    # reading
+
+    def run(self, identifier: str) -> Run:
+        """The run of this uuid or of the only uuid that begins with it; `last` is the newest.
+
+        Raises UnknownRunError.
+        """
+        wanted = identifier.lower()
+        if wanted == "last":
+            rows = self._rows(f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT 1")  # noqa: S608
+            if not rows:
+                raise UnknownRunError("there are no runs yet; begin one with `hilt tune`")
+            return run_of(rows[0])
+        query = f"SELECT {_RUN} FROM runs WHERE substr(uuid, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 3"  # noqa: S608
+        rows = self._rows(query, wanted)
+        if len(rows) > 1:
+            names = ", ".join(row["uuid"][: len(wanted) + 8] for row in rows)
+            raise UnknownRunError(f"more than one run begins with {identifier!r} ({names}, ...); give more of its id")
+        if not rows:
+            raise _unknown(identifier)
+        return run_of(rows[0])
+
+    def runs(self, limit: int | None = None) -> list[Run]:
+        """Newest first."""
+        query = f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT ?"  # noqa: S608
+        return [run_of(row) for row in self._rows(query, -1 if limit is None else limit)]
+
+    def summary(self, uuid: str) -> RunSummary:
+        run = self.run(uuid)
+        counts = self.counts(run.uuid)
+        valid = f"SELECT count(*) FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED}"  # noqa: S608
+        return RunSummary(run, sum(counts.values()), self._rows(valid, run.uuid)[0][0], self.best(run.uuid))
+
+    def trials(self, uuid: str, since: int = 0, limit: int | None = None) -> list[Trial]:
+        """In order of number, from number `since` on."""
+        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number >= ? ORDER BY number LIMIT ?"  # noqa: S608
+        return [trial_of(row) for row in self._rows(query, uuid, since, -1 if limit is None else limit)]
+
+    def latest_trials(self, uuid: str, limit: int, before: int | None = None) -> list[Trial]:
+        """The last `limit` trials with a number below `before`, newest first: a page."""
+        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number < ? ORDER BY number DESC LIMIT ?"  # noqa: S608
+        top = 2**63 - 1 if before is None else before
+        return [trial_of(row) for row in self._rows(query, uuid, top, limit)]
+
+    def counts(self, uuid: str) -> dict[Outcome, int]:
+        """Trials by outcome, those that occurred."""
+        query = f"SELECT outcome, count(*) FROM trials WHERE {_OF_RUN} GROUP BY outcome"  # noqa: S608
+        return {Outcome(row[0]): row[1] for row in self._rows(query, uuid)}
+
+    def reasons(self, uuid: str, outcome: Outcome) -> dict[str, int]:
+        """Trials of an outcome by reason, most frequent first."""
+        query = (
+            f"SELECT reason, count(*) AS n FROM trials WHERE {_OF_RUN} AND outcome = ? "  # noqa: S608
+            "GROUP BY reason ORDER BY n DESC, reason"
+        )
+        return {row[0]: row[1] for row in self._rows(query, uuid, str(outcome))}
+
+    def best(self, uuid: str) -> Trial | None:
+        """The fastest trial whose whole output was compared and right; the earlier of two equals."""
+        query = (
+            f"SELECT {_TRIAL} FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED} "  # noqa: S608
+            "ORDER BY microseconds, number LIMIT 1"
+        )
+        rows = self._rows(query, uuid)
+        return trial_of(rows[0]) if rows else None
+
+    def improvements(self, uuid: str) -> list[tuple[int, float]]:
+        """The best-latency curve: (number, microseconds) of each verified trial faster than all before it."""
+        query = (
+            f"SELECT number, microseconds FROM (SELECT number, microseconds, min(microseconds) OVER "  # noqa: S608
+            f"(ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM trials "
+            f"INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED}) "
+            "WHERE before IS NULL OR microseconds < before ORDER BY number"
+        )
+        return [(row[0], row[1]) for row in self._rows(query, uuid)]
+
+    def best_of_each(self, workload: str | None = None) -> list[tuple[Run, Trial]]:
+        """The best trial of every workload and board, with the run that found it, by workload and board."""
+        found: dict[tuple[str, str], tuple[Run, Trial]] = {}
+        for run in self.runs():
+            best = self.best(run.uuid) if workload in (None, run.workload) else None
+            key = (run.workload, run.board)
+            if best and (key not in found or _latency(best) < _latency(found[key][1])):
+                found[key] = (run, best)
+        return [found[key] for key in sorted(found)]
+
+    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        with self._lock, explained(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, explained(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # SQLite has rolled back by itself after some errors
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _latency(trial: Trial) -> float:
+    assert trial.microseconds is not None
+    return trial.microseconds
+
+
+def _unknown(identifier: str) -> UnknownRunError:
+    return UnknownRunError(f"there is no run {identifier!r}; `hilt runs` lists them")

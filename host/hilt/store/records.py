@@ -1,0 +1,150 @@
+"""A run and a trial as the database holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from hilt.trial import Outcome, Result, Verification
+
+
+class RunState(StrEnum):
+    """Where a run is. A run that says `running` or `paused` and has no engine was interrupted: it can be resumed."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run is, and how far it came. Equality leaves out identity, time and state: two runs are equal that must
+    give the same trials on a deterministic board."""
+
+    uuid: str = field(compare=False)
+    workload: str
+    """Its name, as in `resnet18.C5`."""
+    workload_spec: Mapping[str, Any]
+    """The operator and its shapes, plain."""
+    board: str = field(compare=False)
+    parameters: str
+    """Name of the VTA parameter set, as in `1x16_i8w8a32_15_15_18_17`."""
+    isa: str
+    bitstream: str
+    """Identity of what the board was programmed with."""
+    clock_hz: int
+    tuner: str
+    tuner_options: Mapping[str, Any]
+    seed: int
+    checks: str
+    """Level of the compiler's checks."""
+    space: str
+    """The knobs and their values, in one line."""
+    space_size: int
+    budget: int
+    """Trials."""
+    batch: int
+    """Trials asked of the tuner at a time."""
+    repeat: int
+    limit_seconds: float
+    """The longest that one run of a program may take, in seconds of the board's clock."""
+    output_elements: int
+    """Elements of the output as the board writes it, channels padded to the block: all are compared."""
+    macs: int
+    """Multiply-accumulates of the workload."""
+    bound_cycles: int
+    """The roofline bound: no schedule takes fewer cycles."""
+    versions: Mapping[str, str] = field(compare=False)
+    created: float = field(compare=False)
+    """Seconds since the epoch, as all times here."""
+    state: RunState = field(default=RunState.CREATED, compare=False)
+    detail: str = field(default="", compare=False)
+    """Why it is in that state, in words."""
+    finished: float | None = field(default=None, compare=False)
+
+    @property
+    def bound_microseconds(self) -> float:
+        return self.bound_cycles / self.clock_hz * 1e6
+
+    def gops(self, microseconds: float) -> float:
+        """Giga-operations a second, a multiply-accumulate being two, at this latency."""
+        return 2 * self.macs / microseconds / 1e3
+
+    def percent_of_bound(self, microseconds: float) -> float:
+        """How near this latency comes to the roofline bound; 100 is the bound itself."""
+        return 100 * self.bound_microseconds / microseconds
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration and how it went. Equality is of the facts; where and when it was measured is left out."""
+
+    number: int
+    configuration: int
+    """Index in the space."""
+    knobs: Mapping[str, int]
+    outcome: Outcome
+    reason: str = ""
+    cycles: int | None = None
+    microseconds: float | None = None
+    repeats: tuple[float, ...] = ()
+    verification: Verification | None = None
+    output_elements: int = 0
+    board: str = field(default="", compare=False)
+    attempt: int = field(default=0, compare=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """Wall-clock cost by step."""
+    recorded_at: float = field(default=0.0, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        configuration: int,
+        knobs: Mapping[str, int],
+        result: Result,
+        output_elements: int,
+        attempt: int = 0,
+    ) -> Trial:
+        return cls(
+            number=number,
+            configuration=configuration,
+            knobs=knobs,
+            outcome=result.outcome,
+            reason=result.reason,
+            cycles=result.cycles,
+            microseconds=result.microseconds,
+            repeats=result.repeats,
+            verification=result.verification,
+            output_elements=output_elements,
+            board=result.board,
+            attempt=attempt,
+            seconds=result.seconds,
+        )
+
+    @property
+    def verified(self) -> bool:
+        """Every element of the output was compared, and none differed. Only such a trial can be the best."""
+        seen = self.verification
+        return (
+            self.outcome is Outcome.OK
+            and seen is not None
+            and seen.mismatched == 0
+            and seen.compared == self.output_elements > 0
+        )
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run with what a list shows of it."""
+
+    run: Run
+    trials: int
+    valid: int
+    """Trials whose whole output was right."""
+    best: Trial | None

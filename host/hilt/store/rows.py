@@ -1,0 +1,78 @@
+"""Rows of the database <-> records."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from hilt.store.records import Run, RunState, Trial
+from hilt.trial import Outcome, Verification
+
+RUN_COLUMNS = (
+    "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
+    "tuner_options", "seed", "checks", "space", "space_size", "budget", "batch", "repeat", "limit_seconds",
+    "output_elements", "macs", "bound_cycles", "state", "detail", "created", "finished", "versions",
+)  # fmt: skip
+TRIAL_COLUMNS = (
+    "number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
+    "mismatched", "first", "largest_error", "output_elements", "board", "attempt", "seconds", "recorded_at",
+)  # fmt: skip
+_RUN_JSON = ("workload_spec", "tuner_options", "versions")
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    row = {name: getattr(run, name) for name in RUN_COLUMNS}
+    return row | {name: to_json(dict(row[name])) for name in _RUN_JSON} | {"state": str(run.state)}
+
+
+def run_of(row: sqlite3.Row) -> Run:
+    values = {name: row[name] for name in RUN_COLUMNS}
+    values |= {name: json.loads(values[name]) for name in _RUN_JSON}
+    return Run(**values | {"state": RunState(values["state"])})
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    seen = trial.verification
+    return {name: getattr(trial, name, None) for name in TRIAL_COLUMNS} | {
+        "knobs": _knobs_json(trial.knobs),
+        "outcome": str(trial.outcome),
+        "repeats": to_json(trial.repeats),
+        "seconds": to_json(dict(trial.seconds)),
+        "compared": seen and seen.compared,
+        "mismatched": seen and seen.mismatched,
+        "first": seen and seen.first,
+        "largest_error": seen and seen.largest_error,
+    }
+
+
+def trial_of(row: sqlite3.Row) -> Trial:
+    verification = None
+    if row["compared"] is not None:
+        verification = Verification(row["compared"], row["mismatched"], row["first"], row["largest_error"])
+    return Trial(
+        number=row["number"],
+        configuration=row["configuration"],
+        knobs=json.loads(row["knobs"]),
+        outcome=Outcome(row["outcome"]),
+        reason=row["reason"],
+        cycles=row["cycles"],
+        microseconds=row["microseconds"],
+        repeats=tuple(json.loads(row["repeats"])),
+        verification=verification,
+        output_elements=row["output_elements"],
+        board=row["board"],
+        attempt=row["attempt"],
+        seconds=json.loads(row["seconds"]),
+        recorded_at=row["recorded_at"],
+    )
+
+
+def _knobs_json(knobs: Mapping[str, int]) -> str:
+    """In the space's own order of knobs, which says something to its reader."""
+    return json.dumps({name: int(value) for name, value in knobs.items()}, separators=(",", ":"))

@@ -1,0 +1,113 @@
+"""The tables, and the check that a file holds them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from hilt.store.errors import NewerStoreError, corrupt
+
+APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
+VERSION = 1
+
+VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements"
+"""What a trial must be to be a result: every element of its output was compared and none differed."""
+
+TABLES = f"""
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  uuid TEXT NOT NULL UNIQUE,
+  -- what the run is: fixed when it is created, compared when it is resumed
+  workload TEXT NOT NULL,
+  workload_spec TEXT NOT NULL,
+  board TEXT NOT NULL,
+  parameters TEXT NOT NULL,
+  isa TEXT NOT NULL,
+  bitstream TEXT NOT NULL,
+  clock_hz INTEGER NOT NULL CHECK (clock_hz > 0),
+  tuner TEXT NOT NULL,
+  tuner_options TEXT NOT NULL,
+  seed INTEGER NOT NULL,
+  checks TEXT NOT NULL,
+  space TEXT NOT NULL,
+  space_size INTEGER NOT NULL,
+  budget INTEGER NOT NULL,
+  batch INTEGER NOT NULL CHECK (batch > 0),
+  repeat INTEGER NOT NULL CHECK (repeat > 0),
+  limit_seconds REAL NOT NULL CHECK (limit_seconds > 0),
+  output_elements INTEGER NOT NULL CHECK (output_elements > 0),
+  macs INTEGER NOT NULL,
+  bound_cycles INTEGER NOT NULL,
+  -- how it went
+  state TEXT NOT NULL,
+  detail TEXT NOT NULL DEFAULT '',
+  created REAL NOT NULL,
+  finished REAL,
+  versions TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE trials (
+  run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL CHECK (number >= 0),
+  -- facts about the configuration: the same whenever the same run is made on the same deterministic board
+  configuration INTEGER NOT NULL,
+  knobs TEXT NOT NULL,
+  outcome TEXT NOT NULL CHECK (outcome <> 'board_lost'),
+  reason TEXT NOT NULL,
+  cycles INTEGER,
+  microseconds REAL,
+  repeats TEXT NOT NULL,
+  compared INTEGER,
+  mismatched INTEGER,
+  first INTEGER,
+  largest_error INTEGER,
+  output_elements INTEGER NOT NULL,
+  -- circumstances: where and when
+  board TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  seconds TEXT NOT NULL,
+  recorded_at REAL NOT NULL,
+  PRIMARY KEY (run, number),
+  CHECK (outcome <> 'ok' OR (microseconds IS NOT NULL AND microseconds > 0))
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX trials_once ON trials (run, configuration);
+CREATE INDEX trials_outcome ON trials (run, outcome, reason);
+CREATE INDEX trials_verified ON trials (run, microseconds, number) WHERE {VERIFIED};
+CREATE INDEX runs_created ON runs (created);
+"""
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Makes the tables in an empty file, or checks that these are they. Raises CorruptStoreError, NewerStoreError."""
+    # Of two processes that start together, one makes the tables and the other sees them.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _is_empty(connection):
+            for statement in TABLES.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        else:
+            _check(connection, path)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise corrupt(path, "a SQLite database of another program")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise NewerStoreError(
+            f"database {path} has schema {version} and this hilt knows {VERSION}; use the hilt that wrote it"
+        )
+    if (finding := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise corrupt(path, finding.splitlines()[-1])

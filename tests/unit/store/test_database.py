@@ -1,0 +1,168 @@
+"""The database keeps what it was told, refuses what is not a fact, and never calls an unverified trial the best."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hilt.store import RunState, Store, StoreError, Trial, UnknownRunError
+from hilt.trial import Outcome, Verification
+
+from .examples import ELEMENTS, run, trial
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store(tmp_path / "hilt.db") as opened:
+        yield opened
+
+
+def test_run_and_trials_come_back_as_they_went_in(store: Store) -> None:
+    store.create_run(run("a" * 32))
+    trials = [
+        trial(0, 7, 12.25),
+        Trial(1, 9, {"tile_h": 2}, Outcome.REJECTED, "inp_overflow"),
+        Trial(
+            2, 3, {"tile_h": 4}, Outcome.WRONG_ANSWER, "3 differ", 50, None, (), Verification(ELEMENTS, 3, 17, 9),
+            ELEMENTS, board="virtual:pynq", attempt=1, seconds={"run": 0.5},
+        ),
+    ]  # fmt: skip
+    store.record("a" * 32, trials)
+    back = store.trials("a" * 32)
+    assert back == trials
+    assert (back[2].board, back[2].attempt, back[2].seconds) == ("virtual:pynq", 1, {"run": 0.5})
+    assert store.run("aaaa") == run("a" * 32)
+    assert store.run("aaaa").uuid == "a" * 32
+    assert store.trials("a" * 32, since=1, limit=1) == trials[1:2]
+    assert store.latest_trials("a" * 32, 2) == [trials[2], trials[1]]
+    assert store.latest_trials("a" * 32, 2, before=1) == [trials[0]]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    outcome=st.sampled_from([each for each in Outcome if each is not Outcome.BOARD_LOST]),
+    compared=st.none() | st.integers(0, ELEMENTS),
+    mismatched=st.integers(0, 3),
+    elements=st.sampled_from([ELEMENTS, 0]),
+)
+def test_only_a_trial_compared_in_full_and_right_is_best(
+    tmp_path_factory: pytest.TempPathFactory, outcome: Outcome, compared: int | None, mismatched: int, elements: int
+) -> None:
+    with Store(tmp_path_factory.mktemp("best") / "hilt.db") as store:
+        store.create_run(run("a" * 32))
+        seen = None if compared is None else Verification(compared, mismatched)
+        fast = Trial(0, 0, {}, outcome, "", 1, 0.5, (0.5,), seen, elements)
+        store.record("a" * 32, [fast, trial(1, 1, 40.0)])
+        is_best = outcome is Outcome.OK and compared == elements == ELEMENTS and mismatched == 0
+        best = store.best("a" * 32)
+        assert best is not None
+        assert best.number == (0 if is_best else 1)
+        assert fast.verified is is_best
+        assert store.summary("a" * 32).valid == 1 + is_best
+
+
+def test_of_two_equals_the_earlier_is_best(store: Store) -> None:
+    store.create_run(run("a" * 32))
+    assert store.best("a" * 32) is None
+    for number, latency in ((4, 9.0), (2, 9.0), (1, 10.0), (0, 11.0), (5, 30.0)):
+        store.record("a" * 32, [trial(number, number, latency)])
+    assert store.best("a" * 32) == trial(2, 2, 9.0)
+    assert store.improvements("a" * 32) == [(0, 11.0), (1, 10.0), (2, 9.0)]
+
+
+def test_a_trial_is_never_recorded_twice(store: Store) -> None:
+    store.create_run(run("a" * 32))
+    store.record("a" * 32, [trial(0, 7, 1.0)])
+    with pytest.raises(StoreError, match="recorded twice"):
+        store.record("a" * 32, [trial(1, 8, 1.0), trial(0, 9, 1.0)])
+    with pytest.raises(StoreError, match="recorded twice"):
+        store.record("a" * 32, [trial(1, 7, 1.0)])
+    assert store.trials("a" * 32) == [trial(0, 7, 1.0)]  # the good half of the refused call is not there either
+
+
+def test_board_lost_and_ok_without_latency_are_not_facts(store: Store) -> None:
+    store.create_run(run("a" * 32))
+    with pytest.raises(StoreError):
+        store.record("a" * 32, [Trial(0, 0, {}, Outcome.BOARD_LOST)])
+    with pytest.raises(StoreError):
+        store.record("a" * 32, [Trial(0, 0, {}, Outcome.OK)])
+    assert store.trials("a" * 32) == []
+
+
+def test_runs_are_found_by_prefix(store: Store) -> None:
+    for number, uuid in enumerate(("ab" * 16, "ac" * 16, "bb" * 16)):
+        store.create_run(run(uuid, created=float(number)))
+    assert store.run("ab").uuid == "ab" * 16
+    assert store.run("B").uuid == "bb" * 16
+    assert store.run("last").uuid == "bb" * 16
+    assert [each.uuid[:2] for each in store.runs()] == ["bb", "ac", "ab"]
+    assert [each.uuid[:2] for each in store.runs(limit=1)] == ["bb"]
+    for wanted in ("a", "", "zz", "%", "_"):
+        with pytest.raises(UnknownRunError):
+            store.run(wanted)
+    with pytest.raises(UnknownRunError):
+        store.record("cc" * 16, [trial(0, 0, 1.0)])
+    with pytest.raises(UnknownRunError):
+        store.set_state("cc" * 16, RunState.STOPPED)
+
+
+def test_state_keeps_when_a_run_ended(tmp_path: Path) -> None:
+    with Store(tmp_path / "hilt.db", now=lambda: 1000.0) as store:
+        store.create_run(run("a" * 32))
+        store.set_state("a" * 32, RunState.STOPPED, "asked to")
+        assert (store.run("a").state, store.run("a").detail, store.run("a").finished) == ("stopped", "asked to", 1000.0)
+        store.set_state("a" * 32, RunState.RUNNING)
+        assert (store.run("a").state, store.run("a").finished) == ("running", None)
+
+
+def test_counts_and_reasons(store: Store) -> None:
+    store.create_run(run("a" * 32))
+    reasons = ["inp_overflow", "thread_split", "inp_overflow"]
+    rejected = [Trial(n, n, {}, Outcome.REJECTED, reason) for n, reason in enumerate(reasons)]
+    store.record("a" * 32, [*rejected, trial(3, 3, 1.0)])
+    assert store.counts("a" * 32) == {Outcome.REJECTED: 3, Outcome.OK: 1}
+    assert list(store.reasons("a" * 32, Outcome.REJECTED).items()) == [("inp_overflow", 2), ("thread_split", 1)]
+
+
+def test_best_of_each_workload_and_board(store: Store) -> None:
+    for uuid, workload, board, fastest in (
+        ("a" * 32, "resnet18.C2", "virtual:pynq", 50.0),
+        ("b" * 32, "resnet18.C2", "virtual:pynq", 40.0),
+        ("c" * 32, "resnet18.C2", "virtual:zcu104", 60.0),
+        ("d" * 32, "resnet18.C5", "virtual:pynq", 5.0),
+    ):
+        store.create_run(run(uuid, workload=workload, board=board))
+        store.record(uuid, [trial(0, 0, fastest), trial(1, 1, 70.0)])
+    store.create_run(run("e" * 32))  # no trials: no best
+    found = [(each.uuid[0], best.microseconds) for each, best in store.best_of_each()]
+    assert found == [("b", 40.0), ("c", 60.0), ("d", 5.0)]
+    assert [each.uuid[0] for each, _ in store.best_of_each("resnet18.C5")] == ["d"]
+
+
+def test_a_second_process_sees_what_was_committed(store: Store) -> None:
+    store.create_run(run("a" * 32))
+    store.record("a" * 32, [trial(0, 7, 1.0)])
+    other = sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)
+    assert other.execute("SELECT number, configuration FROM trials").fetchall() == [(0, 7)]
+    assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    other.close()
+
+
+def test_quick_at_a_hundred_thousand_trials(tmp_path: Path) -> None:
+    with Store(tmp_path / "hilt.db") as store:
+        for uuid in ("a" * 32, "b" * 32):
+            store.create_run(run(uuid))
+            store.record(uuid, [trial(number, number, 1e6 - number) for number in range(50_000)])
+    began = time.perf_counter()
+    with Store(tmp_path / "hilt.db") as store:
+        summary = store.summary("a" * 32)
+        page = store.latest_trials("a" * 32, 100)
+        store.best_of_each()
+    spent = time.perf_counter() - began
+    assert (summary.trials, summary.valid, page[0].number) == (50_000, 50_000, 49_999)
+    assert spent < 1.0, f"opening and reading took {spent:.2f} s"
