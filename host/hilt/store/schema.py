@@ -10,7 +10,7 @@ from hilt.store.errors import NewerStoreError, corrupt
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
 VERSION = 1
 
-VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements"
+VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
 
 TABLES = f"""
