@@ -105,7 +105,8 @@ class _Counters(ctypes.Structure):
 class SimulatedDevice:
     """The accelerator in the library at `path` (hilt.simulator.build), with `memory` behind it.
 
-    Close it, or use `with`. Not for more than one thread. Raises SimulatorError where the library or the memory model cannot be used.
+    Close it, or use `with`. Not for more than one thread. Raises SimulatorError where the library or the memory model
+    cannot be used.
     """
 
     def __init__(self, path: Path, memory: MemoryModel) -> None:
