@@ -1,0 +1,86 @@
+"""`python -m hilt.virtual pynq[@NAME]`: a virtual board on the network, for as long as it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from hilt.virtual.chassis import run_chassis
+from hilt.virtual.control import IDLE_SECONDS, ChassisControl
+from hilt.virtual.directory import USER, BoardDirectory, VirtualBoardError
+from hilt.virtual.names import parse_virtual_name
+from hilt.virtual.personality import UnknownPersonalityError
+
+
+def main() -> None:
+    arguments = _arguments()
+    try:
+        personality, directory = parse_virtual_name(f"virtual:{arguments.board}")
+        directory.create()
+        directory.write_personality(personality.device_settings())
+        if arguments.detach:
+            _detach(directory, arguments.idle_seconds)
+        else:
+            with ChassisControl.hold(directory, personality) as chassis:
+                _show(chassis)
+    except (VirtualBoardError, UnknownPersonalityError) as error:
+        sys.exit(str(error))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m hilt.virtual", description="A virtual board on the network.")
+    parser.add_argument("board", metavar="PERSONALITY[@NAME]")
+    parser.add_argument("--detach", action="store_true", help="return when the chassis listens; power stays off")
+    parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS, help="end when nobody held it so long")
+    return parser.parse_args()
+
+
+def _show(chassis: ChassisControl) -> None:
+    """Switches the board on, says how to reach it and waits for the end of standard input."""
+    port = chassis.power_on().port
+    directory = chassis.directory
+    sys.stdout.write(
+        f"virtual board {directory.name} is on until end of input (Ctrl-D)\n"
+        f"ssh -p {port} -i {directory.client_key} {USER}@127.0.0.1 COMMAND\n"
+    )
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
+    """The chassis in a child that lives on; this process ends well when it listens, or with its last words."""
+    reading, writing = os.pipe()
+    if os.fork() > 0:
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            words = pipe.read()
+        if words != b"ready":
+            sys.exit(words.decode(errors="replace") or f"the chassis died at its start; see {directory.log}")
+        return
+    os.close(reading)
+    os.setsid()
+    _write_to(directory)
+
+    def ready() -> None:
+        os.write(writing, b"ready")
+        os.close(writing)
+
+    try:
+        run_chassis(directory, idle_seconds, ready)
+    except VirtualBoardError as error:
+        os.write(writing, str(error).encode())
+        os._exit(1)
+    os._exit(0)
+
+
+def _write_to(directory: BoardDirectory) -> None:
+    """Standard output and error go to the board's log from here on."""
+    log = os.open(directory.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(log, descriptor)
+    os.close(log)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The bitstream of a virtual board: a .bit file whose payload is the model of the accelerator."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from hilt import paths
+from hilt.simulator.build import Form, build, model_key
+from hilt.virtual.personality import Personality
+
+MODEL_FORM: Form = "rtl"
+"""What is simulated is what is flashed."""
+
+# hilt's registers 0x44 to 0x50 (docs/architecture.md); "version" is that of their map.
+_REGISTER_MAP_VERSION = 1
+
+_PREAMBLE = bytes.fromhex("0009 0ff0 0ff0 0ff0 0ff0 00 0001")
+# The same model makes the same file whenever it is built.
+_DATE, _TIME = "2026/01/01", "00:00:00"
+
+
+@dataclass(frozen=True)
+class VirtualBitstream:
+    """A .bit file on the host's disk and what identifies it."""
+
+    path: Path
+    sha256: str
+    identity: str
+    """Key of the model: its sources, parameters and compilers."""
+
+
+def bitstream_identity(personality: Personality, form: Form = MODEL_FORM) -> str:
+    """What the bitstream of this board will be, without building it."""
+    return model_key(personality.accelerator, form)
+
+
+def make_bitstream(personality: Personality, form: Form = MODEL_FORM) -> VirtualBitstream:
+    """Builds the model where it is not in the cache (a minute for the RTL) and wraps it.
+
+    Raises what hilt.simulator.build.build raises: a missing compiler, sources that do not build.
+    """
+    identity = bitstream_identity(personality, form)
+    library = build(personality.accelerator, form)
+    contents = bitfile(f"vta_{personality.accelerator.parameters.name}", personality.bit_part, library.read_bytes())
+    path = paths.cache() / "bitstreams" / f"{identity}-{personality.bit_part}.bit"
+    if not path.is_file() or path.read_bytes() != contents:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{hashlib.sha256(contents).hexdigest()}.new")
+        temporary.write_bytes(contents)
+        temporary.replace(path)
+    return VirtualBitstream(path, hashlib.sha256(contents).hexdigest(), identity)
+
+
+def bitfile(design: str, part: str, payload: bytes) -> bytes:
+    """A .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the payload."""
+    fields = [(b"a", f"{design};UserID=0XFFFFFFFF;Version=hilt"), (b"b", part), (b"c", _DATE), (b"d", _TIME)]
+    header = _PREAMBLE
+    for tag, text in fields:
+        value = text.encode("ascii") + b"\0"
+        header += tag + struct.pack(">H", len(value)) + value
+    return header + b"e" + struct.pack(">I", len(payload)) + payload
+
+
+def identity_registers(personality: Personality) -> dict[str, int]:
+    """What hilt's identity registers must read on this accelerator, by the names of hilt_board.protocol.Identity."""
+    accelerator = personality.accelerator
+    parameters = accelerator.parameters
+    return {
+        "version": _REGISTER_MAP_VERSION,
+        "blocks": parameters.log_batch
+        | parameters.log_block << 4
+        | parameters.log_inp_width << 8
+        | parameters.log_wgt_width << 12
+        | parameters.log_acc_width << 16,
+        "buffers": parameters.log_uop_buff_size
+        | parameters.log_inp_buff_size << 8
+        | parameters.log_wgt_buff_size << 16
+        | parameters.log_acc_buff_size << 24,
+        "configuration": accelerator.isa.number
+        | (accelerator.bus_bits.bit_length() - 1) << 8
+        | int(accelerator.hazards == "interlock") << 12,
+    }

@@ -1,0 +1,111 @@
+"""The directory of a virtual board: its disk, its keys, its port and its power switch, below HILT_HOME/virtual."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from hilt import paths
+
+USER = "xilinx"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+
+
+class VirtualBoardError(Exception):
+    """A virtual board that cannot be made, started or reached; says what to do."""
+
+
+class BoardDirectory:
+    """Where the virtual board `name` lives. Raises VirtualBoardError for a name that cannot be one."""
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.match(name):
+            raise VirtualBoardError(
+                f"{name!r} cannot name a virtual board: take 1 to 32 of a-z, 0-9, - and _, a letter or digit first"
+            )
+        self.name = name
+        self.root = paths.home() / "virtual" / name
+        self.home = self.root / "home"
+        """The filesystem that SSH sessions and SFTP see."""
+        self.authorized_keys = self.root / "authorized_keys"
+        self.host_key = self.root / "host_key"
+        self.port = self.root / "port"
+        self.personality = self.root / "personality.json"
+        """What the board's pynq Device reads (HILT_VERILATED)."""
+        self.log = self.root / "chassis.log"
+
+    @property
+    def client_key(self) -> Path:
+        """The private key that hilt shows to all virtual boards of this HILT_HOME."""
+        return self.root.parent / "id_ed25519"
+
+    def create(self) -> None:
+        """Makes what is missing: directories, keys, authorised keys. Nothing that exists is changed."""
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.locked("create"):
+            public = _ensure_key(self.client_key)
+            _ensure_key(self.host_key)
+            if not self.authorized_keys.exists():
+                _write(self.authorized_keys, f"{public}\n".encode())
+
+    def host_public_key(self) -> str:
+        """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
+        return self.host_key.with_suffix(".pub").read_text(encoding="ascii").strip()
+
+    def write_personality(self, settings: dict[str, Any]) -> None:
+        """Raises VirtualBoardError where this board was made with another personality."""
+        if self.personality.exists():
+            before = json.loads(self.personality.read_text(encoding="utf-8"))["name"]
+            if before != settings["name"]:
+                raise VirtualBoardError(
+                    f"virtual board {self.name} was made as {before}, not {settings['name']}: "
+                    f"take {before}@{self.name} or another name, or remove {self.root}"
+                )
+        _write(self.personality, json.dumps(settings, indent=2).encode())
+
+    @contextlib.contextmanager
+    def locked(self, what: str) -> Iterator[None]:
+        """Holds the lock `what` of all virtual boards of this HILT_HOME; another process waits."""
+        with (self.root.parent / f"{what}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextlib.contextmanager
+    def short_path(self, name: str) -> Iterator[str]:
+        """A path of `name` in the directory that fits a Unix socket address (107 bytes), wherever HILT_HOME is."""
+        descriptor = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield f"/proc/self/fd/{descriptor}/{name}"
+        finally:
+            os.close(descriptor)
+
+
+CONTROL_SOCKET = "control.sock"
+
+
+def _ensure_key(path: Path) -> str:
+    """The public half of the key at `path`, which is made where it is missing."""
+    public_path = path.with_suffix(".pub")
+    if not (path.exists() and public_path.exists()):
+        key = Ed25519PrivateKey.generate()
+        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+        _write(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+        _write(public_path, public + b"\n")
+    return public_path.read_text(encoding="ascii").strip()
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all, readable by this user only."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    temporary.replace(path)

@@ -1,0 +1,97 @@
+"""Process 1 of a virtual board: keeps its SSH server up, adopts its daemons, takes all with it when power goes.
+
+`python -m hilt.virtual.system NAME BOOT_ID`: power is standard input staying open; "kill-ssh" on it kills the server.
+It is a process apart from the chassis so that the board goes dark also when the chassis is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+
+from hilt.virtual.processes import adopt_orphans, end_descendants
+
+_QUICK_DEATH_SECONDS = 2.0
+_QUICK_DEATHS_ALLOWED = 5
+
+
+def main() -> None:
+    name, boot_id = sys.argv[1:]
+    adopt_orphans()
+    events = selectors.DefaultSelector()
+    events.register(_signal_wakeups(), selectors.EVENT_READ, "signal")
+    events.register(sys.stdin.fileno(), selectors.EVENT_READ, "power")
+    server = _Server([sys.executable, "-m", "hilt.virtual.ssh_server", name, boot_id])
+    try:
+        while True:
+            for key, _ in events.select():
+                if key.data == "signal":
+                    key.fileobj.recv(64)  # type: ignore[union-attr]
+                    server.reap()
+                elif not _obey(sys.stdin.fileno(), server):
+                    return
+    finally:
+        end_descendants()
+
+
+def _obey(descriptor: int, server: _Server) -> bool:
+    """False when power is gone."""
+    command = os.read(descriptor, 4096)
+    if b"kill-ssh" in command:
+        server.kill()
+    return bool(command)
+
+
+def _signal_wakeups() -> socket.socket:
+    """A socket that becomes readable when a child ends."""
+    reading, writing = socket.socketpair()
+    reading.setblocking(False)
+    writing.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writing.detach())
+    return reading
+
+
+class _Server:
+    """The SSH server as a service that is restarted when it dies; its standard output is ours: the chassis reads it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._quick_deaths = 0
+        self._asked_to_die = False
+        self._start()
+
+    def _start(self) -> None:
+        self._started = time.monotonic()
+        # An input of its own: power and commands are not for the server and what it runs.
+        null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
+        self._pid = os.posix_spawn(self._command[0], self._command, os.environ, file_actions=[null], setpgroup=0)
+
+    def kill(self) -> None:
+        self._asked_to_die = True
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+
+    def reap(self) -> None:
+        """Collects what has ended, orphans included; starts the server again if it is among them."""
+        with contextlib.suppress(ChildProcessError):
+            while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+                if pid == self._pid:
+                    self._restart()
+
+    def _restart(self) -> None:
+        quick = time.monotonic() - self._started < _QUICK_DEATH_SECONDS and not self._asked_to_die
+        self._asked_to_die = False
+        self._quick_deaths = self._quick_deaths + 1 if quick else 0
+        if self._quick_deaths > _QUICK_DEATHS_ALLOWED:
+            sys.exit("the SSH server keeps dying at its start")
+        self._start()
+
+
+if __name__ == "__main__":
+    main()
