@@ -1,0 +1,114 @@
+"""A client of a running engine: its events in, commands out. Closing a client stops nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from hilt.engine.events import MAX_EVENT_BYTES, Command, Event, ProtocolError, command_line, parse_event
+from hilt.engine.files import RunFiles
+
+_READ_BYTES = 64 * 1024
+
+
+class NoEngineError(ConnectionError):
+    """No engine runs this run now."""
+
+
+class EngineClient:
+    """A connection to the engine of a run. Read events from one thread or one asyncio task; send from any.
+
+    When the events end without a `finished`, the engine is gone: the run can be resumed.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._connection.setblocking(False)
+        self._sending = threading.Lock()
+        self._unread = b""
+
+    @classmethod
+    def attach(cls, home: Path, uuid: str) -> EngineClient:
+        """Connects to the engine of the run with this whole uuid. Raises NoEngineError."""
+        try:
+            return cls(RunFiles(home, uuid).connect())
+        except OSError as error:
+            raise NoEngineError(f"no engine is running run {uuid[:8]}; `hilt resume {uuid[:8]}` starts one") from error
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """Events as they come; ends when the engine closes, or when `timeout` seconds pass without one.
+
+        It may be called again after a timeout. Raises ProtocolError.
+        """
+        while True:
+            yield from self._parsed()
+            if not select.select([self._connection], [], [], timeout)[0]:
+                return
+            try:
+                received = self._connection.recv(_READ_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError:  # reset: the engine was killed, or this client was too slow
+                return
+            if not received:
+                return
+            self._take(received)
+
+    async def stream(self) -> AsyncIterator[Event]:
+        """Events as they come, in asyncio; ends when the engine closes. Raises ProtocolError."""
+        loop = asyncio.get_running_loop()
+        while True:
+            for event in self._parsed():
+                yield event
+            try:
+                received = await loop.sock_recv(self._connection, _READ_BYTES)
+            except OSError:
+                return
+            if not received:
+                return
+            self._take(received)
+
+    def send(self, command: Command, timeout: float = 5.0) -> None:
+        """Raises NoEngineError when the engine is gone."""
+        unsent = memoryview(command_line(command))
+        deadline = time.monotonic() + timeout
+        with self._sending:
+            while unsent:
+                try:
+                    unsent = unsent[self._connection.send(unsent) :]
+                except BlockingIOError as error:
+                    if not select.select([], [self._connection], [], max(0.0, deadline - time.monotonic()))[1]:
+                        raise NoEngineError("the engine does not take commands; is its process stopped?") from error
+                except OSError as error:
+                    raise NoEngineError("the engine is gone; `hilt resume` goes on with its run") from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> EngineClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _take(self, received: bytes) -> None:
+        self._unread += received
+        if len(self._unread) > MAX_EVENT_BYTES and b"\n" not in self._unread:
+            raise ProtocolError(f"an event longer than {MAX_EVENT_BYTES} bytes")
+
+    def _parsed(self) -> Iterator[Event]:
+        *lines, self._unread = self._unread.split(b"\n")
+        for place, line in enumerate(lines):
+            try:
+                yield parse_event(line)
+            except GeneratorExit:  # what was not read stays for the next reader
+                self._unread = b"\n".join([*lines[place + 1 :], self._unread])
+                raise

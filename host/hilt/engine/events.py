@@ -1,0 +1,177 @@
+"""What the engine says and is told: one JSON object a line, each of bounded size.
+
+Events go out: `hello`, `state`, `trial`, `progress`, `board`, `log`, `finished`. Commands come in: `pause`, `resume`,
+`stop`. On attaching a client gets `hello`, then the latest `state`, `progress` and `board`; earlier trials it reads from
+the store, after attaching, so that it misses none. `finished` is the last event; then the engine closes the connection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from hilt.store import RunState
+from hilt.trial import Outcome
+
+PROTOCOL_VERSION = 1
+MAX_EVENT_BYTES = 64 * 1024
+MAX_COMMAND_BYTES = 1024
+_MAX_TEXT = 4000
+
+
+class Command(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+
+
+class Failure(StrEnum):
+    """Whose fault it was that a run failed: what was asked for, the board or its link, the database, or hilt."""
+
+    INPUT = "input"
+    BOARD = "board"
+    STORE = "store"
+    INTERNAL = "internal"
+
+
+class ProtocolError(ValueError):
+    """A line that is not an event or a command of this protocol."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    kind: ClassVar[str] = "hello"
+    run: str
+    """uuid"""
+    pid: int
+    protocol: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True)
+class StateChanged:
+    kind: ClassVar[str] = "state"
+    state: RunState
+    detail: str = ""
+    """What it is doing in that state, for people, as in `stopping after what is on the board`."""
+
+
+@dataclass(frozen=True)
+class TrialRecorded:
+    """A trial that is in the store now."""
+
+    kind: ClassVar[str] = "trial"
+    number: int
+    configuration: int
+    knobs: Mapping[str, int]
+    outcome: Outcome
+    reason: str
+    cycles: int | None
+    microseconds: float | None
+    verified: bool
+    board: str
+    at: float
+    """Seconds since the epoch, as all times here."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the run is, over all its sessions; rate and times are of this one."""
+
+    kind: ClassVar[str] = "progress"
+    trials: int
+    budget: int
+    counts: Mapping[str, int]
+    """Trials by outcome."""
+    valid: int
+    """Trials whose whole output was compared and right."""
+    elapsed_seconds: float
+    trials_per_second: float | None = None
+    seconds_left: float | None = None
+    best_number: int | None = None
+    best_configuration: int | None = None
+    best_cycles: int | None = None
+    best_microseconds: float | None = None
+    best_gops: float | None = None
+    best_percent_of_bound: float | None = None
+
+
+@dataclass(frozen=True)
+class BoardChanged:
+    kind: ClassVar[str] = "board"
+    board: str
+    state: str
+    """A word of hilt.measure.BoardState."""
+    detail: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Logged:
+    kind: ClassVar[str] = "log"
+    level: str
+    """`info`, `warning` or `error`."""
+    text: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run's end in this process: `finished`, `stopped` or `failed`."""
+
+    kind: ClassVar[str] = "finished"
+    state: RunState
+    detail: str = ""
+    failure: Failure | None = field(default=None)
+
+
+Event = Hello | StateChanged | TrialRecorded | Progress | BoardChanged | Logged | Finished
+
+_KINDS: dict[str, type[Event]] = {
+    each.kind: each for each in (Hello, StateChanged, TrialRecorded, Progress, BoardChanged, Logged, Finished)
+}
+_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "outcome": Outcome, "failure": Failure}
+
+
+def event_line(event: Event) -> bytes:
+    """The event as a line with its newline. Long texts are cut so that it fits MAX_EVENT_BYTES."""
+    values = {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in asdict(event).items()}
+    return json.dumps({"event": event.kind, **values}, separators=(",", ":")).encode() + b"\n"
+
+
+def parse_event(line: bytes) -> Event:
+    """Raises ProtocolError."""
+    values = _object(line)
+    kind = _KINDS.get(str(values.pop("event", None)))
+    if kind is None:
+        raise ProtocolError(f"not an event of protocol {PROTOCOL_VERSION}: {line[:80]!r}")
+    try:
+        if kind is not BoardChanged:  # whose state is a word of the measurer's
+            values |= {name: _WORDS[name](values[name]) for name in _WORDS if values.get(name) is not None}
+        return kind(**values)
+    except (TypeError, ValueError) as error:
+        raise ProtocolError(f"a malformed {kind.kind} event: {error}") from error
+
+
+def command_line(command: Command) -> bytes:
+    return json.dumps({"command": command}).encode() + b"\n"
+
+
+def parse_command(line: bytes) -> Command:
+    """Raises ProtocolError."""
+    word = _object(line).get("command")
+    if word not in list(Command):
+        raise ProtocolError(f"no command {str(word)[:40]!r}; there are {', '.join(Command)}")
+    return Command(word)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"not JSON: {line[:80]!r}") from error
+    if not isinstance(values, dict):
+        raise ProtocolError(f"not a JSON object: {line[:80]!r}")
+    return values
