@@ -41,7 +41,8 @@ class Program:
 
     `dram_base` counts from its buffer's start. Before it runs, `physical address / element_bytes` of the buffer is
     added at bit `dram_base_bit` of word 0 of each of the buffer's instructions, and 0 is written to the address
-    registers (HARDWARE.md section 4). The micro-ops are the contents of buffer `uop`. Raises ProgramError where it is malformed.
+    registers (HARDWARE.md section 4). The micro-ops are the contents of buffer `uop`. Raises ProgramError where it is
+    malformed.
     """
 
     parameters: str

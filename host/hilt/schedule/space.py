@@ -1,0 +1,119 @@
+"""A space: the Cartesian product of knobs, indexable and never materialised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.layout import blocks
+
+
+class ConfigurationError(ValueError):
+    """A configuration that is not in its space."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One decision: a name and the values it may take, in order. `split` knobs cut a loop; others count something."""
+
+    name: str
+    values: tuple[int, ...]
+    split: bool
+
+
+class Space:
+    """Configurations are numbered 0 to len - 1, the first knob fastest. Arrays of indices are int64 (n,); positions (of
+    values in their knobs) and values are int64 (n, knobs)."""
+
+    def __init__(self, knobs: Sequence[Knob]) -> None:
+        self.knobs = tuple(knobs)
+        self.sizes = np.array([len(knob.values) for knob in knobs], dtype=np.int64)
+        self._strides = np.concatenate(([1], np.cumprod(self.sizes)[:-1])).astype(np.int64)
+        self._values = np.zeros((len(self.knobs), int(self.sizes.max())), dtype=np.int64)
+        for row, knob in enumerate(self.knobs):
+            self._values[row, : len(knob.values)] = knob.values
+
+    def __len__(self) -> int:
+        return int(np.prod(self.sizes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(knob.name for knob in self.knobs)
+
+    def positions(self, indices: ArrayLike) -> NDArray[np.int64]:
+        """Raises ConfigurationError for an index outside the space."""
+        array = np.asarray(indices, dtype=np.int64)
+        if array.size and not 0 <= int(array.min()) <= int(array.max()) < len(self):
+            raise ConfigurationError(f"an index is outside the space of {len(self)} configurations")
+        return array[..., None] // self._strides % self.sizes
+
+    def indices(self, positions: ArrayLike) -> NDArray[np.int64]:
+        """The inverse of positions. Raises ConfigurationError for a position that its knob does not have."""
+        array = np.asarray(positions, dtype=np.int64)
+        if np.any((array < 0) | (array >= self.sizes)):
+            raise ConfigurationError("a position is outside its knob")
+        return np.asarray(array @ self._strides)
+
+    def values(self, indices: ArrayLike) -> NDArray[np.int64]:
+        """What each knob is set to."""
+        return self._values[np.arange(len(self.knobs)), self.positions(indices)]
+
+    def columns(self, indices: ArrayLike) -> dict[str, NDArray[np.int64]]:
+        """The same by knob name, each (n,)."""
+        return dict(zip(self.names, np.moveaxis(self.values(indices), -1, 0), strict=True))
+
+    def configuration(self, index: int) -> dict[str, int]:
+        """Knob name to value, as lower() takes it."""
+        return {name: int(value) for name, value in zip(self.names, self.values(index), strict=True)}
+
+    def index(self, configuration: Mapping[str, int]) -> int:
+        """Raises ConfigurationError for a configuration that is not of this space."""
+        if set(configuration) != set(self.names):
+            raise ConfigurationError(f"a configuration of {sorted(configuration)}; this space has {sorted(self.names)}")
+        positions = []
+        for knob in self.knobs:
+            if configuration[knob.name] not in knob.values:
+                raise ConfigurationError(f"{knob.name} is {configuration[knob.name]}; it may be {knob.values}")
+            positions.append(knob.values.index(configuration[knob.name]))
+        return int(self.indices(positions))
+
+    def neighbours(self, index: int) -> NDArray[np.int64]:
+        """Configurations at Manhattan distance 1 in positions, ascending."""
+        here = self.positions(index)
+        steps = np.concatenate((np.eye(len(self.knobs), dtype=np.int64), -np.eye(len(self.knobs), dtype=np.int64)))
+        around = here + steps
+        inside = np.all((around >= 0) & (around < self.sizes), axis=1)
+        return np.sort(self.indices(around[inside]))
+
+    def sample(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+        """`count` different configurations, or all of them in a random order where there are fewer."""
+        return generator.choice(len(self), size=min(count, len(self)), replace=False).astype(np.int64)
+
+
+def space_for(workload: Conv2d, accelerator: Accelerator) -> Space:
+    """TVM's seven knobs for conv2d on VTA: the inner factor of each split is what is kept on chip, with channels and batch
+    counted in blocks."""
+    parameters = accelerator.parameters
+    loops = {
+        "tile_b": blocks(workload.batch, parameters.batch),
+        "tile_h": workload.out_height,
+        "tile_w": workload.out_width,
+        "tile_ci": blocks(workload.in_channels, parameters.block),
+        "tile_co": blocks(workload.out_channels, parameters.block),
+    }
+    return Space(
+        [
+            *(Knob(name, factors(extent), split=True) for name, extent in loops.items()),
+            *(Knob(name, (1, 2), split=False) for name in ("oc_nthread", "h_nthread")),
+        ]
+    )
+
+
+def factors(number: int) -> tuple[int, ...]:
+    """Its divisors, ascending."""
+    return tuple(divisor for divisor in range(1, number + 1) if number % divisor == 0)

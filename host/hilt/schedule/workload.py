@@ -1,0 +1,89 @@
+"""A workload: an operator with its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+
+class WorkloadError(ValueError):
+    """A workload that is not known, cannot be read, or that hilt cannot run; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Conv2d:
+    """int8 NCHW convolution; then (sum + bias) >> shift, clipped to `clip` (both limits included), as int8.
+
+    Pairs are (height, width). `name` is how the user calls it and does not make two workloads different.
+    Raises WorkloadError where the shapes make no convolution.
+    """
+
+    name: str
+    batch: int
+    in_channels: int
+    height: int
+    width: int
+    out_channels: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    groups: int = 1
+    bias: bool = False
+    shift: int = 8
+    clip: tuple[int, int] = (0, 127)
+
+    def __post_init__(self) -> None:
+        for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
+            self._require(getattr(self, field) >= 1, f"{field} is {getattr(self, field)}; it must be at least 1")
+        for axis, side in enumerate(("height", "width")):
+            kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
+            size = (self.height, self.width)[axis]
+            self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
+            self._require(0 <= padding < kernel, f"padding of {side} is {padding}; it must be 0 to {kernel - 1}")
+            self._require(kernel <= size + 2 * padding, f"the kernel's {side} {kernel} exceeds the padded input's")
+        self._require(
+            self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,
+            f"{self.groups} groups do not divide {self.in_channels} and {self.out_channels} channels",
+        )
+        self._require(0 <= self.shift <= 15, f"shift is {self.shift}; VTA shifts right by 0 to 15")
+        low, high = self.clip
+        self._require(-128 <= low <= high <= 127, f"clip is {low}:{high}; it must be an interval of int8")
+
+    def _require(self, holds: bool, message: str) -> None:
+        if not holds:
+            raise WorkloadError(f"workload {self.name}: {message}")
+
+    @property
+    def out_height(self) -> int:
+        return (self.height + 2 * self.padding[0] - self.kernel[0]) // self.stride[0] + 1
+
+    @property
+    def out_width(self) -> int:
+        return (self.width + 2 * self.padding[1] - self.kernel[1]) // self.stride[1] + 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates; two operations each."""
+        taps = self.in_channels // self.groups * self.kernel[0] * self.kernel[1]
+        return self.batch * self.out_channels * self.out_height * self.out_width * taps
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, for JSON; from_dict makes the same workload of them."""
+        return {"operator": "conv2d"} | {
+            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Conv2d:
+        """Raises WorkloadError for an operator or a field that hilt does not have."""
+        arguments = dict(values)
+        operator = arguments.pop("operator", "conv2d")
+        if operator != "conv2d":
+            raise WorkloadError(f"operator {operator!r} is not one of hilt's: conv2d")
+        for key, value in arguments.items():
+            if isinstance(value, list):
+                arguments[key] = tuple(value)
+        try:
+            return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check what JSON cannot promise
+        except TypeError as error:
+            raise WorkloadError(f"not a workload: {error}") from error
