@@ -1,2 +1,18 @@
 """Ask/tell tuners, cost models and search moves. They know configurations, features and results,
 and never learn where a trial was measured."""
+
+from __future__ import annotations
+
+from .feedback import Feedback, Tuner
+from .options import TunerOptionError
+from .registry import UnknownTunerError, make_tuner, resolve_options, tuner_names
+
+__all__ = [
+    "Feedback",
+    "Tuner",
+    "TunerOptionError",
+    "UnknownTunerError",
+    "make_tuner",
+    "resolve_options",
+    "tuner_names",
+]

@@ -1,0 +1,31 @@
+"""Uniform random search without replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .feedback import Feedback
+from .space import SearchSpace
+from .unasked import Unasked
+
+
+@dataclass(frozen=True)
+class RandomOptions:
+    """Random search has nothing to set."""
+
+
+class RandomTuner:
+    """Every configuration not yet asked is equally likely; results change nothing."""
+
+    def __init__(self, space: SearchSpace, seed: int, options: RandomOptions) -> None:
+        self._generator = np.random.default_rng(seed)
+        self._unasked = Unasked(len(space))
+
+    def ask(self, count: int) -> list[int]:
+        return [self._unasked.draw(self._generator) for _ in range(min(count, len(self._unasked)))]
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        pass

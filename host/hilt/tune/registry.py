@@ -1,0 +1,61 @@
+"""Tuners by name. A new tuner is a file with its class and options, and one entry here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .feedback import Tuner
+from .options import read_options
+from .random_tuner import RandomOptions, RandomTuner
+from .xgb_tuner import XGBOptions, XGBTuner
+
+if TYPE_CHECKING:
+    from hilt.schedule.space import Space
+
+
+class UnknownTunerError(ValueError):
+    """A tuner's name that is not in the registry."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    options: type[Any]
+    build: Callable[[Space, int, Any], Tuner]
+
+
+def _xgb(space: Space, seed: int, options: XGBOptions) -> Tuner:
+    from hilt.schedule.features import knob_features
+
+    return XGBTuner(space, seed, options, partial(knob_features, space))
+
+
+_TUNERS = {
+    "random": _Entry(RandomOptions, RandomTuner),
+    "xgb": _Entry(XGBOptions, _xgb),
+}
+
+
+def tuner_names() -> list[str]:
+    """Every tuner's name, in the order they are listed to people."""
+    return list(_TUNERS)
+
+
+def make_tuner(name: str, space: Space, seed: int, **options: object) -> Tuner:
+    """The tuner of that name over a space. Raises UnknownTunerError, TunerOptionError."""
+    entry = _entry(name)
+    return entry.build(space, seed, read_options(entry.options, name, options))
+
+
+def resolve_options(name: str, **options: object) -> dict[str, object]:
+    """All options of a tuner, defaults included, as a run records them. Raises as `make_tuner` does."""
+    return dataclasses.asdict(read_options(_entry(name).options, name, options))
+
+
+def _entry(name: str) -> _Entry:
+    if name not in _TUNERS:
+        raise UnknownTunerError(f"no tuner is called {name!r}; there are: {', '.join(_TUNERS)}")
+    return _TUNERS[name]

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from hilt.tune import TunerOptionError, UnknownTunerError, make_tuner, resolve_options, tuner_names
+
+from .grids import Grid
+
+GRID = Grid((4, 4))
+
+
+def test_names_are_listed_and_made() -> None:
+    assert tuner_names() == ["random", "xgb"]
+    for name in tuner_names():
+        assert len(set(make_tuner(name, GRID, 0).ask(5))) == 5
+
+
+def test_unknown_tuner_lists_the_known() -> None:
+    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, xgb"):
+        make_tuner("xgboost", GRID, 0)
+
+
+def test_unknown_option_lists_the_allowed() -> None:
+    with pytest.raises(TunerOptionError, match=r"tuner xgb has no option 'plan'; its options: plan_size, random_share"):
+        make_tuner("xgb", GRID, 0, plan=3)
+    with pytest.raises(TunerOptionError, match=r"tuner random has no option 'plan_size'; its options: none"):
+        make_tuner("random", GRID, 0, plan_size=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"plan_size": "64"}, "option plan_size of tuner xgb is a int, such as 64; not '64'"),
+        ({"plan_size": True}, "not True"),
+        ({"plan_size": 0}, "plan_size is at least 1, not 0"),
+        ({"random_share": 1.5}, "random_share is between 0 and 1, not 1.5"),
+        ({"loss": "hinge"}, "loss is one of rank, regression; not 'hinge'"),
+    ],
+)
+def test_values_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(TunerOptionError, match=message):
+        make_tuner("xgb", GRID, 0, **options)
+
+
+def test_resolved_options_are_tvms_defaults() -> None:
+    """TVM_FACTS section 4."""
+    assert resolve_options("xgb", random_share=1) == {
+        "plan_size": 64,
+        "random_share": 1.0,
+        "loss": "rank",
+        "rounds": 8000,
+        "patience": 20,
+        "annealing_iterations": 500,
+        "annealing_points": 128,
+        "annealing_patience": 50,
+    }
+    assert resolve_options("random") == {}
+
+
+def test_xgboost_is_loaded_by_the_first_fit_only() -> None:
+    program = (
+        "import sys; from hilt.tune import make_tuner\n"
+        "assert not {'xgboost', 'textual', 'paramiko', 'asyncssh'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
