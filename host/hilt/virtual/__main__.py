@@ -8,9 +8,9 @@ import sys
 
 from hilt.virtual.chassis import run_chassis
 from hilt.virtual.control import IDLE_SECONDS, ChassisControl
-from hilt.virtual.directory import USER, BoardDirectory, VirtualBoardError
+from hilt.virtual.directory import USER, BoardDirectory
+from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.names import parse_virtual_name
-from hilt.virtual.personality import UnknownPersonalityError
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         else:
             with ChassisControl.hold(directory, personality) as chassis:
                 _show(chassis)
-    except (VirtualBoardError, UnknownPersonalityError) as error:
+    except VirtualBoardError as error:
         sys.exit(str(error))
 
 

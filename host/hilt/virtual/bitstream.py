@@ -14,9 +14,6 @@ from hilt.virtual.personality import Personality
 MODEL_FORM: Form = "rtl"
 """What is simulated is what is flashed."""
 
-# hilt's registers 0x44 to 0x50 (docs/architecture.md); "version" is that of their map.
-_REGISTER_MAP_VERSION = 1
-
 _PREAMBLE = bytes.fromhex("0009 0ff0 0ff0 0ff0 0ff0 00 0001")
 # The same model makes the same file whenever it is built.
 _DATE, _TIME = "2026/01/01", "00:00:00"
@@ -62,24 +59,3 @@ def bitfile(design: str, part: str, payload: bytes) -> bytes:
         value = text.encode("ascii") + b"\0"
         header += tag + struct.pack(">H", len(value)) + value
     return header + b"e" + struct.pack(">I", len(payload)) + payload
-
-
-def identity_registers(personality: Personality) -> dict[str, int]:
-    """What hilt's identity registers must read on this accelerator, by the names of hilt_board.protocol.Identity."""
-    accelerator = personality.accelerator
-    parameters = accelerator.parameters
-    return {
-        "version": _REGISTER_MAP_VERSION,
-        "blocks": parameters.log_batch
-        | parameters.log_block << 4
-        | parameters.log_inp_width << 8
-        | parameters.log_wgt_width << 12
-        | parameters.log_acc_width << 16,
-        "buffers": parameters.log_uop_buff_size
-        | parameters.log_inp_buff_size << 8
-        | parameters.log_wgt_buff_size << 16
-        | parameters.log_acc_buff_size << 24,
-        "configuration": accelerator.isa.number
-        | (accelerator.bus_bits.bit_length() - 1) << 8
-        | int(accelerator.hazards == "interlock") << 12,
-    }

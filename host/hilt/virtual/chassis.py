@@ -19,7 +19,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory, VirtualBoardError
+from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory
+from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.processes import adopt_orphans, end_descendants
 
 _BOOT_SECONDS = 60.0

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory, VirtualBoardError
+from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory
+from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.personality import Personality
 
 IDLE_SECONDS = 60.0

@@ -15,13 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from hilt import paths
+from hilt.virtual.errors import VirtualBoardError
 
 USER = "xilinx"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
-
-
-class VirtualBoardError(Exception):
-    """A virtual board that cannot be made, started or reached; says what to do."""
 
 
 class BoardDirectory:

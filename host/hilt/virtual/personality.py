@@ -6,22 +6,13 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
+from hilt.virtual.errors import UnknownPersonalityError
 from hilt.vta.accelerator import Accelerator, Hazards, load_parameters
 
 _QUANTUM_CYCLES = 50_000
 """Simulated in one poll of `done`: long enough to be efficient, short enough to notice a deadline."""
 _SLOWEST_CYCLES_PER_SECOND = 100_000
 """What a simulation makes at the very least, on a machine that is busy with others; it makes a million and more."""
-
-
-class UnknownPersonalityError(ValueError):
-    """No virtual board of that kind; the message lists those that there are."""
-
-    def __init__(self, name: str) -> None:
-        close = difflib.get_close_matches(name, PERSONALITIES, n=1)
-        hint = f"did you mean virtual:{close[0]}? " if close else ""
-        known = ", ".join(f"virtual:{each}" for each in PERSONALITIES)
-        super().__init__(f"no virtual board {name!r}: {hint}there are {known}")
 
 
 @dataclass(frozen=True)
@@ -89,10 +80,12 @@ class Personality:
 
 def personality(name: str) -> Personality:
     """The personality of that name. Raises UnknownPersonalityError."""
-    try:
+    if name in PERSONALITIES:
         return PERSONALITIES[name]
-    except KeyError:
-        raise UnknownPersonalityError(name) from None
+    close = difflib.get_close_matches(name, PERSONALITIES, n=1)
+    hint = f"did you mean virtual:{close[0]}? " if close else ""
+    known = ", ".join(f"virtual:{each}" for each in PERSONALITIES)
+    raise UnknownPersonalityError(f"no virtual board {name!r}: {hint}there are {known}")
 
 
 # Zynq-7000: an AXI port of 64 bit at 100 MHz, about 0.3 us to memory. UltraScale+: 128 bit at 333 MHz, the same time.

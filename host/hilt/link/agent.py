@@ -1,0 +1,136 @@
+"""The agent on a board: built into one file, deployed by content, started, and connected to."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import zipfile
+from dataclasses import dataclass
+from types import TracebackType
+
+from hilt import paths
+from hilt.link.boards import Endpoint
+from hilt.link.client import AgentClient
+from hilt.link.deadline import Deadline
+from hilt.link.errors import AgentError
+from hilt.link.host_keys import HostKeys
+from hilt.link.session import Session
+from hilt_board.protocol import Welcome
+
+DIRECTORY = ".hilt-agents"
+"""On the board, in the user's home; apart from the agent's own ~/.hilt, which may be root's."""
+
+# Zip files cannot be older. A fixed date, order and mode make the archive a function of its contents.
+_DATE = (1980, 1, 1, 0, 0, 0)
+_MAIN = b"import sys\n\nfrom hilt_board.__main__ import main\n\nsys.exit(main())\n"
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The agent as one file that Python runs."""
+
+    data: bytes
+    sha256: str
+
+    @property
+    def remote_path(self) -> str:
+        return f"{DIRECTORY}/agent-{self.sha256}.pyz"
+
+
+@functools.cache
+def build_archive() -> Archive:
+    """From the hilt_board package beside this one; the same sources make the same bytes."""
+    package = paths.board_package_directory()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, "__main__.py", _MAIN)
+        for path in sorted(package.rglob("*.py")):
+            _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
+    data = buffer.getvalue()
+    return Archive(data, hashlib.sha256(data).hexdigest())
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _DATE)
+    entry.create_system = 3  # Unix, wherever this is built
+    entry.external_attr = 0o100644 << 16
+    archive.writestr(entry, data)
+
+
+class AgentConnection:
+    """A session, the agent's client on it, and what the agent said of itself. A context manager."""
+
+    def __init__(self, session: Session, client: AgentClient, welcome: Welcome, uploaded: bool) -> None:
+        self.session = session
+        self.client = client
+        self.welcome = welcome
+        self.uploaded = uploaded
+        """Whether the agent had to be sent."""
+
+    @classmethod
+    def open(cls, endpoint: Endpoint, who: str, deadline: Deadline) -> AgentConnection:
+        """Connects, deploys where needed, starts the daemon where it does not run, takes the lease for `who`.
+
+        Raises LinkError: of the session (see Session.connect), UploadError, AgentError, BoardBusyError.
+        """
+        session = Session.connect(endpoint, HostKeys(), deadline)
+        try:
+            return cls._on(session, who, deadline)
+        except BaseException:
+            session.close()
+            raise
+
+    @classmethod
+    def _on(cls, session: Session, who: str, deadline: Deadline) -> AgentConnection:
+        archive = build_archive()
+        uploaded = deploy(session, archive, deadline)
+        client, welcome = _connect(session, archive, who, deadline)
+        if welcome.agent != archive.sha256:
+            # A daemon of another hilt runs there. It finishes its trial; what it knows stays in the journal.
+            client.shutdown(deadline)
+            client.close()
+            client, welcome = _connect(session, archive, who, deadline)
+        if welcome.agent != archive.sha256:
+            client.close()
+            raise AgentError(
+                f"agent on {session.endpoint.name} is {welcome.agent[:12] or 'run from a folder'}, "
+                f"not {archive.sha256[:12]}, also after a restart: end it there"
+            )
+        return cls(session, client, welcome, uploaded)
+
+    def close(self) -> None:
+        """Ends lease and session. The daemon stays, with its journal."""
+        self.client.close()
+        self.session.close()
+
+    def __enter__(self) -> AgentConnection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def deploy(session: Session, archive: Archive, deadline: Deadline) -> bool:
+    """Makes sure that the board holds this agent, whole. Returns whether it had to be sent."""
+    # Asked of the board each time: a file that lost its tail with the power is sent again.
+    if session.sha256(archive.remote_path, deadline) == archive.sha256:
+        return False
+    session.put(archive.data, archive.remote_path, deadline)
+    return True
+
+
+def _connect(session: Session, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome]:
+    endpoint = session.endpoint
+    run = [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive.remote_path]
+    started = session.execute([*run, "start"], deadline)
+    if started.status != 0:
+        raise AgentError(f"agent does not start on {endpoint.name}: {started.last_line}")
+    client = AgentClient(session.stream([*run, "connect"], deadline), endpoint.name)
+    try:
+        return client, client.hello(who, deadline)
+    except BaseException:
+        client.close()
+        raise

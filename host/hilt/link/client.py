@@ -1,0 +1,260 @@
+"""The host's end of the agent's protocol: typed calls, many at once, over any stream of bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Protocol, TypeVar
+
+from hilt.link.deadline import Deadline
+from hilt.link.errors import (
+    AgentError,
+    BitstreamRefusedError,
+    BoardBusyError,
+    LinkError,
+    LinkLostError,
+    LinkTimeoutError,
+    RefusedError,
+)
+from hilt_board.protocol import (
+    CHUNK_BYTES,
+    Acknowledge,
+    Acknowledged,
+    Failure,
+    FrameDecoder,
+    Have,
+    Hello,
+    Log,
+    LogText,
+    Manifest,
+    Measure,
+    Measured,
+    Missing,
+    Program,
+    Programmed,
+    ProtocolError,
+    Put,
+    Record,
+    Reset,
+    ResetDone,
+    Results,
+    ResultsReport,
+    Shutdown,
+    ShuttingDown,
+    Status,
+    StatusReport,
+    Stored,
+    Trial,
+    Welcome,
+    encode_frame,
+    from_frame,
+    to_frame,
+)
+
+HEARTBEAT_SECONDS = 5.0
+SILENT_SECONDS = 15.0
+_CHUNKS_IN_FLIGHT = 4
+
+R = TypeVar("R", bound=Record)
+
+
+class ByteStream(Protocol):
+    """What the client speaks over; hilt.link.session.Stream is one."""
+
+    def receive(self) -> bytes: ...
+    def send(self, data: bytes) -> None: ...
+    def errors(self) -> str: ...
+    def close(self) -> None: ...
+
+
+class AgentClient:
+    """A connection to the agent. Calls may come from any thread; requests are answered in the order the agent chooses.
+
+    Once the connection is lost every open and later call raises the same LinkError; a client is never revived.
+    """
+
+    def __init__(self, stream: ByteStream, board: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._board = board
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, Future[Record]] = {}
+        self._state = threading.Lock()
+        self._sending = threading.Lock()
+        self._lost: LinkError | None = None
+        self._closing = threading.Event()
+        self._heard = clock()
+        self._reader = threading.Thread(target=self._read, name=f"agent {board}", daemon=True)
+        self._heart = threading.Thread(target=self._beat, name=f"heartbeat {board}", daemon=True)
+        self._reader.start()
+        self._heart.start()
+
+    # --- typed calls ---
+
+    def hello(self, client: str, deadline: Deadline) -> Welcome:
+        """Takes the lease of the board. Raises BoardBusyError."""
+        return self._call(Hello(client), Welcome, deadline)
+
+    def missing(self, blobs: Iterable[str], deadline: Deadline) -> set[str]:
+        """Those of these SHA-256 that the board does not have."""
+        return set(self._call(Have(tuple(blobs)), Missing, deadline).sha256)
+
+    def put(self, data: bytes, deadline: Deadline) -> str:
+        """Stores a blob in chunks and returns its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
+        digest = hashlib.sha256(data).hexdigest()
+        self.put_as(digest, data, deadline)
+        return digest
+
+    def put_as(self, sha256: str, data: bytes, deadline: Deadline) -> None:
+        """Stores `data` as the blob `sha256`; the board refuses what is not."""
+        waiting: list[Future[Record]] = []
+        for offset in range(0, max(len(data), 1), CHUNK_BYTES):
+            waiting.append(self.send(Put(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
+            if len(waiting) > _CHUNKS_IN_FLIGHT:
+                self.reply(waiting.pop(0), Stored, deadline)
+        stored = [self.reply(each, Stored, deadline) for each in waiting]
+        if not stored[-1].complete:
+            raise AgentError(f"agent on {self._board} took {stored[-1].received} of {len(data)} bytes and is content")
+
+    def program(
+        self, bitstream: str, manifest: Manifest, deadline: Deadline, canary: Trial | None = None, code: bytes = b""
+    ) -> Programmed:
+        """Raises BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
+        return self._call(Program(bitstream, manifest, canary, code), Programmed, deadline)
+
+    def measure(self, trial: Trial, code: bytes) -> Future[Record]:
+        """Sends a trial; `reply(future, Measured, deadline)` waits for its result."""
+        return self.send(Measure(trial, code))
+
+    def results(self, since: int, deadline: Deadline) -> list[Measured]:
+        """What the journal holds above a sequence number, oldest first."""
+        found: list[Measured] = []
+        while True:
+            report = self._call(Results(found[-1].sequence if found else since), ResultsReport, deadline)
+            found += report.results
+            if not report.more or not report.results:
+                return found
+
+    def acknowledge(self, through: int, deadline: Deadline) -> None:
+        """The board may forget results up to this sequence number."""
+        self._call(Acknowledge(through), Acknowledged, deadline)
+
+    def status(self, deadline: Deadline) -> StatusReport:
+        return self._call(Status(), StatusReport, deadline)
+
+    def reset(self, rung: str, deadline: Deadline) -> ResetDone:
+        """`soft`, `reload` or `worker`; then the canary."""
+        return self._call(Reset(rung), ResetDone, deadline)
+
+    def log(self, count: int, deadline: Deadline) -> str:
+        """The last `count` bytes of the agent's log."""
+        return self._call(Log(count), LogText, deadline).text.decode("utf-8", "replace")
+
+    def shutdown(self, deadline: Deadline) -> None:
+        """Ends the agent after the trial that is running; returns when the connection has ended."""
+        self._call(Shutdown(), ShuttingDown, deadline)
+        self._reader.join(deadline.remaining("the agent's end"))
+
+    # --- requests and replies ---
+
+    def send(self, message: Record) -> Future[Record]:
+        """Sends a request; its future holds the reply, or the LinkError that prevented it."""
+        future: Future[Record] = Future()
+        number = next(self._numbers)
+        with self._state:
+            if self._lost is not None:
+                raise self._lost
+            self._pending[number] = future
+        data = encode_frame(to_frame(message, number))
+        try:
+            with self._sending:
+                self._stream.send(data)
+        except LinkError as error:
+            self._fail(error)
+        return future
+
+    def reply(self, future: Future[Record], expected: type[R], deadline: Deadline) -> R:
+        """Waits for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
+        try:
+            message = future.result(deadline.remaining(f"the agent on {self._board}"))
+        except FutureTimeoutError:
+            raise LinkTimeoutError(f"the agent on {self._board} took too long for its answer") from None
+        if isinstance(message, Failure):
+            raise _refusal(message)
+        if not isinstance(message, expected):
+            raise AgentError(f"agent on {self._board} answered {type(message).__name__}, not {expected.__name__}")
+        return message
+
+    @property
+    def lost(self) -> LinkError | None:
+        """Why the connection is of no use any more; None while it is."""
+        with self._state:
+            return self._lost
+
+    def close(self) -> None:
+        """Ends the connection and with it the lease; the agent goes on with what it runs."""
+        self._fail(LinkLostError(f"connection to {self._board} was closed"))
+        self._reader.join()
+        self._heart.join()
+
+    def _call(self, message: Record, expected: type[R], deadline: Deadline) -> R:
+        return self.reply(self.send(message), expected, deadline)
+
+    def _read(self) -> None:
+        decoder = FrameDecoder()
+        try:
+            while data := self._stream.receive():
+                self._heard = self._clock()
+                for frame in decoder.feed(data):
+                    self._settle(*from_frame(frame))
+            decoder.end()
+            complaint = self._stream.errors()
+            if complaint:
+                raise AgentError(f"agent on {self._board}: {complaint[-500:]}")
+            raise LinkLostError(f"connection to {self._board} ended")
+        except ProtocolError as error:
+            self._fail(AgentError(f"agent on {self._board} does not speak the protocol: {error}"))
+        except LinkError as error:
+            self._fail(error)
+
+    def _settle(self, number: int, message: Record) -> None:
+        with self._state:
+            future = self._pending.pop(number, None)
+        if future is not None:
+            future.set_result(message)
+
+    def _beat(self) -> None:
+        """A peer that answers nothing, not even this, is gone, whatever TCP believes."""
+        while not self._closing.wait(HEARTBEAT_SECONDS):
+            if self._clock() - self._heard > SILENT_SECONDS:
+                self._fail(LinkLostError(f"{self._board} has been silent for {SILENT_SECONDS:.0f} s"))
+                return
+            if self._sending.acquire(blocking=False):
+                self._sending.release()
+                try:
+                    self.send(Status())
+                except LinkError:
+                    return
+
+    def _fail(self, error: LinkError) -> None:
+        with self._state:
+            if self._lost is None:
+                self._lost = error
+            abandoned, self._pending = list(self._pending.values()), {}
+        self._closing.set()
+        self._stream.close()
+        for future in abandoned:
+            future.set_exception(self._lost)
+
+
+def _refusal(failure: Failure) -> LinkError:
+    if failure.code == "board_busy":
+        return BoardBusyError(f"board is in use: {failure.message}; wait for it, or take another board")
+    if failure.code in ("bitstream_refused", "identity_mismatch"):
+        return BitstreamRefusedError(failure.code, failure.message)
+    return RefusedError(failure.code, failure.message)

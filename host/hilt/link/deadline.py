@@ -1,0 +1,25 @@
+"""A moment on the monotonic clock that a whole operation shares, passed down through its calls."""
+
+from __future__ import annotations
+
+import time
+
+from hilt.link.errors import LinkTimeoutError
+
+
+class Deadline:
+    """`seconds` from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def remaining(self, what: str) -> float:
+        """Seconds left, above 0. Raises LinkTimeoutError, saying that `what` took too long, where none are."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise LinkTimeoutError(f"{what} took too long")
+        return left
+
+    @property
+    def passed(self) -> bool:
+        return time.monotonic() >= self._end

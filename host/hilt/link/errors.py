@@ -1,0 +1,101 @@
+"""What can go wrong between host and board, as types; each message says what is wrong and what to do.
+
+`permanent` errors stay until somebody mends them: nothing is gained by trying again.
+"""
+
+from __future__ import annotations
+
+
+class LinkError(Exception):
+    """Base of all errors of the link."""
+
+    permanent = False
+
+
+class BoardFileError(LinkError):
+    """HILT_HOME/boards.toml cannot be read, or says what cannot be."""
+
+    permanent = True
+
+
+class UnknownBoardError(LinkError):
+    """No board of that name; the message lists those known."""
+
+    permanent = True
+
+
+class UnknownHostKeyError(LinkError):
+    """First contact: nobody has said yet that this key is the board's. `HostKeys.accept` takes this error."""
+
+    permanent = True
+
+    def __init__(self, host: str, port: int, key: str, fingerprint: str) -> None:
+        self.host, self.port = host, port
+        self.key = key
+        """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
+        self.fingerprint = fingerprint
+        super().__init__(
+            f"host key of {host} port {port} is not known: {key.split()[0]} {fingerprint}; "
+            f"compare it with the board's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub) and accept it"
+        )
+
+
+class HostKeyChangedError(LinkError):
+    """The board shows another key than the one accepted: another machine, a new image, or someone in between."""
+
+    permanent = True
+
+    def __init__(self, host: str, port: int, expected: str, received: str, where: str) -> None:
+        self.host, self.port = host, port
+        self.expected, self.received = expected, received
+        """Fingerprints."""
+        super().__init__(
+            f"host key of {host} port {port} has CHANGED: it was {expected}, now it is {received}; nothing was sent. "
+            f"If the board was installed anew, remove its line from {where} and connect again"
+        )
+
+
+class AuthenticationError(LinkError):
+    """The board takes none of our keys."""
+
+    permanent = True
+
+
+class UnreachableError(LinkError):
+    """Nothing answers as an SSH server there (now)."""
+
+
+class LinkLostError(LinkError):
+    """The connection ended, or was silent for too long."""
+
+
+class LinkTimeoutError(LinkError):
+    """An operation did not finish within its deadline."""
+
+
+class UploadError(LinkError):
+    """What arrived on the board is not what was sent, or could not be written there."""
+
+
+class AgentError(LinkError):
+    """The agent cannot be started or does not speak as it should; the message holds the end of its log."""
+
+
+class BoardBusyError(LinkError):
+    """Another client has the lease on the board."""
+
+    permanent = True
+
+
+class RefusedError(LinkError):
+    """The agent did not carry out a request. `code` is one of hilt_board.protocol's failures."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+
+
+class BitstreamRefusedError(RefusedError):
+    """The bitstream is not for this board, damaged, or not what its manifest says."""
+
+    permanent = True

@@ -1,0 +1,50 @@
+"""HILT_HOME/known_hosts: which key each board showed when somebody accepted it. OpenSSH's format, nothing hashed."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+
+from hilt import paths
+from hilt.link.errors import UnknownHostKeyError
+
+
+class HostKeys:
+    """The file of accepted host keys; it may be shared by several processes."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or paths.home() / "known_hosts"
+
+    def of(self, host: str, port: int) -> list[str]:
+        """The keys accepted for a host, each "TYPE BASE64"; none where nobody accepted one."""
+        wanted = host_pattern(host, port)
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        fields = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+        return [f"{each[1]} {each[2]}" for each in fields if len(each) >= 3 and wanted in each[0].split(",")]
+
+    def accept(self, unknown: UnknownHostKeyError) -> None:
+        """Remembers the key of a first contact: somebody has compared its fingerprint."""
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if unknown.key not in self.of(unknown.host, unknown.port):
+                file.write(f"{host_pattern(unknown.host, unknown.port)} {unknown.key}\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def host_pattern(host: str, port: int) -> str:
+    """How known_hosts names a host: with its port unless that is 22."""
+    return host if port == 22 else f"[{host}]:{port}"
+
+
+def fingerprint(key: str) -> str:
+    """"SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
+    digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("=")

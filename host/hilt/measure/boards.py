@@ -1,0 +1,157 @@
+"""Boards by name: a virtual one is made on this machine, a real one is looked up. Both are reached in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from hilt import bitstreams
+from hilt.link.boards import Endpoint, RegisteredBoard, registered_board, registered_boards
+from hilt.measure.identity import identity_of
+from hilt.measure.types import BoardDescription
+from hilt.simulator.build import Form
+from hilt.virtual.bitstream import MODEL_FORM, bitstream_identity, make_bitstream
+from hilt.virtual.control import ChassisControl, ChassisStatus
+from hilt.virtual.directory import USER
+from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.names import PREFIX, parse_virtual_name
+from hilt.virtual.personality import PERSONALITIES
+from hilt_board.protocol import Manifest
+
+
+class Target(Protocol):
+    """A board that can be measured on."""
+
+    @property
+    def description(self) -> BoardDescription: ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """What its bitstream is."""
+
+    def bitstream(self) -> bytes:
+        """The .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
+
+    def endpoint(self) -> Endpoint:
+        """How to reach it, now; a virtual board is switched on. Raises VirtualBoardError."""
+
+    def power_cycle(self) -> bool:
+        """Switches it off and on; False where it has no switch that we can reach. Raises VirtualBoardError."""
+
+    def release(self) -> None:
+        """Nobody measures on it any more."""
+
+
+def resolve(name: str) -> Target:
+    """The board of that name. Raises UnknownPersonalityError, VirtualBoardError, UnknownBoardError, BoardFileError,
+    BitstreamError."""
+    if name.startswith(PREFIX):
+        return VirtualTarget(name)
+    return RealTarget(name, registered_board(name))
+
+
+def board_names() -> list[str]:
+    """All that `resolve` knows, the user's own first. Raises BoardFileError."""
+    return [*registered_boards(), *(PREFIX + name for name in PERSONALITIES)]
+
+
+class RealTarget:
+    """A board of HILT_HOME/boards.toml with a bitstream of the manifest."""
+
+    def __init__(self, name: str, board: RegisteredBoard) -> None:
+        self._endpoint = board.endpoint
+        self._bitstream = bitstreams.find(board.bitstream)
+        accelerator = self._bitstream.accelerator()
+        self.description = BoardDescription(
+            name=name,
+            accelerator=accelerator,
+            bitstream=self._bitstream.sha256 or self._bitstream.name,
+            clock_hz=accelerator.clock_hz,
+            deterministic=False,
+        )
+        self.manifest = Manifest(
+            board=self._bitstream.board,
+            part=self._bitstream.part,
+            parameters=accelerator.parameters.name,
+            isa=str(accelerator.isa),
+            clock_hz=accelerator.clock_hz,
+            register_base=self._bitstream.register_base,
+            identity=identity_of(accelerator) if self._bitstream.identity else None,
+        )
+
+    def bitstream(self) -> bytes:
+        path = bitstreams.path_of(self._bitstream)
+        bitstreams.verify(self._bitstream, path)
+        return path.read_bytes()
+
+    def endpoint(self) -> Endpoint:
+        return self._endpoint
+
+    def power_cycle(self) -> bool:
+        return False
+
+    def release(self) -> None:
+        pass
+
+
+class VirtualTarget:
+    """A virtual board. Its chassis is held from the first `endpoint` to `release`, and started again where it died."""
+
+    def __init__(self, name: str, form: Form = MODEL_FORM) -> None:
+        self._personality, self._directory = parse_virtual_name(name)
+        self._form = form
+        self._chassis: ChassisControl | None = None
+        accelerator = self._personality.accelerator
+        self.description = BoardDescription(
+            name=name,
+            accelerator=accelerator,
+            bitstream=bitstream_identity(self._personality, form),
+            clock_hz=accelerator.clock_hz,
+            deterministic=self._personality.deterministic,
+        )
+        self.manifest = Manifest(
+            board=self._personality.name,
+            part=self._personality.bit_part,
+            parameters=accelerator.parameters.name,
+            isa=str(accelerator.isa),
+            clock_hz=accelerator.clock_hz,
+            register_base=self._personality.register_base,
+            identity=identity_of(accelerator),
+        )
+
+    def bitstream(self) -> bytes:
+        return make_bitstream(self._personality, self._form).path.read_bytes()
+
+    def endpoint(self) -> Endpoint:
+        port = self._on_chassis(ChassisControl.power_on).port
+        if port is None:
+            raise VirtualBoardError(f"{self.description.name} has no SSH server although it is on")
+        return Endpoint(
+            name=self.description.name,
+            host="127.0.0.1",
+            port=port,
+            user=USER,
+            key_file=self._directory.client_key,
+            host_key=self._directory.host_public_key(),
+            python="python3",
+            sudo=False,
+        )
+
+    def power_cycle(self) -> bool:
+        self._on_chassis(ChassisControl.power_cycle)
+        return True
+
+    def release(self) -> None:
+        if self._chassis is not None:
+            self._chassis.close()
+            self._chassis = None
+
+    def _on_chassis(self, act: Callable[[ChassisControl], ChassisStatus]) -> ChassisStatus:
+        """Acts on the chassis that we hold; one that died in the meantime is replaced, once."""
+        if self._chassis is not None:
+            try:
+                return act(self._chassis)
+            except VirtualBoardError:
+                self.release()
+        self._chassis = ChassisControl.hold(self._directory, self._personality)
+        return act(self._chassis)

@@ -1,0 +1,11 @@
+"""What can be wrong with a virtual board; loads nothing."""
+
+from __future__ import annotations
+
+
+class VirtualBoardError(Exception):
+    """A virtual board that cannot be made, started or reached; says what to do."""
+
+
+class UnknownPersonalityError(VirtualBoardError):
+    """No virtual board of that kind; the message lists those that there are."""
