@@ -44,6 +44,7 @@ FAILURES = (
     "blob_corrupt",  # what was put is not what its sha256 says
     "blob_order",  # chunks must follow each other from offset 0
     "disk_full",  # nothing was stored
+    "journal_full",  # too many results that were never acknowledged
     "not_programmed",  # no bitstream, or not the one that the trial asks for
     "bitstream_refused",  # truncated, of the wrong part, or not loadable
     "identity_mismatch",  # the registers say another accelerator than the manifest
@@ -60,10 +61,11 @@ FAILURES = (
 
 @dataclass(frozen=True)
 class Hello(Record):
-    """Client's first message: takes the lease of the board. Answered by Welcome, or Failure `board_busy`."""
+    """Takes the lease of the board. Answered by Welcome, or Failure `board_busy`."""
 
     client: str = checked(is_text(200))
-    """Who asks, for whoever is told that the board is busy."""
+    """Who asks, unlike any other client; told to whoever finds the board busy. A second session of the same client
+    replaces the first, whose link is dead."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ class Acknowledged(Record):
 
 @dataclass(frozen=True)
 class Status(Record):
-    """Also a heartbeat; answered at once, whatever the device does."""
+    """Also a heartbeat; answered at once, whatever the device does, and without the lease."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,8 @@ class StatusReport(Record):
     trials: int = checked(COUNT)
     """Run since the daemon was started."""
     unacknowledged: int = checked(COUNT)
+    agent: str = checked(is_text(64))
+    """As Welcome.agent."""
     free_bytes: int = checked(COUNT)
     """On the disk that holds blobs and journal."""
     uptime_seconds: float = checked(SECONDS)
@@ -273,6 +277,25 @@ class ShuttingDown(Record):
     pass
 
 
+# --- between daemon and worker only ---
+
+
+@dataclass(frozen=True)
+class Ready(Record):
+    """The worker's first message: it has the device."""
+
+    device: str = checked(is_text(64))
+    python: str = checked(is_text(64))
+    pynq: str = checked(is_text(64))
+    numpy: str = checked(is_text(64))
+    time_scale: float = checked(is_number(1.0, 1e9))
+
+
+@dataclass(frozen=True)
+class Beat(Record):
+    """The worker is alive and waiting for the device."""
+
+
 MESSAGES: Dict[str, Type[Record]] = {
     "hello": Hello,
     "welcome": Welcome,
@@ -297,6 +320,8 @@ MESSAGES: Dict[str, Type[Record]] = {
     "log_text": LogText,
     "shutdown": Shutdown,
     "shutting_down": ShuttingDown,
+    "ready": Ready,
+    "beat": Beat,
 }
 _NAMES = {cls: name for name, cls in MESSAGES.items()}
 _ID = is_integer(0, 0xFFFFFFFF)

@@ -29,6 +29,9 @@ MAX_BLOB_BYTES = 1 << 30
 OUTCOMES = ("ok", "wrong_answer", "timeout", "crash", "bus_error")
 """The outcomes that a board can see; the words of hilt.trial.Outcome."""
 
+MAX_IMAGE_BYTES = 1 << 25
+"""One instruction or micro-op buffer is no larger (HARDWARE.md section 4)."""
+
 SIZE = is_integer(0, MAX_BLOB_BYTES)
 COUNT = is_integer(0, (1 << 53) - 1)
 SECONDS = is_number(0.0, 1e9)
@@ -125,6 +128,8 @@ class Trial(Record):
         for relocation in self.relocations:
             if relocation.buffer not in names:
                 raise MessageError("Trial.relocations: no buffer {!r}".format(relocation.buffer))
+        if max(self.instructions * self.instruction_bytes, self.uops * self.uop_bytes) > MAX_IMAGE_BYTES:
+            raise MessageError("Trial: a VTA reads at most {} bytes of code from one buffer".format(MAX_IMAGE_BYTES))
 
     @property
     def code_bytes(self) -> int:

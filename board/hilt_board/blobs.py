@@ -1,0 +1,134 @@
+"""Tensors and bitstreams on the board's disk, by SHA-256. A file that has its name has its content."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, Iterable, List, Optional, Set
+
+from .protocol import Put, Stored
+
+TOTAL_BYTES = 2 << 30
+"""Blobs kept; beyond it the least recently used leave."""
+_RESERVE_BYTES = 16 << 20
+"""Left free on the disk: the journal must always find room."""
+
+
+class BlobError(Exception):
+    """A blob that was not stored. `code` is a protocol failure code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Blobs:
+    """The store, and the one upload that may be under way."""
+
+    def __init__(self, directory: Path, incoming: Path) -> None:
+        self._directory = directory
+        self._incoming = incoming
+        self._upload: Optional[_Upload] = None
+        for left_over in incoming.iterdir():
+            left_over.unlink()
+
+    def missing(self, names: Iterable[str]) -> List[str]:
+        """Those that are not here; those that are count as used now."""
+        absent = []
+        for name in names:
+            try:
+                os.utime(str(self._directory / name))
+            except FileNotFoundError:
+                absent.append(name)
+        return absent
+
+    def put(self, message: Put, keep: Set[str]) -> Stored:
+        """Takes the next chunk; never evicts a blob in `keep`. Raises BlobError, and drops what came so far."""
+        if not self.missing([message.sha256]):
+            return Stored(sha256=message.sha256, received=message.total, complete=True)
+        try:
+            return self._take(message, keep)
+        except BlobError:
+            self._drop_upload()
+            raise
+        except OSError as error:
+            self._drop_upload()
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise BlobError("disk_full", "the board's disk is full: remove files from it") from None
+            raise BlobError("internal", "blob cannot be written: {}".format(error)) from None
+
+    def _take(self, message: Put, keep: Set[str]) -> Stored:
+        if message.offset == 0:
+            self._drop_upload()
+            self._make_room(message.total, keep)
+            self._upload = _Upload(self._incoming / message.sha256, message.sha256, message.total)
+        upload = self._upload
+        if upload is None or upload.sha256 != message.sha256 or upload.total != message.total:
+            raise BlobError("blob_order", "no upload of {} is under way: begin at offset 0".format(message.sha256[:12]))
+        if upload.received != message.offset:
+            raise BlobError("blob_order", "chunk at {}, but {} came so far".format(message.offset, upload.received))
+        upload.write(message.chunk)
+        if upload.received < upload.total:
+            return Stored(sha256=upload.sha256, received=upload.received, complete=False)
+        upload.finish(self._directory / upload.sha256)
+        self._upload = None
+        return Stored(sha256=upload.sha256, received=upload.received, complete=True)
+
+    def _drop_upload(self) -> None:
+        if self._upload is not None:
+            self._upload.drop()
+            self._upload = None
+
+    def _make_room(self, count: int, keep: Set[str]) -> None:
+        """Evicts until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
+        kept = sorted(self._directory.iterdir(), key=lambda path: path.stat().st_mtime)
+        total = sum(path.stat().st_size for path in kept)
+        evictable = [path for path in kept if path.name not in keep]
+        while total + count > TOTAL_BYTES or self._free() < count + _RESERVE_BYTES:
+            if not evictable:
+                raise BlobError(
+                    "disk_full",
+                    "{} bytes do not fit: {} are free on the board's disk".format(count, self._free()),
+                )
+            oldest = evictable.pop(0)
+            total -= oldest.stat().st_size
+            oldest.unlink()
+
+    def _free(self) -> int:
+        disk = os.statvfs(str(self._directory))
+        return disk.f_bavail * disk.f_frsize
+
+
+class _Upload:
+    """A file that grows in the incoming folder."""
+
+    def __init__(self, path: Path, sha256: str, total: int) -> None:
+        self.sha256 = sha256
+        self.total = total
+        self.received = 0
+        self._path = path
+        self._digest = hashlib.sha256()
+        self._file: Any = path.open("wb")
+
+    def write(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        self._digest.update(chunk)
+        self.received += len(chunk)
+
+    def finish(self, target: Path) -> None:
+        """Under its own name once it is what that says, and on the disk. Raises BlobError, OSError."""
+        if self._digest.hexdigest() != self.sha256:
+            raise BlobError("blob_corrupt", "what came is not {}: send it again".format(self.sha256[:12]))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._path.replace(target)
+
+    def drop(self) -> None:
+        with contextlib.suppress(OSError):  # what could not be written is dropped with the rest
+            self._file.close()
+        if self._path.exists():
+            self._path.unlink()

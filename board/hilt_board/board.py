@@ -1,0 +1,202 @@
+"""The board as the daemon sees it: a worker that is replaced when it dies, a ladder of resets, a canary after each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Optional
+
+from .protocol import Failure, Measure, Measured, Program, Programmed, Ready, Record, Reset, ResetDone
+from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
+
+_LOG = logging.getLogger("hilt.board")
+_MARGIN_SECONDS = 30.0
+"""What a request may take on the wall besides the device's own time: copying, loading a bitstream."""
+_STARTS = 2
+
+
+class BoardBrokenError(Exception):
+    """Not even a new worker passes the canary."""
+
+
+class Board:
+    """One device: unprogrammed, ready, busy, recovering or broken. One request at a time (the daemon sees to it)."""
+
+    def __init__(self, silence_seconds: float) -> None:
+        """`silence_seconds`: a worker that gives no sign of life for so long is killed."""
+        self._silence = silence_seconds
+        self._worker: Optional[WorkerProcess] = None
+        self._starting = asyncio.Lock()
+        self._program: Optional[Program] = None
+        self._broken = ""
+        self._activity = ""
+        self.worker_restarts = 0
+        self.trials = 0
+
+    @property
+    def state(self) -> str:
+        """As in StatusReport."""
+        if self._activity:
+            return self._activity
+        if self._broken:
+            return "broken"
+        return "ready" if self._program else "unprogrammed"
+
+    @property
+    def program(self) -> Optional[Program]:
+        """What is programmed."""
+        return self._program
+
+    @property
+    def worker_pid(self) -> Optional[int]:
+        return self._worker.pid if self._worker is not None and self._worker.alive else None
+
+    async def ready(self) -> Ready:
+        """What the worker says of the device; starts it if need be. Raises WorkerError, OSError."""
+        worker = await self._alive_worker()
+        assert worker.ready is not None
+        return worker.ready
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.kill()
+
+    async def load(self, message: Program) -> Record:
+        """Programs the device. Answers Programmed or Failure."""
+        loaded = self._program
+        if not self._broken and loaded == message and self.worker_pid is not None:
+            return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
+        self._program = None
+        self._activity = "busy"
+        try:
+            reply = await self._load(message)
+        except (WorkerError, OSError) as error:
+            return Failure(code="bitstream_refused", message="worker gave up while loading: {}".format(error)[:4096])
+        finally:
+            self._activity = ""
+        if isinstance(reply, Programmed):
+            self._program, self._broken = message, ""
+        return reply
+
+    async def measure(self, message: Measure) -> Record:
+        """Runs a trial. Answers Measured, or Failure where it could not be run."""
+        program = self._program
+        if self._broken:
+            return Failure(code="board_broken", message=self._broken[:4096])
+        if program is None or program.bitstream != message.trial.bitstream:
+            return Failure(code="not_programmed", message=_not_programmed(program, message))
+        self._activity = "busy"
+        try:
+            return await self._measure(message)
+        except BoardBrokenError as error:
+            return Failure(code="board_broken", message=str(error)[:4096])
+        finally:
+            self._activity = ""
+
+    async def reset(self, message: Reset) -> Record:
+        """Climbs the one rung that is asked for. Answers ResetDone or Failure."""
+        if self._program is None:
+            return Failure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
+        started = time.monotonic()
+        self._activity = "recovering"
+        try:
+            sane = await self._climb(message.rung)
+        finally:
+            self._activity = ""
+        self._broken = "" if sane else "canary failed after reset ({})".format(message.rung)
+        return ResetDone(rung=message.rung, canary=sane, seconds=time.monotonic() - started)
+
+    async def _measure(self, message: Measure) -> Record:
+        if self.worker_pid is None and not await self._climb("worker"):
+            raise BoardBrokenError(self._break("worker had died, and a new one does not pass the canary"))
+        self.trials += 1
+        trial = message.trial
+        worker = await self._alive_worker()
+        assert worker.ready is not None
+        seconds = (1 + trial.number * trial.repeat) * trial.limit_seconds * worker.ready.time_scale + _MARGIN_SECONDS
+        try:
+            reply = await worker.request(message, seconds, self._silence)
+        except WorkerError as error:
+            outcome = "crash" if isinstance(error, WorkerDiedError) else "timeout"
+            _LOG.warning("trial %s: %s: %s", trial.key, outcome, error)
+            sane = await self._recover("worker")
+            return Measured(key=trial.key, outcome=outcome, reason=str(error)[:4096], worker_restarts=1, canary=sane)
+        if not isinstance(reply, Measured) or reply.outcome in ("ok", "wrong_answer"):
+            return reply
+        _LOG.warning("trial %s: %s: %s", trial.key, reply.outcome, reply.reason)
+        before = self.worker_restarts
+        sane = await self._recover("soft")
+        return Measured(**{**vars(reply), "canary": sane, "worker_restarts": self.worker_restarts - before})
+
+    async def _recover(self, first: str) -> bool:
+        """Climbs from rung `first` until the canary is well. Returns whether it is; if not, the board is broken."""
+        self._activity = "recovering"
+        rungs = ("soft", "reload", "worker")
+        for rung in rungs[rungs.index(first) :]:
+            started = time.monotonic()
+            sane = await self._climb(rung)
+            cost = time.monotonic() - started
+            _LOG.info("reset (%s) took %.3f s, canary %s", rung, cost, "well" if sane else "failed")
+            if sane:
+                return True
+        self._break("canary failed after soft reset, reload and a new worker")
+        return False
+
+    async def _climb(self, rung: str) -> bool:
+        """One rung and the canary. Returns whether the board is sane."""
+        try:
+            if rung == "worker":
+                return await self._replace_worker()
+            worker = self._worker
+            if worker is None or not worker.alive:
+                return False
+            reply = await worker.request(Reset(rung=rung), _MARGIN_SECONDS, _MARGIN_SECONDS)
+        except (WorkerError, OSError) as error:
+            _LOG.warning("rung %s: %s", rung, error)
+            return False
+        return isinstance(reply, ResetDone) and reply.canary
+
+    async def _replace_worker(self) -> bool:
+        program = self._program
+        assert program is not None
+        if self._worker is not None:
+            await self._worker.kill()
+            self._worker = None
+        self.worker_restarts += 1
+        reply = await self._load(program)
+        if isinstance(reply, Failure):
+            _LOG.warning("new worker: %s: %s", reply.code, reply.message)
+        return isinstance(reply, Programmed)
+
+    async def _load(self, message: Program) -> Record:
+        worker = await self._alive_worker()
+        return await worker.request(message, 2 * _MARGIN_SECONDS, 2 * _MARGIN_SECONDS)
+
+    async def _alive_worker(self) -> WorkerProcess:
+        async with self._starting:
+            if self._worker is None or not self._worker.alive:
+                self._worker = await self._start_worker()
+            return self._worker
+
+    async def _start_worker(self) -> WorkerProcess:
+        for attempt in range(1, _STARTS + 1):
+            try:
+                worker = await WorkerProcess.start()
+                _LOG.info("worker %d has the device", worker.pid)
+                return worker
+            except WorkerError as error:
+                _LOG.warning("worker did not start (%d of %d): %s", attempt, _STARTS, error)
+                if attempt == _STARTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _break(self, reason: str) -> str:
+        self._broken = reason
+        _LOG.error("board is broken: %s", reason)
+        return reason
+
+
+def _not_programmed(program: Optional[Program], message: Measure) -> str:
+    loaded = "nothing" if program is None else program.bitstream[:12]
+    return "trial is for bitstream {}, loaded is {}: program it first".format(message.trial.bitstream[:12], loaded)

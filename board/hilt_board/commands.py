@@ -1,0 +1,266 @@
+"""The agent's commands: start, connect, stop, status; and daemon and worker, which start runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import logging.handlers
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Dict, List, Optional
+
+from .home import Home, HomeError, open_home
+
+_SILENCE_SECONDS = 10.0
+_STOP_SECONDS = 60.0
+_STATUS_SECONDS = 5.0
+_START_SECONDS = 30.0
+
+
+class CommandError(Exception):
+    """A command that could not be carried out; one line says why."""
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Runs a command; returns its exit code: 0, or 1 after one line on stderr, 2 for wrong usage."""
+    os.umask(0o077)
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(open_home(), options)
+        return code
+    except (CommandError, HomeError, OSError) as error:
+        sys.stderr.write("hilt agent: {}\n".format(error))
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="hilt_board", description="The agent of a hilt board.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        return command
+
+    silence = "kill a worker that gives no sign of life for so many seconds (default {:g})".format(_SILENCE_SECONDS)
+    start = add("start", _start, "start the daemon, unless this very agent runs already")
+    start.add_argument("--silence", type=float, default=_SILENCE_SECONDS, metavar="SECONDS", help=silence)
+    add("connect", _connect, "bridge stdin and stdout to the daemon")
+    add("stop", _stop, "end the daemon after the trial that is running")
+    add("status", _status, "print the daemon's state as JSON")
+    daemon = add("daemon", _daemon, "be the daemon, in the foreground")
+    daemon.add_argument("--silence", type=float, default=_SILENCE_SECONDS, metavar="SECONDS", help=silence)
+    daemon.add_argument("--ready", type=int, metavar="DESCRIPTOR", help="closed when connections are accepted")
+    worker = add("worker", _worker, "own the device (started by the daemon)")
+    worker.add_argument("descriptor", type=int)
+    return parser
+
+
+def _start(home: Home, options: argparse.Namespace) -> int:
+    from .worker_process import agent_command, agent_environment
+
+    with home.start_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _running(home) and _same_agent_answers(home):
+            return 0
+        reading, writing = os.pipe()
+        log = os.open(str(home.log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        process = subprocess.Popen(
+            agent_command("daemon", "--ready", str(writing), "--silence", str(options.silence)),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[writing],
+            start_new_session=True,
+            cwd=str(home.root),
+            env=agent_environment(),
+        )
+        os.close(log)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as ready, _alarm(_START_SECONDS, "daemon did not become ready"):
+            if ready.read() != b"ready":
+                raise CommandError("daemon ended with {}; see {}".format(process.wait(), home.log))
+    return 0
+
+
+def _same_agent_answers(home: Home) -> bool:
+    """Whether the running daemon may stay. Otherwise ends it: it hangs, or is another version and nobody uses it.
+
+    Raises CommandError where it is another version and in use.
+    """
+    try:
+        status = _ask_status(home)
+    except (OSError, CommandError):
+        _end(home, signal.SIGKILL)
+        return False
+    if status["agent"] == _agent_hash():
+        return True
+    if status["holder"] is not None:
+        raise CommandError("another version of the agent runs and is in use by {}".format(status["holder"]))
+    _end(home, signal.SIGTERM)
+    return False
+
+
+def _stop(home: Home, _: argparse.Namespace) -> int:
+    if _running(home):
+        _end(home, signal.SIGTERM)
+    return 0
+
+
+def _status(home: Home, _: argparse.Namespace) -> int:
+    sys.stdout.write(json.dumps(_ask_status(home)) + "\n")
+    return 0
+
+
+def _connect(home: Home, _: argparse.Namespace) -> int:
+    """Two threads, one for each direction, so that neither waits for the other. Ends when the daemon closes."""
+    from .daemon import connect
+
+    try:
+        connection = connect(home)
+    except (ConnectionRefusedError, FileNotFoundError):
+        raise CommandError("no daemon runs: start it first") from None
+    threading.Thread(target=_copy_up, args=(connection,), daemon=True).start()
+    while True:
+        data = connection.recv(1 << 18)
+        if not data:
+            return 0
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view) :]
+
+
+def _copy_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            data = os.read(0, 1 << 18)
+            if not data:
+                break
+            connection.sendall(data)
+    # The client has said all; its answers may still be on their way.
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+
+
+def _daemon(home: Home, options: argparse.Namespace) -> int:
+    from .daemon import Daemon, listen
+
+    lock = os.open(str(home.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CommandError("a daemon runs already") from None
+    os.ftruncate(lock, 0)
+    os.write(lock, json.dumps({"pid": os.getpid()}).encode("ascii"))
+    _log_to(home)
+
+    def ready() -> None:
+        if options.ready is not None:
+            os.write(options.ready, b"ready")
+            os.close(options.ready)
+
+    async def serve() -> None:
+        await Daemon(home, _agent_hash(), options.silence).run(listen(home), ready)
+
+    asyncio.run(serve())
+    return 0
+
+
+def _worker(home: Home, options: argparse.Namespace) -> int:
+    from .worker import die_with_parent
+
+    die_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
+    if os.environ.get("HILT_VERILATED"):
+        from . import verilated  # noqa: F401  registers the virtual board's device with pynq
+    from .worker import run
+
+    return run(options.descriptor, home)
+
+
+def _log_to(home: Home) -> None:
+    handler = logging.handlers.RotatingFileHandler(str(home.log), maxBytes=1 << 20, backupCount=1, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def _running(home: Home) -> Optional[int]:
+    """The process id of the daemon, if one holds the lock."""
+    with home.process.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            text = file.read()
+            return int(json.loads(text)["pid"]) if text else None
+    return None
+
+
+def _end(home: Home, number: int) -> None:
+    """Sends the daemon a signal and waits for its end; after a while, it is killed."""
+    pid = _running(home)
+    if pid is None:
+        return
+    os.kill(pid, number)
+    try:
+        _wait_for_end(home)
+    except CommandError:
+        os.kill(pid, signal.SIGKILL)
+        _wait_for_end(home)
+
+
+def _wait_for_end(home: Home) -> None:
+    with home.process.open("a+") as file, _alarm(_STOP_SECONDS, "daemon did not end"):
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def _ask_status(home: Home) -> Dict[str, Any]:
+    """The daemon's StatusReport. Raises CommandError or OSError where it gives none."""
+    from .daemon import connect
+    from .protocol import Status, StatusReport, encode_frame, from_frame, read_frame, to_frame
+
+    try:
+        connection = connect(home)
+    except (ConnectionRefusedError, FileNotFoundError):
+        raise CommandError("no daemon runs: start it first") from None
+    with connection:
+        connection.settimeout(_STATUS_SECONDS)
+        connection.sendall(encode_frame(to_frame(Status(), 1)))
+        frame = read_frame(connection.recv)
+    message = from_frame(frame)[1] if frame is not None else None
+    if not isinstance(message, StatusReport):
+        raise CommandError("daemon gave no status")
+    return message.to_fields()
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float, text: str):  # type: ignore[no-untyped-def]  # the context manager's own type says it
+    """Interrupts what blocks within by CommandError."""
+
+    def interrupt(*_: Any) -> None:
+        raise CommandError("{} within {:g} s".format(text, seconds))
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _agent_hash() -> str:
+    """SHA-256 of the archive that this is; empty where it runs from a folder."""
+    from .worker_process import agent_archive
+
+    archive = agent_archive()
+    return hashlib.sha256(archive.read_bytes()).hexdigest() if archive else ""

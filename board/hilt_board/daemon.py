@@ -1,0 +1,361 @@
+"""The supervisor: a Unix socket, one lease, a queue to the device, and the journal before every answer.
+
+It lives through the loss of its client and of its worker. It never touches the device itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Dict, List, Optional, Set, Tuple, Type
+
+from .blobs import BlobError, Blobs
+from .board import Board
+from .home import Home
+from .journal import DiskFullError, Journal, JournalError, JournalFullError
+from .protocol import (
+    CHUNK_BYTES,
+    MAX_BLOB_BYTES,
+    MAX_BODY_BYTES,
+    MAX_PENDING,
+    MAX_RESULTS,
+    Acknowledge,
+    Acknowledged,
+    Failure,
+    Have,
+    Hello,
+    Limits,
+    Log,
+    LogText,
+    Measure,
+    Measured,
+    Missing,
+    Program,
+    Put,
+    Record,
+    Reset,
+    Results,
+    ResultsReport,
+    Shutdown,
+    ShuttingDown,
+    Status,
+    StatusReport,
+    Trial,
+    Welcome,
+)
+from .session import Session
+from .worker_process import WorkerError
+
+_LOG = logging.getLogger("hilt.daemon")
+_MAX_SESSIONS = 8
+_MAX_QUEUED_BYTES = 2 * MAX_BODY_BYTES
+
+
+@dataclass(frozen=True)
+class _Request:
+    session: Session
+    number: int
+    message: Record
+
+
+class Daemon:
+    """One board's agent."""
+
+    def __init__(self, home: Home, agent: str, silence_seconds: float) -> None:
+        """`agent`: SHA-256 of the archive. `silence_seconds`: see Board. Needs a running event loop."""
+        self._home = home
+        self._agent = agent
+        self._started = time.monotonic()
+        self._journal = Journal(home.journal)
+        if self._journal.damaged:
+            _LOG.warning("journal had %d damaged lines; they are dropped", self._journal.damaged)
+        self._blobs = Blobs(home.blobs, home.incoming)
+        self._board = Board(silence_seconds)
+        self._queue: "asyncio.Queue[_Request]" = asyncio.Queue()
+        self._queued_bytes = 0
+        self._holder: Optional[Session] = None
+        self._sessions: Set[Session] = set()
+        self._stopping = asyncio.Event()
+        self._handlers: Dict[Type[Record], Callable[[Record], Record]] = {
+            Have: self._have,
+            Put: self._put,
+            Results: self._results,
+            Acknowledge: self._acknowledge,
+            Log: self._log,
+        }
+
+    async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+        """Serves until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
+        loop = asyncio.get_event_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        server = await asyncio.start_unix_server(self._connected, sock=listening)
+        device = asyncio.ensure_future(self._serve_device())
+        ready()
+        # The worker is wanted soon: importing pynq is slow on a board. A failure is told to whoever says hello.
+        warm = asyncio.ensure_future(self._board.ready())
+        warm.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await self._stopping.wait()
+        _LOG.info("shutting down")
+        server.close()
+        await self._queue.join()
+        device.cancel()
+        warm.cancel()
+        for session in list(self._sessions):
+            await session.close()
+        await self._board.close()
+        self._journal.close()
+
+    # --- sessions ---
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        session = Session(reader, writer)
+        if len(self._sessions) >= _MAX_SESSIONS:
+            await session.send(0, Failure(code="board_busy", message="too many connections"))
+            await session.close()
+            return
+        self._sessions.add(session)
+        try:
+            await session.serve(self._handle)
+        finally:
+            self._sessions.discard(session)
+            if self._holder is session:
+                self._holder = None
+
+    async def _handle(self, session: Session, number: int, message: Record) -> None:
+        if isinstance(message, Status):
+            await session.send(number, self._status())
+        elif isinstance(message, Hello):
+            await self._hello(session, number, message)
+        elif self._holder is not session:
+            text = "this session does not hold the board: say hello"
+            await session.send(number, Failure(code="hello_needed", message=text))
+        elif isinstance(message, Shutdown):
+            await session.send(number, ShuttingDown())
+            self._stopping.set()
+        elif isinstance(message, (Program, Measure, Reset)):
+            await self._enqueue(session, number, message)
+        elif type(message) in self._handlers:
+            await session.send(number, self._handlers[type(message)](message))
+        else:
+            name = type(message).__name__
+            await session.send(number, Failure(code="bad_message", message="{} is not a request".format(name)))
+
+    async def _hello(self, session: Session, number: int, message: Hello) -> None:
+        holder = self._holder
+        if holder is not None and holder is not session and not holder.closed:
+            if holder.client != message.client:
+                text = "board is in use by {}: wait, or stop that session".format(holder.client)
+                await session.send(number, Failure(code="board_busy", message=text))
+                await session.close()
+                return
+            _LOG.info("new session of %s replaces its old one", message.client)
+            await holder.close()
+        self._holder = session
+        session.client = message.client
+        session.expect()
+        await session.answer(number, await self._welcome())
+
+    async def _welcome(self) -> Record:
+        try:
+            ready = await self._board.ready()
+        except (WorkerError, OSError) as error:
+            return Failure(code="internal", message="no worker: {}".format(error)[:4096])
+        program = self._board.program
+        return Welcome(
+            agent=self._agent,
+            boot_id=boot_id(),
+            device=ready.device,
+            python=ready.python,
+            pynq=ready.pynq,
+            numpy=ready.numpy,
+            bitstream=program.bitstream if program else None,
+            clock_hz=program.manifest.clock_hz if program else None,
+            time_scale=ready.time_scale,
+            journal_next=self._journal.next,
+            limits=Limits(blob_bytes=MAX_BLOB_BYTES, chunk_bytes=CHUNK_BYTES, pending=MAX_PENDING),
+        )
+
+    # --- requests that need the device, in order ---
+
+    async def _enqueue(self, session: Session, number: int, message: Record) -> None:
+        size = len(_code(message))
+        too_large = self._queued_bytes > 0 and self._queued_bytes + size > _MAX_QUEUED_BYTES
+        if self._queue.qsize() >= MAX_PENDING or too_large:
+            text = "too many requests wait: send fewer at once"
+            await session.send(number, Failure(code="queue_full", message=text))
+            return
+        session.expect()
+        self._queued_bytes += size
+        self._queue.put_nowait(_Request(session, number, message))
+
+    async def _serve_device(self) -> None:
+        while True:
+            request = await self._queue.get()
+            self._queued_bytes -= len(_code(request.message))
+            if not request.session.closed:
+                await request.session.answer(request.number, await self._device(request.message))
+            self._queue.task_done()
+
+    async def _device(self, message: Record) -> Record:
+        """Whatever goes wrong with one request, the next one is served."""
+        if self._stopping.is_set():
+            return Failure(code="shutting_down", message="agent is shutting down")
+        try:
+            return await self._carry_out(message)
+        except Exception as error:
+            _LOG.exception("%s failed", type(message).__name__)
+            return Failure(code="internal", message="agent failed, its log says more: {}".format(error)[:4096])
+
+    async def _carry_out(self, message: Record) -> Record:
+        if isinstance(message, Program):
+            missing = self._blobs.missing([message.bitstream, *_tensors(message.canary)])
+            return _blob_missing(missing) if missing else await self._board.load(message)
+        if isinstance(message, Reset):
+            return await self._board.reset(message)
+        assert isinstance(message, Measure)
+        return await self._measure(message)
+
+    async def _measure(self, message: Measure) -> Record:
+        known = self._journal.find(message.trial.key)
+        if known is not None:
+            return known
+        try:
+            self._journal.check_room()
+        except JournalError as error:
+            return _journal_failure(error)
+        missing = self._blobs.missing(_tensors(message.trial))
+        if missing:
+            return _blob_missing(missing)
+        reply = await self._board.measure(message)
+        if not isinstance(reply, Measured):
+            return reply
+        try:
+            return self._journal.append(reply)
+        except JournalError as error:
+            _LOG.error("result of %s could not be kept: %s", reply.key, error)
+            return _journal_failure(error)
+
+    # --- requests that are answered at once ---
+
+    def _have(self, message: Record) -> Record:
+        assert isinstance(message, Have)
+        return Missing(sha256=tuple(self._blobs.missing(message.sha256)))
+
+    def _put(self, message: Record) -> Record:
+        assert isinstance(message, Put)
+        program = self._board.program
+        keep = {program.bitstream, *_tensors(program.canary)} if program else set()
+        try:
+            return self._blobs.put(message, keep)
+        except BlobError as error:
+            return Failure(code=error.code, message=str(error))
+
+    def _results(self, message: Record) -> Record:
+        assert isinstance(message, Results)
+        found = self._journal.since(message.since, MAX_RESULTS + 1)
+        return ResultsReport(results=tuple(found[:MAX_RESULTS]), more=len(found) > MAX_RESULTS)
+
+    def _acknowledge(self, message: Record) -> Record:
+        assert isinstance(message, Acknowledge)
+        try:
+            return Acknowledged(through=self._journal.acknowledge(message.through))
+        except JournalError as error:
+            return _journal_failure(error)
+
+    def _log(self, message: Record) -> Record:
+        assert isinstance(message, Log)
+        return LogText(text=tail(self._home.log, message.bytes))
+
+    def _status(self) -> StatusReport:
+        disk = os.statvfs(str(self._home.root))
+        program = self._board.program
+        return StatusReport(
+            state=self._board.state,
+            holder=self._holder.client if self._holder else None,
+            bitstream=program.bitstream if program else None,
+            worker=self._board.worker_pid,
+            worker_restarts=self._board.worker_restarts,
+            trials=self._board.trials,
+            unacknowledged=len(self._journal),
+            agent=self._agent,
+            free_bytes=disk.f_bavail * disk.f_frsize,
+            uptime_seconds=time.monotonic() - self._started,
+        )
+
+
+def listen(home: Home) -> socket.socket:
+    """The agent's socket, of mode 0600. The caller holds the agent's lock, so an old socket file is a left-over."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with contextlib.suppress(FileNotFoundError):
+        home.socket.unlink()
+    with short_name(home.socket) as name:
+        listening.bind(name)
+        home.socket.chmod(0o600)
+    listening.listen(_MAX_SESSIONS)
+    listening.setblocking(False)
+    return listening
+
+
+def connect(home: Home) -> socket.socket:
+    """A connection to the agent. Raises ConnectionRefusedError or FileNotFoundError where none runs."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_name(home.socket) as name:
+            connection.connect(name)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def short_name(path: Path):  # type: ignore[no-untyped-def]  # the context manager's own type says it
+    """A name for a socket path of any length: the kernel takes 107 bytes."""
+    directory = os.open(str(path.parent), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield "/proc/self/fd/{}/{}".format(directory, path.name)
+    finally:
+        os.close(directory)
+
+
+def boot_id() -> str:
+    """Changes with every boot. HILT_BOOT_ID says it for a virtual board, whose kernel is the host's."""
+    return os.environ.get("HILT_BOOT_ID") or Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def tail(path: Path, count: int) -> bytes:
+    """The last `count` bytes of a file."""
+    with path.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - count))
+        return file.read(count)
+
+
+def _tensors(trial: Optional[Trial]) -> List[str]:
+    return [each.sha256 for each in trial.inputs] + [trial.output.expected] if trial else []
+
+
+def _code(message: Record) -> bytes:
+    return message.code if isinstance(message, (Program, Measure)) else b""
+
+
+def _blob_missing(names: List[str]) -> Failure:
+    text = "not on the board: {}: put them first".format(", ".join(names[:32]))
+    return Failure(code="blob_missing", message=text)
+
+
+def _journal_failure(error: JournalError) -> Failure:
+    codes: Tuple[Tuple[Type[JournalError], str], ...] = (
+        (JournalFullError, "journal_full"),
+        (DiskFullError, "disk_full"),
+    )
+    return Failure(code=next(code for kind, code in codes if isinstance(error, kind)), message=str(error))
+
+

@@ -1,0 +1,187 @@
+"""VTA's register protocol over pynq's public API (Bitstream, MMIO): the same on a board and on a virtual board."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional, Tuple
+
+import pynq
+
+from . import registers
+from .bitfile import read_bitfile
+from .protocol import Manifest
+
+# A model that has nothing left to do counts no more cycles. Both must pass: time alone could be a busy machine.
+_STALL_SECONDS = 0.5
+_STALL_POLLS = 1000
+
+
+class DriverError(Exception):
+    """The board cannot do what it was asked; says nothing about a configuration."""
+
+
+class IdentityMismatchError(DriverError):
+    """The registers say another accelerator than the manifest."""
+
+
+class AddressError(DriverError):
+    """A buffer where VTA's 32-bit address registers do not reach."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a program. `cycles` where the hardware counts them; `seconds` from start to `done`, on the wall."""
+
+    outcome: str
+    reason: str
+    cycles: Optional[int]
+    seconds: float
+
+
+class Driver:
+    """The accelerator behind pynq's active device."""
+
+    def __init__(self, time_scale: float, beat: Callable[[], None]) -> None:
+        """`time_scale`: wall seconds a device second may take. `beat` is called while waiting, to show that we live."""
+        self._time_scale = time_scale
+        self._beat = beat
+        self._path: Optional[Path] = None
+        self._manifest: Optional[Manifest] = None
+        self._registers: Any = None
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is programmed. Raises DriverError where nothing is."""
+        if self._manifest is None:
+            raise DriverError("no bitstream is loaded")
+        return self._manifest
+
+    @property
+    def counts_cycles(self) -> bool:
+        """Whether the bitstream has hilt's own registers."""
+        return self.manifest.identity is not None
+
+    def program(self, path: Path, manifest: Manifest) -> None:
+        """Loads a .bit file and compares what the registers say with the manifest.
+
+        Raises BitfileError (truncated, wrong part), IdentityMismatchError, and what pynq raises.
+        """
+        read_bitfile(path).require_part(manifest.part)
+        self._manifest = None
+        pynq.Bitstream(str(path)).download()
+        self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
+        self._check_identity(manifest)
+        self._path, self._manifest = path, manifest
+
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
+        """Runs `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
+
+        `limit_seconds` is device time: cycles where the hardware counts them, else the wall clock times the time scale.
+        After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises AddressError.
+        """
+        address = physical_address(instructions)
+        started = time.perf_counter()
+        self._start(address, count)
+        return self._wait_counting(started, limit_seconds) if self.counts_cycles else self._wait(started, limit_seconds)
+
+    def soft_reset(self) -> None:
+        """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register."""
+        if self.counts_cycles:
+            self._registers.write(registers.SOFT_RESET, 1)
+        else:
+            self.reload()
+
+    def reload(self) -> None:
+        """Loads the bitstream again, and checks it again."""
+        manifest, path = self.manifest, self._path
+        assert path is not None
+        self.program(path, manifest)
+
+    def _check_identity(self, manifest: Manifest) -> None:
+        if manifest.identity is None:
+            return
+        wanted = {
+            registers.IDENTITY: registers.IDENTITY_VALUE,
+            registers.IDENTITY_VERSION: manifest.identity.version,
+            registers.IDENTITY_BLOCKS: manifest.identity.blocks,
+            registers.IDENTITY_BUFFERS: manifest.identity.buffers,
+            registers.IDENTITY_CONFIGURATION: manifest.identity.configuration,
+        }
+        for offset, value in wanted.items():
+            actual = self._registers.read(offset)
+            if actual != value:
+                raise IdentityMismatchError(
+                    "register 0x{:02x} reads 0x{:08x}, the manifest of {} says 0x{:08x}: "
+                    "this bitstream is not the one described".format(offset, actual, manifest.parameters, value)
+                )
+
+    def _start(self, address: int, count: int) -> None:
+        write = self._registers.write
+        write(registers.FETCH_COUNT, count)
+        write(registers.FETCH_ADDRESS, address)
+        # Address registers of 0: every dram_base is absolute, in elements.
+        write(registers.LOAD_INP_ADDRESS, 0)
+        write(registers.LOAD_WGT_ADDRESS, 0)
+        write(registers.COMPUTE_UOP_ADDRESS, 0)
+        write(registers.COMPUTE_BIAS_ADDRESS, 0)
+        write(registers.STORE_OUT_ADDRESS, 0)
+        write(registers.FETCH_CONTROL, registers.START)
+        write(registers.LOAD_CONTROL, registers.START_AND_AUTO_RESTART)
+        write(registers.COMPUTE_CONTROL, registers.START_AND_AUTO_RESTART)
+        write(registers.STORE_CONTROL, registers.START_AND_AUTO_RESTART)
+
+    def _wait(self, started: float, limit_seconds: float) -> Run:
+        """A bitstream with the public registers only: the wall clock decides."""
+        allowed = limit_seconds * self._time_scale
+        while not self._registers.read(registers.COMPUTE_DONE) & 1:
+            elapsed = time.perf_counter() - started
+            if elapsed > allowed:
+                return Run("timeout", "no FINISH within {:g} s".format(limit_seconds), None, elapsed)
+            self._beat()
+        return Run("ok", "", None, time.perf_counter() - started)
+
+    def _wait_counting(self, started: float, limit_seconds: float) -> Run:
+        """hilt's bitstreams: cycles decide, so the verdict does not depend on how busy the host or a simulator is."""
+        limit = max(1, int(limit_seconds * self.manifest.clock_hz))
+        late = "no FINISH within {} cycles".format(limit)
+        moved, moved_at, polls = -1, started, 0
+        while True:
+            done = self._registers.read(registers.COMPUTE_DONE) & 1
+            fault = 0 if done else self._registers.read(registers.FAULT_CODE)
+            cycles, now = self._cycles(), time.perf_counter()
+            if fault:
+                return Run(*self._fault(fault), cycles, now - started)
+            if cycles > limit:
+                return Run("timeout", late, cycles, now - started)
+            if done:
+                return Run("ok", "", cycles, now - started)
+            polls += 1
+            if cycles != moved:
+                moved, moved_at, polls = cycles, now, 0
+            elif polls >= _STALL_POLLS and now - moved_at > _STALL_SECONDS:
+                return Run("timeout", "no FINISH: the accelerator stands still", cycles, now - started)
+            self._beat()
+
+    def _cycles(self) -> int:
+        """64 bits in two reads: again where the low half wrapped in between."""
+        read = self._registers.read
+        while True:
+            high, low = read(registers.CYCLES_HIGH), read(registers.CYCLES_LOW)
+            if read(registers.CYCLES_HIGH) == high:
+                return int(high) << 32 | int(low)
+
+    def _fault(self, code: int) -> Tuple[str, str]:
+        read = self._registers.read
+        address = read(registers.FAULT_ADDRESS_HIGH) << 32 | read(registers.FAULT_ADDRESS_LOW)
+        outcome = "bus_error" if code in (registers.SLVERR, registers.DECERR) else "crash"
+        return outcome, registers.FAULTS.get(code, "unknown fault {} at {{}}".format(code)).format(address)
+
+
+def physical_address(buffer: Any) -> int:
+    """Where a pynq buffer starts. Raises AddressError past 4 GiB, where VTA's registers do not reach."""
+    address = int(buffer.physical_address)
+    if address + buffer.nbytes > 1 << 32:
+        raise AddressError("buffer at 0x{:x} is beyond the 32 bits of VTA's address registers".format(address))
+    return address

@@ -1,0 +1,211 @@
+"""One trial on the accelerator: place the program, run it, compare every item of the output, take the time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from .driver import Driver, DriverError, Run, physical_address
+from .memory import ContiguousMemory
+from .protocol import UOP_BUFFER, Comparison, Measured, Trial
+
+_MASK = np.uint64(0xFFFFFFFF)
+_ITEMS: Dict[str, Any] = {"int8": np.dtype("<i1"), "int16": np.dtype("<i2"), "int32": np.dtype("<i4")}
+
+
+class InvalidProgramError(DriverError):
+    """Instructions, relocations and buffers that do not fit each other."""
+
+
+class Placed:
+    """A trial in contiguous memory, relocated and ready to run."""
+
+    def __init__(self, trial: Trial, code: bytes, memory: ContiguousMemory) -> None:
+        """Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
+        memory.begin()
+        words, uops, indices = _split(trial, code)
+        self.inputs = {each.name: memory.tensor(each.sha256, each.bytes) for each in trial.inputs}
+        self.output = memory.scratch("output", trial.output.bytes)
+        self.instructions = memory.scratch("instructions", words.nbytes)
+        elements = {each.name: each.element_bytes for each in trial.inputs}
+        elements[trial.output.name] = trial.output.element_bytes
+        elements[UOP_BUFFER] = trial.uop_bytes
+        places: Dict[str, Any] = {**self.inputs, trial.output.name: self.output}
+        if uops.size:
+            places[UOP_BUFFER] = memory.scratch("micro-ops", uops.nbytes)
+            places[UOP_BUFFER][:] = uops
+            places[UOP_BUFFER].flush()
+        for name, chosen in indices:
+            if chosen.size and name not in places:
+                raise InvalidProgramError("relocations of micro-ops, but the program has none")
+            if chosen.size:
+                _relocate(words, chosen, trial.dram_base_bit, name, places[name], elements[name])
+        self.instructions[:] = words.reshape(-1).view(np.uint8)
+        self.instructions.flush()
+        self.count = trial.instructions
+        self.expected = memory.contents(trial.output.expected, trial.output.bytes)
+        self.item = _ITEMS[trial.output.item]
+        if trial.output.bytes % self.item.itemsize:
+            raise InvalidProgramError("output of {} bytes is no whole number of items".format(trial.output.bytes))
+
+    def spoil_output(self) -> None:
+        """Fills the output with the complement of what is expected: an item that is not written always differs."""
+        np.invert(self.expected, out=self.output)
+        self.output.flush()
+
+    def compare(self) -> Comparison:
+        """Every item of the output with what is expected."""
+        self.output.invalidate()
+        actual, expected = np.asarray(self.output).view(self.item), self.expected.view(self.item)
+        differs = actual != expected
+        mismatched = int(np.count_nonzero(differs))
+        if not mismatched:
+            return Comparison(compared=int(expected.size), mismatched=0)
+        errors = np.abs(actual[differs].astype(np.int64) - expected[differs].astype(np.int64))
+        return Comparison(
+            compared=int(expected.size),
+            mismatched=mismatched,
+            first=int(np.argmax(differs)),
+            largest_error=int(errors.max()),
+        )
+
+
+def run_trial(trial: Trial, code: bytes, driver: Driver, memory: ContiguousMemory) -> Measured:
+    """Runs, verifies and times a trial. Raises DriverError where it could not be run at all."""
+    clock = _Stopwatch()
+    placed = Placed(trial, code, memory)
+    clock.lap("load")
+    run, comparison = _verified_run(trial, placed, driver, clock)
+    if comparison is not None and comparison.mismatched and memory.restore():
+        # An earlier program wrote over this one's inputs: not this one's fault, so it runs again on clean ones.
+        run, comparison = _verified_run(trial, placed, driver, clock)
+    if comparison is None:
+        return Measured(key=trial.key, outcome=run.outcome, reason=run.reason, seconds=clock.seconds)
+    if comparison.mismatched:
+        reason = "{mismatched} of {compared} items differ, the first at {first}, by at most {largest_error}".format(
+            **vars(comparison)
+        )
+        return Measured(
+            key=trial.key, outcome="wrong_answer", reason=reason, comparison=comparison, seconds=clock.seconds
+        )
+    figures, failed = _timed_runs(trial, placed, driver, run)
+    clock.lap("time")
+    if failed is not None:
+        reason = "verified, but failed in a later run: {}".format(failed.reason)
+        return Measured(
+            key=trial.key, outcome=failed.outcome, reason=reason, comparison=comparison, seconds=clock.seconds
+        )
+    return _measured(trial, figures, driver, comparison, clock.seconds)
+
+
+def _verified_run(
+    trial: Trial, placed: Placed, driver: Driver, clock: "_Stopwatch"
+) -> Tuple[Run, Optional[Comparison]]:
+    placed.spoil_output()
+    run = driver.run(placed.instructions, placed.count, trial.limit_seconds)
+    clock.lap("run")
+    comparison = placed.compare() if run.outcome == "ok" else None
+    clock.lap("verify")
+    return run, comparison
+
+
+def _timed_runs(
+    trial: Trial, placed: Placed, driver: Driver, verified: Run
+) -> Tuple[List[List[Run]], Optional[Run]]:
+    """`repeat` lists of `number` runs; or the first run that failed.
+
+    Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
+    """
+    ready = [verified] if driver.counts_cycles else []
+    figures: List[List[Run]] = []
+    for _ in range(trial.repeat):
+        runs: List[Run] = []
+        for _ in range(trial.number):
+            run = ready.pop() if ready else driver.run(placed.instructions, placed.count, trial.limit_seconds)
+            if run.outcome != "ok":
+                return figures, run
+            runs.append(run)
+        figures.append(runs)
+    return figures, None
+
+
+def _measured(
+    trial: Trial, figures: List[List[Run]], driver: Driver, comparison: Comparison, seconds: Dict[str, float]
+) -> Measured:
+    cycles: Tuple[float, ...] = ()
+    if driver.counts_cycles:
+        cycles = tuple(_mean([float(run.cycles or 0) for run in runs]) for runs in figures)
+        microseconds = tuple(each / driver.manifest.clock_hz * 1e6 for each in cycles)
+    else:
+        microseconds = tuple(_mean([run.seconds for run in runs]) * 1e6 for runs in figures)
+    return Measured(
+        key=trial.key,
+        outcome="ok",
+        cycles=cycles,
+        microseconds=microseconds,
+        comparison=comparison,
+        seconds=seconds,
+    )
+
+
+def _mean(values: List[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _split(trial: Trial, code: bytes) -> Tuple[Any, Any, List[Tuple[str, Any]]]:
+    """(instructions uint64 (n, words), a copy; micro-ops uint8; [(buffer, indices uint32)])."""
+    data = np.frombuffer(code, dtype=np.uint8)
+    middle = trial.instructions * trial.instruction_bytes
+    end = middle + trial.uops * trial.uop_bytes
+    words = data[:middle].copy().view("<u8").reshape(trial.instructions, trial.instruction_bytes // 8)
+    rest = data[end:].copy().view("<u4")
+    if rest.size and int(rest.max()) >= trial.instructions:
+        raise InvalidProgramError(
+            "relocation of instruction {}, the program has {}".format(int(rest.max()), trial.instructions)
+        )
+    if len(np.unique(rest)) != rest.size:
+        raise InvalidProgramError("an instruction is relocated twice")
+    indices = []
+    start = 0
+    for relocation in trial.relocations:
+        indices.append((relocation.buffer, rest[start : start + relocation.count]))
+        start += relocation.count
+    return words, data[middle:end], indices
+
+
+def _relocate(words: Any, chosen: Any, bit: int, name: str, buffer: Any, element_bytes: int) -> None:
+    """Adds the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
+    base, rest = divmod(physical_address(buffer), element_bytes)
+    if rest:
+        raise InvalidProgramError("buffer {} is not aligned to its {}-byte elements".format(name, element_bytes))
+    field = (words[chosen, 0] >> np.uint64(bit)) & _MASK
+    moved = field + np.uint64(base)
+    if int(moved.max()) > 0xFFFFFFFF:
+        raise InvalidProgramError("dram_base in buffer {} passes 32 bits".format(name))
+    words[chosen, 0] = (words[chosen, 0] & ~(_MASK << np.uint64(bit))) | (moved << np.uint64(bit))
+
+
+class _Stopwatch:
+    """Wall-clock seconds by step."""
+
+    def __init__(self) -> None:
+        self.seconds: Dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] = self.seconds.get(step, 0.0) + now - self._last
+        self._last = now
+
+
+def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) -> Run:
+    """The smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
+    words = 4 if driver.manifest.isa == "wide" else 2
+    instructions = memory.scratch("instructions", 8 * words)
+    instructions[:] = np.array([3] + [0] * (words - 1), dtype="<u8").view(np.uint8)
+    instructions.flush()
+    return driver.run(instructions, 1, limit_seconds)
+
+

@@ -1,0 +1,215 @@
+"""A pynq Device whose registers and memory are a model of the accelerator: what makes a virtual board a board.
+
+pynq's own Bitstream, MMIO and allocate run unchanged on it. The "bitstream" is a real .bit file whose payload is the
+shared library of the model; programming the device loads it. Importing this module registers the device with pynq, so
+the worker imports it only where HILT_VERILATED names the board's personality, a JSON file with the fields of
+`Personality`:
+
+    {"name": "pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
+     "memory_base": 268435456, "memory_bytes": 134217728, "read_latency": 32, "write_latency": 16,
+     "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, List, Optional, Tuple, Type
+
+import numpy as np
+from pynq.buffer import PynqBuffer
+from pynq.pl_server.device import Device
+
+from .bitfile import BitfileError, read_bitfile
+from .home import open_home
+from .model import MemoryModel, Model, ModelError
+from .registers import COMPUTE_DONE, REGISTER_BYTES
+
+ENVIRONMENT = "HILT_VERILATED"
+_PAGE = 4096
+
+
+class PersonalityError(Exception):
+    """The personality file is missing or says what cannot be; names the field."""
+
+
+class NotProgrammedError(Exception):
+    """Registers or memory were used before a bitstream was loaded."""
+
+
+@dataclass(frozen=True)
+class Personality:
+    """What a virtual board is, whatever runs on it. Memory timing is struct vta_memory_model of hls/sim/vta_sim.h."""
+
+    name: str
+    part: str
+    """As the header of a .bit file has it."""
+    clock_hz: int
+    register_base: int
+    """Physical address of the fetch page."""
+    memory_base: int
+    memory_bytes: int
+    read_latency: int
+    write_latency: int
+    bandwidth_numerator: int
+    bandwidth_denominator: int
+    jitter: int
+    seed: int
+    quantum_cycles: int = 50000
+    """Cycles that may pass while `done` is read once, as waiting does on a board."""
+    time_scale: float = 1000.0
+    """Wall seconds that a second of the device may take: simulation is slower, and deadlines must know it."""
+
+    def memory_model(self) -> MemoryModel:
+        names = [name for name, _ in MemoryModel._fields_]
+        return MemoryModel(**{name: getattr(self, name) for name in names})
+
+
+def load_personality(path: Path) -> Personality:
+    """Reads and checks a personality file. Raises PersonalityError."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        personality = Personality(**values)
+    except (OSError, ValueError, TypeError) as error:
+        raise PersonalityError("{} is no personality: {}".format(path, error)) from None
+    _check(personality, path)
+    return personality
+
+
+def _check(personality: Personality, path: Path) -> None:
+    for name, value in vars(personality).items():
+        wanted: Tuple[Type[Any], ...] = (str,) if name in ("name", "part") else (int,)
+        if name == "time_scale":
+            wanted = (int, float)
+        if isinstance(value, bool) or not isinstance(value, wanted) or (not isinstance(value, str) and value < 0):
+            raise PersonalityError("{}: {} cannot be {!r}".format(path, name, value))
+    for name in ("memory_base", "memory_bytes"):
+        if getattr(personality, name) % _PAGE:
+            raise PersonalityError("{}: {} must be a multiple of {}".format(path, name, _PAGE))
+    for name in ("clock_hz", "memory_bytes", "quantum_cycles", "time_scale"):
+        if not getattr(personality, name) >= 1:
+            raise PersonalityError("{}: {} must be at least 1".format(path, name))
+
+
+class ContiguousAllocator:
+    """First fit over [0, size), in pages, as the kernel's contiguous memory is handed out."""
+
+    def __init__(self, size: int) -> None:
+        self._free: List[Tuple[int, int]] = [(0, size)]
+
+    def take(self, count: int) -> int:
+        """Offset of `count` bytes, page aligned. Raises MemoryError."""
+        count = -(-max(count, 1) // _PAGE) * _PAGE
+        for index, (start, length) in enumerate(self._free):
+            if length >= count:
+                self._free[index : index + 1] = [(start + count, length - count)] if length > count else []
+                return start
+        raise MemoryError("no {} contiguous bytes are free".format(count))
+
+    def give(self, start: int, count: int) -> None:
+        """Takes back what `take` gave, and joins it with its free neighbours."""
+        count = -(-max(count, 1) // _PAGE) * _PAGE
+        merged: List[Tuple[int, int]] = []
+        for each_start, each_length in sorted([*self._free, (start, count)]):
+            if merged and merged[-1][0] + merged[-1][1] == each_start:
+                merged[-1] = (merged[-1][0], merged[-1][1] + each_length)
+            else:
+                merged.append((each_start, each_length))
+        self._free = merged
+
+
+class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
+    """The device of a virtual board. Registers appear at the personality's `register_base` once it is programmed."""
+
+    _probe_priority_ = 50
+
+    @classmethod
+    def _probe_(cls) -> List["VerilatedDevice"]:
+        return [cls(load_personality(Path(os.environ[ENVIRONMENT])))]
+
+    def __init__(self, personality: Personality) -> None:
+        super().__init__("verilated0")
+        self.name = personality.name
+        self.personality = personality
+        self.capabilities = {"REGISTER_RW": True}
+        self._loaded: Optional[str] = None
+        self._model: Optional[Model] = None
+        self._allocator = ContiguousAllocator(0)
+
+    @property
+    def time_scale(self) -> float:
+        """Wall seconds that one second of the device may take."""
+        return self.personality.time_scale
+
+    def download(self, bitstream: Any, parser: Any = None) -> None:
+        """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.
+
+        Raises BitfileError (not a .bit, truncated, wrong part) or ModelError; then the device stays as it was.
+        """
+        bitfile = read_bitfile(Path(bitstream.bitfile_name))
+        bitfile.require_part(self.personality.part)
+        payload = bitfile.payload()
+        digest = hashlib.sha256(payload).hexdigest()
+        if self._model is not None and digest == self._loaded:
+            self._model.reset()
+        else:
+            self._load(payload, digest)
+        self.bitfile_name = bitstream.bitfile_name
+
+    def _load(self, payload: bytes, digest: str) -> None:
+        if not payload.startswith(b"\x7fELF"):
+            raise BitfileError("bitstream is for a real board: its payload is not a model of the accelerator")
+        library = open_home().models / (digest + ".so")
+        if not library.exists():
+            fresh = library.with_suffix(".{}.new".format(os.getpid()))
+            fresh.write_bytes(payload)
+            fresh.chmod(0o700)
+            fresh.replace(library)
+        self._model = Model(library, self.personality.memory_model())
+        self._allocator = ContiguousAllocator(self.personality.memory_bytes)
+        self._loaded = digest
+
+    def read_registers(self, address: int, length: int) -> bytes:
+        """What MMIO.read calls: `length` bytes at a physical address, in words of four."""
+        model, offset = self._decode(address, length)
+        if offset == COMPUTE_DONE:
+            model.step(self.personality.quantum_cycles)
+        words = [model.read_register(offset + index) for index in range(0, length, 4)]
+        return b"".join(word.to_bytes(4, "little") for word in words)
+
+    def write_registers(self, address: int, data: bytes) -> None:
+        """What MMIO.write calls."""
+        model, offset = self._decode(address, len(data))
+        for index in range(0, len(data), 4):
+            model.write_register(offset + index, int.from_bytes(data[index : index + 4], "little"))
+
+    def allocate(self, shape: Any, dtype: Any, **_: Any) -> PynqBuffer:
+        """What pynq.allocate calls: a view of the model's own memory. Raises MemoryError where no more is free."""
+        if self._model is None:
+            raise NotProgrammedError("memory belongs to the model: load a bitstream first")
+        count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        allocator = self._allocator
+        offset = allocator.take(count)
+        region = self._model.view(offset, max(count, 1))
+        weakref.finalize(region, allocator.give, offset, count)
+        return PynqBuffer(
+            shape, dtype, buffer=region, device=self, device_address=self.personality.memory_base + offset, bo=offset
+        )
+
+    def flush(self, bo: int, offset: int, pointer: int, size: int) -> None:
+        """Nothing to do: the buffer is the memory."""
+
+    def invalidate(self, bo: int, offset: int, pointer: int, size: int) -> None:
+        """Nothing to do: the buffer is the memory."""
+
+    def _decode(self, address: int, length: int) -> Tuple[Model, int]:
+        if self._model is None:
+            raise NotProgrammedError("no register answers at 0x{:x}: load a bitstream first".format(address))
+        offset = address - self.personality.register_base
+        if offset < 0 or offset + length > REGISTER_BYTES or offset % 4 or length % 4:
+            raise ModelError("no register answers at 0x{:x}".format(address))
+        return self._model, offset

@@ -1,0 +1,180 @@
+"""The process that owns the device: one message at a time over a socket from the daemon. It may die."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import platform
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Callable, Dict, Optional, Tuple, Type
+
+import numpy as np
+import pynq
+
+from .bitfile import BitfileError
+from .driver import Driver, DriverError, IdentityMismatchError
+from .execution import InvalidProgramError, finish_only, run_trial
+from .home import Home
+from .memory import ContiguousMemory, OutOfContiguousMemoryError, TensorError
+from .protocol import (
+    Beat,
+    Failure,
+    Measure,
+    Program,
+    Programmed,
+    Ready,
+    Record,
+    Reset,
+    ResetDone,
+    encode_frame,
+    from_frame,
+    read_frame,
+    to_frame,
+)
+
+_LOG = logging.getLogger("hilt.worker")
+_BEAT_SECONDS = 0.25
+_CANARY_SECONDS = 0.01
+"""Of the device: a hundred thousand times what one FINISH takes."""
+
+# The most particular first.
+_FAILURES: Tuple[Tuple[Type[Exception], str], ...] = (
+    (IdentityMismatchError, "identity_mismatch"),
+    (OutOfContiguousMemoryError, "out_of_memory"),
+    (TensorError, "blob_missing"),
+    (InvalidProgramError, "program_invalid"),
+    (DriverError, "program_invalid"),
+)
+
+
+class Worker:
+    """Answers Program, Measure and Reset with the device that pynq found."""
+
+    def __init__(self, connection: socket.socket, home: Home) -> None:
+        self._connection = connection
+        self._home = home
+        self._last_beat = 0.0
+        self._time_scale = float(getattr(pynq.Device.active_device, "time_scale", 1.0))
+        self._driver = Driver(self._time_scale, self._beat)
+        self._memory = ContiguousMemory(home.blobs)
+        self._program: Optional[Program] = None
+        self._handlers: Dict[Type[Record], Callable[..., Record]] = {
+            Program: self._load,
+            Measure: self._measure,
+            Reset: self._reset,
+        }
+
+    def serve(self) -> None:
+        """Until the daemon closes the connection."""
+        device = pynq.Device.active_device
+        self._send(
+            Ready(
+                device=str(getattr(device, "name", device.tag))[:64],
+                python=platform.python_version(),
+                pynq=str(getattr(pynq, "__version__", "unknown"))[:64],
+                numpy=np.__version__,
+                time_scale=self._time_scale,
+            )
+        )
+        while True:
+            frame = read_frame(self._connection.recv)
+            if frame is None:
+                return
+            request, message = from_frame(frame)
+            self._send(self._handlers[type(message)](message), request)
+
+    def _load(self, message: Program) -> Record:
+        """Loads the bitstream; the canary then shows that it runs."""
+        started = time.perf_counter()
+        path = self._bitstream_path(message.bitstream)
+        self._memory.clear()
+        self._program = None
+        try:
+            self._driver.program(path, message.manifest)
+        except DriverError as error:
+            return _failure(error)
+        except (BitfileError, RuntimeError, OSError, ValueError) as error:
+            return Failure(code="bitstream_refused", message=str(error)[:4096])
+        self._program = message
+        reason = self._canary()
+        if reason:
+            self._program = None
+            return Failure(code="bitstream_refused", message="canary failed after loading: " + reason)
+        return Programmed(
+            bitstream=message.bitstream,
+            clock_hz=message.manifest.clock_hz,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _measure(self, message: Measure) -> Record:
+        try:
+            return run_trial(message.trial, message.code, self._driver, self._memory)
+        except DriverError as error:
+            return _failure(error)
+
+    def _reset(self, message: Reset) -> Record:
+        started = time.perf_counter()
+        try:
+            if message.rung == "soft":
+                self._driver.soft_reset()
+            else:
+                self._memory.clear()
+                self._driver.reload()
+            reason = self._canary()
+        except (DriverError, BitfileError, RuntimeError, OSError) as error:
+            reason = str(error)
+        if reason:
+            _LOG.warning("canary failed after %s reset: %s", message.rung, reason)
+        return ResetDone(rung=message.rung, canary=not reason, seconds=time.perf_counter() - started)
+
+    def _canary(self) -> str:
+        """Runs the small known program. Returns what went wrong, or nothing."""
+        assert self._program is not None
+        run = finish_only(self._driver, self._memory, _CANARY_SECONDS)
+        if run.outcome != "ok":
+            return run.reason
+        if self._program.canary is None:
+            return ""
+        measured = run_trial(self._program.canary, self._program.code, self._driver, self._memory)
+        return "" if measured.outcome == "ok" else "{}: {}".format(measured.outcome, measured.reason)
+
+    def _bitstream_path(self, sha256: str) -> Path:
+        """The blob under a name that pynq accepts."""
+        path = self._home.bitstreams / (sha256 + ".bit")
+        if not path.exists():
+            fresh = path.with_suffix(".new")
+            fresh.unlink(missing_ok=True)
+            fresh.symlink_to(os.path.relpath(str(self._home.blobs / sha256), str(self._home.bitstreams)))
+            fresh.replace(path)
+        return path
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now - self._last_beat > _BEAT_SECONDS:
+            self._last_beat = now
+            self._send(Beat())
+
+    def _send(self, message: Record, request: int = 0) -> None:
+        self._connection.sendall(encode_frame(to_frame(message, request)))
+
+
+def _failure(error: DriverError) -> Failure:
+    code = next(code for kind, code in _FAILURES if isinstance(error, kind))
+    return Failure(code=code, message=str(error)[:4096])
+
+
+def die_with_parent() -> None:
+    """The kernel kills this process when the daemon dies: two workers must never own one device."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
+
+
+def run(descriptor: int, home: Home) -> int:
+    """Serves the daemon at the other end of a socket. Returns the exit code."""
+    connection = socket.socket(fileno=descriptor)
+    Worker(connection, home).serve()
+    return 0
