@@ -87,15 +87,11 @@ class AgentConnection:
         uploaded = deploy(session, archive, deadline)
         client, welcome = _connect(session, archive, who, deadline)
         if welcome.agent != archive.sha256:
-            # A daemon of another hilt runs there. It finishes its trial; what it knows stays in the journal.
-            client.shutdown(deadline)
-            client.close()
-            client, welcome = _connect(session, archive, who, deadline)
-        if welcome.agent != archive.sha256:
+            # `start` replaces a daemon of another version; this one came in between.
             client.close()
             raise AgentError(
                 f"agent on {session.endpoint.name} is {welcome.agent[:12] or 'run from a folder'}, "
-                f"not {archive.sha256[:12]}, also after a restart: end it there"
+                f"not {archive.sha256[:12]}: another hilt uses this board"
             )
         return cls(session, client, welcome, uploaded)
 

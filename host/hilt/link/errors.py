@@ -84,8 +84,6 @@ class AgentError(LinkError):
 class BoardBusyError(LinkError):
     """Another client has the lease on the board."""
 
-    permanent = True
-
 
 class RefusedError(LinkError):
     """The agent did not carry out a request. `code` is one of hilt_board.protocol's failures."""

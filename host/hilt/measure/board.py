@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hilt.link.agent import AgentConnection
 from hilt.link.deadline import Deadline
-from hilt.link.errors import LinkError, LinkLostError, RefusedError
+from hilt.link.errors import BoardBusyError, LinkError, LinkLostError, RefusedError
 from hilt.measure.boards import Target
 from hilt.measure.trials import Blobs, Shipment, result_of, ship
 from hilt.measure.types import BoardDescription, BoardEvent, BoardState, Listen, Report, Request
@@ -27,6 +27,8 @@ PIPELINE_DEPTH = 2
 """Trials on their way at once: while one runs the next is on the board already."""
 CONNECT_SECONDS = 120.0
 """For connecting, deploying and programming; the bitstream of a large part takes seconds, a slow boot more."""
+LEASE_SECONDS = 5.0
+"""How long to wait at first for a board that is in use."""
 RECOVERY_SECONDS = 300.0
 """After this long without a connection the board is lost."""
 SETBACKS_ALLOWED = 3
@@ -75,7 +77,7 @@ class BoardMeasurer:
         """Raises as hilt.measure.open_measurer."""
         measurer = cls(target, listen)
         try:
-            measurer._connect()
+            measurer._connect_when_free()
         except BaseException as error:
             measurer._tell(BoardState.LOST, str(error))
             target.release()
@@ -191,6 +193,17 @@ class BoardMeasurer:
         return PIPELINE_DEPTH * (running + _REPLY_MARGIN_SECONDS)
 
     # --- connecting and recovering ---
+
+    def _connect_when_free(self) -> None:
+        """A client that has just died may still hold the lease for a moment."""
+        deadline = Deadline(LEASE_SECONDS)
+        while True:
+            try:
+                return self._connect()
+            except BoardBusyError:
+                if deadline.passed:
+                    raise
+            self._closing.wait(_FIRST_PAUSE_SECONDS)
 
     def _connect(self) -> None:
         deadline = Deadline(CONNECT_SECONDS)
