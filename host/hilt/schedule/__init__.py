@@ -1,1 +1,13 @@
 """From a workload and a configuration to a program: spaces, checks, lowering, features."""
+
+from hilt.schedule.catalogue import load_workload as load_workload
+from hilt.schedule.catalogue import workload_names as workload_names
+from hilt.schedule.checks import Rejected as Rejected
+from hilt.schedule.checks import verdicts as verdicts
+from hilt.schedule.lowering import lower as lower
+from hilt.schedule.space import Space as Space
+from hilt.schedule.space import space_for as space_for
+from hilt.schedule.tensors import Tensors as Tensors
+from hilt.schedule.tensors import make_tensors as make_tensors
+from hilt.schedule.workload import Conv2d as Conv2d
+from hilt.schedule.workload import WorkloadError as WorkloadError

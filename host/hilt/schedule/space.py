@@ -96,8 +96,8 @@ class Space:
 
 
 def space_for(workload: Conv2d, accelerator: Accelerator) -> Space:
-    """TVM's seven knobs for conv2d on VTA: the inner factor of each split is what is kept on chip, with channels and batch
-    counted in blocks."""
+    """TVM's seven knobs for conv2d on VTA: the inner factor of each split is what is kept on chip, with channels and
+    batch counted in blocks."""
     parameters = accelerator.parameters
     loops = {
         "tile_b": blocks(workload.batch, parameters.batch),

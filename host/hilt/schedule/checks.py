@@ -1,0 +1,195 @@
+"""The compiler's verdict on configurations, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hilt.schedule.loops import HAZARD_DISTANCE, LoopChoice, choose, extents
+from hilt.schedule.tiling import IntArray, Problem, Tiling
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.program import MAX_IMAGE_BYTES
+
+Checks = Literal["compiler", "strict"]
+"""compiler: buffers, fields and limits of our own lowering. strict: also what loses sums without interlock."""
+
+
+class Reason(IntEnum):
+    """Why a configuration is rejected; the first that holds, in this order."""
+
+    OK = 0
+    THREAD_SPLIT = 1
+    INP_OVERFLOW = 2
+    WGT_OVERFLOW = 3
+    ACC_OVERFLOW = 4
+    UOP_OVERFLOW = 5
+    FIELD_OVERFLOW_Y_PAD_0 = 6
+    FIELD_OVERFLOW_Y_PAD_1 = 7
+    FIELD_OVERFLOW_X_PAD_0 = 8
+    FIELD_OVERFLOW_X_PAD_1 = 9
+    FIELD_OVERFLOW_ITER_OUT = 10
+    FIELD_OVERFLOW_ITER_IN = 11
+    FIELD_OVERFLOW_X_STRIDE = 12
+    FIELD_OVERFLOW_DRAM_BASE = 13
+    INSN_LIMIT = 14
+    ACC_HAZARD = 15
+
+    @property
+    def text(self) -> str:
+        """As outcomes have it: `inp_overflow`, `field_overflow:y_pad_0`."""
+        name = self.name.lower()
+        field = name.removeprefix("field_overflow_")
+        return name if field == name else f"field_overflow:{field}"
+
+
+class Rejected(Exception):  # noqa: N818  # the name of the outcome
+    """The compiler's refusal of a configuration: `reason` is one of Reason's texts, `detail` says it in numbers."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the checks found out, arrays (n,) over configurations; lowering goes by the same findings."""
+
+    tiling: Tiling
+    loops: LoopChoice
+    resident: NDArray[np.bool_]
+    """All weights stay on chip and are loaded once."""
+    needs: Mapping[Reason, tuple[IntArray, int]]
+    """For each reason what a configuration needs and what the accelerator has; more than that is rejected."""
+
+    def verdict(self, checks: Checks) -> IntArray:
+        """The first Reason that holds, as its number (n,); 0 is accepted."""
+        if checks not in ("compiler", "strict"):
+            raise ValueError(f"check level {checks!r} is none of 'compiler', 'strict'")
+        found = np.zeros(len(self.tiling.batch), dtype=np.int64)
+        for reason in sorted(self.needs, reverse=True):
+            if reason is Reason.ACC_HAZARD and checks != "strict":
+                continue
+            need, limit = self.needs[reason]
+            found[need > limit] = reason
+        return found
+
+    def rejection(self, checks: Checks) -> Rejected | None:
+        """Of the first configuration."""
+        reason = Reason(int(self.verdict(checks)[0]))
+        if reason is Reason.OK:
+            return None
+        need, limit = self.needs[reason]
+        detail = _DETAILS.get(reason, "needs {need}, the field holds {limit}")
+        return Rejected(reason.text, detail.format(need=int(need[0]), limit=limit))
+
+
+_DETAILS = {
+    Reason.THREAD_SPLIT: "more virtual threads than tiles to split among them",
+    Reason.INP_OVERFLOW: "needs {need} elements of input, the buffer holds {limit}",
+    Reason.WGT_OVERFLOW: "needs {need} elements of weights, the buffer holds {limit}",
+    Reason.ACC_OVERFLOW: "needs {need} accumulator elements, there are {limit}",
+    Reason.UOP_OVERFLOW: "needs {need} micro-ops, the buffer holds {limit}",
+    Reason.INSN_LIMIT: "takes up to {need} instructions, a program has at most {limit}",
+    Reason.ACC_HAZARD: "updates an accumulator element before its last sum is written",
+}
+
+
+def verdicts(
+    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = "compiler"
+) -> IntArray:
+    """Reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
+    return analyse(workload, accelerator, columns).verdict(checks)
+
+
+def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Analysis:
+    """Everything that decides whether these configurations can be lowered."""
+    problem = Problem.of(workload, accelerator)
+    tiling = Tiling.of(problem, columns)
+    threads = tiling.threads
+
+    # A micro-op names its input, weight and accumulator elements, so each combination of the places where they lie has
+    # its own set: inputs and weights take turns in `threads` places each, shared by threads where they are the same.
+    epilogue = threads * (1 + (tiling.batch * tiling.co_tiles if workload.bias else 0))
+    budget = (accelerator.uop_depth - epilogue) // threads**2
+    loops = choose(tiling, budget)
+    resident_uops = loops.uops * tiling.oc_threads * threads * tiling.weight_boxes + epilogue
+    resident = (
+        (tiling.tiles > tiling.co_tiles)
+        & (problem.wgt_elements <= accelerator.parameters.wgt_depth)
+        & (resident_uops <= accelerator.uop_depth)
+    )
+    uops = np.where(resident, resident_uops, loops.uops * threads**2 + epilogue)
+    wgt = np.where(resident, problem.wgt_elements, tiling.wgt_elements * threads)
+    needs: dict[Reason, tuple[IntArray, int]] = {
+        Reason.THREAD_SPLIT: (
+            ((tiling.co_tiles < tiling.oc_threads) | (tiling.h_tiles < tiling.h_threads)).astype(np.int64),
+            0,
+        ),
+        Reason.INP_OVERFLOW: (tiling.inp_elements * threads, accelerator.parameters.inp_depth),
+        Reason.WGT_OVERFLOW: (wgt, accelerator.parameters.wgt_depth),
+        Reason.ACC_OVERFLOW: (tiling.acc_elements * threads + problem.bias_elements, accelerator.parameters.acc_depth),
+        Reason.UOP_OVERFLOW: (uops, accelerator.uop_depth),
+        **_field_needs(tiling, loops),
+        Reason.INSN_LIMIT: (_instruction_bound(tiling), MAX_IMAGE_BYTES // accelerator.instruction_bytes),
+        Reason.ACC_HAZARD: ((loops.hazard_distance < HAZARD_DISTANCE).astype(np.int64), 0),
+    }
+    return Analysis(tiling, loops, resident, needs)
+
+
+def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArray, int]]:
+    problem = tiling.problem
+    workload = problem.workload
+    memory, gemm = problem.accelerator.formats.memory, problem.accelerator.formats.gemm
+    ones = np.ones_like(tiling.batch)
+    before = workload.padding
+    after = tuple(
+        max(0, (out - 1) * workload.stride[axis] + workload.kernel[axis] - workload.padding[axis] - size)
+        for axis, (out, size) in enumerate(
+            ((problem.out_height, workload.height), (problem.out_width, workload.width))
+        )
+    )
+    pad = memory.by_name["y_pad_0"].high
+    extent = extents(tiling)
+    rows = np.arange(len(ones))
+    largest_buffer = max(
+        problem.batch * problem.ci * workload.height * workload.width,
+        problem.batch * problem.co * problem.out_height * problem.out_width,
+        problem.wgt_elements,
+    )
+    return {
+        Reason.FIELD_OVERFLOW_Y_PAD_0: (ones * before[0], pad),
+        Reason.FIELD_OVERFLOW_Y_PAD_1: (ones * after[0], pad),
+        Reason.FIELD_OVERFLOW_X_PAD_0: (ones * before[1], pad),
+        Reason.FIELD_OVERFLOW_X_PAD_1: (ones * after[1], pad),
+        Reason.FIELD_OVERFLOW_ITER_OUT: (
+            np.maximum(extent[rows, loops.out], tiling.batch * tiling.co),
+            gemm.by_name["iter_out"].high,
+        ),
+        Reason.FIELD_OVERFLOW_ITER_IN: (
+            np.maximum(extent[rows, loops.into], tiling.height * tiling.width),
+            gemm.by_name["iter_in"].high,
+        ),
+        Reason.FIELD_OVERFLOW_X_STRIDE: (
+            ones * max(workload.width * problem.row_step, problem.out_width),
+            memory.by_name["x_stride"].high,
+        ),
+        Reason.FIELD_OVERFLOW_DRAM_BASE: (ones * largest_buffer, 1 << memory.by_name["dram_base"].width),
+    }
+
+
+def _instruction_bound(tiling: Tiling) -> IntArray:
+    """At most so many instructions: as if no box folded further than to one transfer an image and channel block, and
+    nothing were loaded once for two uses."""
+    problem = tiling.problem
+    fits = problem.ci * problem.taps <= problem.accelerator.formats.memory.by_name["x_stride"].high
+    inp, wgt, store = tiling.batch * tiling.ci, 1 if fits else tiling.co, tiling.batch * tiling.co
+    steps = tiling.tiles * tiling.ci_steps
+    # A tile resets, adds the bias, shifts, and clips from two sides; a program loads micro-ops and bias, and finishes.
+    return steps * (inp + wgt + 1) + tiling.tiles * (5 + store) + 3

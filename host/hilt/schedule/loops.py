@@ -1,0 +1,68 @@
+"""Which loops of a tile become GEMM's two counted loops, and which are spelled out in micro-ops.
+
+A GEMM instruction runs `for out: for in: for micro-op`, each index affine in out and in. Of a tile's seven loops two
+are counted; the others are micro-ops, with the reduction outside and the spatial loops inside, so that two updates of
+one accumulator element stay apart: public bitstreams lose a sum where they are closer than three (HARDWARE.md
+section 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.schedule.tiling import IntArray, Tiling
+
+HAZARD_DISTANCE = 3
+"""Micro-ops between two updates of one accumulator element from which on no sum is lost."""
+
+NO_HAZARD = 1 << 30
+"""The distance where no element is updated twice in one instruction."""
+
+LOOPS = ("b", "co", "h", "w", "ci", "kh", "kw")
+_SPATIAL = np.array([True, True, True, True, False, False, False])
+_PAIRS = np.array([(out, into) for out in range(7) for into in range(7) if out != into])
+_OUT, _IN = _PAIRS[:, 0], _PAIRS[:, 1]
+
+
+@dataclass(frozen=True)
+class LoopChoice:
+    """Arrays (n,) over configurations: the loops counted (positions in LOOPS), micro-ops of one tile, and the least
+    distance in micro-ops between two updates of one accumulator element."""
+
+    out: IntArray
+    into: IntArray
+    uops: IntArray
+    hazard_distance: IntArray
+
+
+def extents(tiling: Tiling) -> IntArray:
+    """(n, 7) in the order of LOOPS."""
+    kernel = tiling.problem.workload.kernel
+    ones = np.ones_like(tiling.batch)
+    tile = (tiling.batch, tiling.co, tiling.height, tiling.width, tiling.ci, ones * kernel[0], ones * kernel[1])
+    return np.stack(tile, axis=-1)
+
+
+def choose(tiling: Tiling, budget: NDArray[np.int64]) -> LoopChoice:
+    """The fewest micro-ops whose updates are far enough apart; where no pair of loops gives that within `budget`
+    micro-ops (n,), the fewest that fit; where none fits, the fewest."""
+    extent = extents(tiling)
+    counted_out, counted_in = extent[:, _OUT], extent[:, _IN]
+    spatial = np.prod(np.where(_SPATIAL, extent, 1), axis=1)[:, None]
+    reduction = np.prod(np.where(_SPATIAL, 1, extent), axis=1)[:, None]
+    spatial_uops = spatial // (np.where(_SPATIAL[_OUT], counted_out, 1) * np.where(_SPATIAL[_IN], counted_in, 1))
+    reduction_uops = reduction // (np.where(_SPATIAL[_OUT], 1, counted_out) * np.where(_SPATIAL[_IN], 1, counted_in))
+    uops = spatial_uops * reduction_uops
+    distance = np.where(
+        (reduction_uops > 1) | (~_SPATIAL[_IN] & (counted_in > 1)),
+        spatial_uops,
+        np.where(~_SPATIAL[_OUT] & (counted_out > 1), spatial_uops * counted_in, NO_HAZARD),
+    )
+    # Most important first: fits, no hazard, few micro-ops.
+    cost = uops + (distance < HAZARD_DISTANCE) * (1 << 40) + (uops > budget[:, None]) * (1 << 50)
+    best = np.argmin(cost, axis=1)
+    rows = np.arange(len(best))
+    return LoopChoice(_OUT[best], _IN[best], uops[rows, best], distance[rows, best])

@@ -1,0 +1,280 @@
+"""A workload and a configuration to a Program.
+
+For each step (hilt.schedule.steps) the stream has: its LOADs, the reset of a new tile, the GEMM, after the last
+reduction step bias, shift and clip, and the STOREs. Every instruction depends only on earlier ones, so instruction
+queues of any depth are enough. What varies from step to step is added to template words; no Python runs per
+instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.schedule.checks import Analysis, Checks, analyse
+from hilt.schedule.microops import tile_loops
+from hilt.schedule.steps import steps_of
+from hilt.schedule.stream import Stream, Words
+from hilt.schedule.tiling import IntArray
+from hilt.schedule.transfers import Moves, Pads, fold
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import AluOpcode, MemoryType, Opcode, uop_words
+from hilt.vta.program import Buffer, Program
+
+
+def lower(
+    workload: Conv2d, configuration: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler"
+) -> Program:
+    """The program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if the workload has one, `bias`.
+
+    Raises Rejected, with the reason, where `checks` refuses it, and ConfigurationError for what is no configuration.
+    """
+    analysis = analyse(workload, accelerator, {name: [value] for name, value in configuration.items()})
+    rejection = analysis.rejection(checks)
+    if rejection is not None:
+        raise rejection
+    return _Lowering(analysis).program()
+
+
+class _Lowering:
+    """One lowering: the pieces of the stream are written in the order of a step, then put in place together."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        tiling = analysis.tiling
+        self.problem = tiling.problem
+        self.workload = self.problem.workload
+        self.accelerator = self.problem.accelerator
+        self.formats = self.accelerator.formats
+        self.steps = steps_of(analysis)
+        self.loops = tile_loops(analysis)
+        self.threads = int(tiling.threads[0])
+        self.co_tiles = int(tiling.co_tiles[0])
+        self.tile_b, self.tile_h, self.tile_w = (int(size[0]) for size in (tiling.batch, tiling.height, tiling.width))
+        self.tile_ci, self.tile_co = int(tiling.ci[0]), int(tiling.co[0])
+        self.box_height, self.box_width = int(tiling.box_height[0]), int(tiling.box_width[0])
+        self.inp_elements, self.wgt_elements = int(tiling.inp_elements[0]), int(tiling.wgt_elements[0])
+        self.acc_bases = self.problem.bias_elements + np.arange(self.threads) * int(tiling.acc_elements[0])
+        self.stream = Stream(len(self.steps.tile), self.formats.instruction_words)
+
+    def program(self) -> Program:
+        uops, gemm_sets, bias_sets = self._micro_ops()
+        self._load_inputs()
+        self._load_weights()
+        self._compute(gemm_sets, bias_sets)
+        self._store()
+        return self._assemble(uops)
+
+    def _micro_ops(self) -> tuple[NDArray[np.uint32], IntArray, IntArray]:
+        """The micro-ops in memory; where each step's GEMM begins in them; and where each tile's bias addition does.
+        The first of each lane, at its own number, names the start of its accumulator."""
+        steps, loops = self.steps, self.loops
+        dst, src, wgt = [self.acc_bases], [np.zeros_like(self.acc_bases)], [np.zeros_like(self.acc_bases)]
+        bias_begin = np.zeros(len(steps.tile_co), dtype=np.int64)
+        begin = self.threads
+        if self.workload.bias:
+            images = np.arange(self.tile_b) * (self.tile_co * self.tile_h * self.tile_w)
+            lane = np.arange(len(steps.tile_co)) % self.threads
+            bias_begin = begin + (lane * self.co_tiles + steps.tile_co) * self.tile_b
+            places = (self.threads, self.co_tiles, self.tile_b)
+            channel = np.arange(self.co_tiles)[None, :, None] * self.tile_co
+            dst.append(np.broadcast_to(self.acc_bases[:, None, None] + images, places).ravel())
+            src.append(np.broadcast_to(channel, places).ravel())
+            wgt.append(np.zeros(src[-1].size, dtype=np.int64))
+            begin += src[-1].size
+        codes = (steps.inp_place << 40) | (steps.wgt_place << 8) | steps.lane
+        sets, numbers = np.unique(codes, return_inverse=True)
+        dst.append((self.acc_bases[sets & 0xFF][:, None] + loops.dst).ravel())
+        src.append(((sets >> 40)[:, None] * self.inp_elements + loops.src).ravel())
+        wgt.append((((sets >> 8) & 0xFFFFFFFF)[:, None] * self.wgt_elements + loops.wgt).ravel())
+        columns = {"dst": np.concatenate(dst), "src": np.concatenate(src), "wgt": np.concatenate(wgt)}
+        packed = self.formats.uop.pack(columns, len(columns["dst"]))
+        return uop_words(packed, self.accelerator), begin + numbers * len(loops.dst), bias_begin
+
+    def _load_inputs(self) -> None:
+        """Each tile's box, zeros where it reaches past the input. Tiles of the same pads have the same transfers."""
+        steps, workload, problem = self.steps, self.workload, self.problem
+        row, above, below = self._clip(0, self.tile_h, self.box_height, steps.tile_h)
+        column, left, right = self._clip(1, self.tile_w, self.box_width, steps.tile_w)
+        plane = workload.height * workload.width
+        in_memory = (
+            (steps.tile_b * (self.tile_b * problem.ci))[steps.tile] + steps.ci * self.tile_ci
+        ) * plane + (row * workload.width + column)[steps.tile]
+        pads_of_tile = above | below << 4 | left << 8 | right << 12
+        pads_of_step = pads_of_tile[steps.tile]
+        for pads in np.unique(pads_of_tile):
+            y_pads, x_pads = (int(pads & 15), int(pads >> 4 & 15)), (int(pads >> 8 & 15), int(pads >> 12 & 15))
+            dimensions = [
+                (self.tile_b, problem.ci * plane),
+                (self.tile_ci, plane),
+                (self.box_height - sum(y_pads), problem.row_step * workload.width),
+                (self.box_width - sum(x_pads), 1),
+            ]
+            chosen = np.flatnonzero(steps.inp_load & (pads_of_step == pads))
+            words = self._moves(
+                (Opcode.LOAD, MemoryType.INP),
+                self._fold(dimensions, y_pads, x_pads),
+                steps.inp_place[chosen] * self.inp_elements,
+                in_memory[chosen],
+            )
+            self._set(words, 0, "pop_next", steps.wait_free[chosen])
+            self._set(words, -1, "push_next", ~steps.wgt_load[chosen])
+            self.stream.add("inp", chosen, words)
+
+    def _clip(self, axis: int, tile: int, box: int, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Of tiles by their number along an axis: the first row (column) of the input in the box, and the pads."""
+        workload = self.workload
+        start = number * (tile * workload.stride[axis]) - workload.padding[axis]
+        if axis == 0 and self.problem.row_step > 1:
+            return start, np.zeros_like(start), np.zeros_like(start)
+        size = (workload.height, workload.width)[axis]
+        before, after = np.maximum(-start, 0), np.maximum(start + box - size, 0)
+        return start + before, before, after
+
+    def _load_weights(self) -> None:
+        steps, taps = self.steps, self.problem.taps
+        chosen = np.flatnonzero(steps.wgt_load)
+        channel = steps.tile_co[steps.tile[chosen]] * self.tile_co * self.problem.ci + steps.ci[chosen] * self.tile_ci
+        words = self._moves(
+            (Opcode.LOAD, MemoryType.WGT),
+            self._fold([(self.tile_co, self.problem.ci * taps), (self.tile_ci * taps, 1)]),
+            steps.wgt_place[chosen] * self.wgt_elements,
+            channel * taps,
+        )
+        self._set(words, 0, "pop_next", steps.wait_free[chosen] & ~steps.inp_load[chosen])
+        self._set(words, -1, "push_next", np.ones(len(chosen), dtype=np.bool_))
+        self.stream.add("wgt", chosen, words)
+
+    def _compute(self, gemm_begin: IntArray, bias_begin: IntArray) -> None:
+        """Reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
+        steps, workload = self.steps, self.workload
+        everything = np.arange(len(steps.tile))
+        rows, columns = self.tile_b * self.tile_co, self.tile_h * self.tile_w
+        whole: dict[str, int | IntArray] = {
+            "iter_out": rows,
+            "iter_in": columns,
+            "dst_factor_out": columns if rows > 1 else 0,
+            "dst_factor_in": 1 if columns > 1 else 0,
+        }
+
+        first = np.flatnonzero(steps.first)
+        lane = steps.lane[first]
+        reset = self._loops(Opcode.GEMM, {**whole, "reset": 1, "uop_bgn": lane, "uop_end": lane + 1}, len(first))
+        self._set(reset, 0, "pop_next", steps.reuses[steps.tile[first]])
+        self.stream.add("", first, reset)
+
+        uops = {"uop_bgn": gemm_begin, "uop_end": gemm_begin + len(self.loops.dst)}
+        gemm = self._loops(Opcode.GEMM, {**self.loops.factors, **uops}, len(everything))
+        self._set(gemm, 0, "pop_prev", steps.inp_load | steps.wgt_load)
+        self._set(gemm, 0, "push_prev", steps.signal_free)
+        self.stream.add("", everything, gemm)
+
+        last = np.flatnonzero(steps.last)
+        if workload.bias:
+            begin = bias_begin[steps.tile[last]]
+            one_image: dict[str, int | IntArray] = {
+                "iter_out": self.tile_co,
+                "iter_in": columns,
+                "dst_factor_out": columns if self.tile_co > 1 else 0,
+                "dst_factor_in": 1 if columns > 1 else 0,
+                "src_factor_out": 1 if self.tile_co > 1 else 0,
+                "uop_bgn": begin,
+                "uop_end": begin + self.tile_b,
+                "alu_opcode": int(AluOpcode.ADD),
+            }
+            self.stream.add("", last, self._loops(Opcode.ALU, one_image, len(last)))
+        lane = steps.lane[last]
+        whole |= {"uop_bgn": lane, "uop_end": lane + 1, "use_imm": 1}
+        operations = [(AluOpcode.SHR, workload.shift)] if workload.shift else []
+        operations += [(AluOpcode.MAX, workload.clip[0]), (AluOpcode.MIN, workload.clip[1])]
+        columns_of = ({**whole, "alu_opcode": int(code), "imm": immediate} for code, immediate in operations)
+        words = np.concatenate([self._loops(Opcode.ALU, given, len(last)) for given in columns_of], axis=1)
+        self._set(words, -1, "push_next", np.ones(len(last), dtype=np.bool_))
+        self.stream.add("", last, words)
+
+    def _store(self) -> None:
+        steps, problem = self.steps, self.problem
+        last = np.flatnonzero(steps.last)
+        tile = steps.tile[last]
+        plane = problem.out_height * problem.out_width
+        channel = steps.tile_b * self.tile_b * problem.co + steps.tile_co * self.tile_co
+        corner = steps.tile_h * self.tile_h * problem.out_width + steps.tile_w * self.tile_w
+        dimensions = [
+            (self.tile_b, problem.co * plane),
+            (self.tile_co, plane),
+            (self.tile_h, problem.out_width),
+            (self.tile_w, 1),
+        ]
+        words = self._moves(
+            (Opcode.STORE, MemoryType.OUT),
+            self._fold(dimensions),
+            self.acc_bases[steps.lane[last]],
+            (channel * plane + corner)[tile],
+        )
+        self._set(words, 0, "pop_prev", np.ones(len(last), dtype=np.bool_))
+        # The last store of all tells FINISH.
+        self._set(words, -1, "push_prev", steps.reused[tile] | (tile == len(steps.tile_b) - 1))
+        self.stream.add("out", last, words)
+
+    def _assemble(self, uops: NDArray[np.uint32]) -> Program:
+        prologue = [("uop", self._row(MemoryType.UOP, len(uops)))]
+        if self.workload.bias:
+            prologue.append(("bias", self._row(MemoryType.ACC, self.problem.bias_elements)))
+        finish = self.formats.gemm.pack({"opcode": int(Opcode.FINISH), "pop_next": 1}, 1)
+        instructions, positions = self.stream.assemble(prologue, finish)
+        parameters, problem, workload = self.accelerator.parameters, self.problem, self.workload
+        plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
+        sizes = {
+            "uop": (MemoryType.UOP, len(uops), self.accelerator.uop_element_bytes),
+            "inp": (MemoryType.INP, problem.batch * problem.ci * plane, parameters.inp_element_bytes),
+            "wgt": (MemoryType.WGT, problem.wgt_elements, parameters.wgt_element_bytes),
+            "bias": (MemoryType.ACC, problem.bias_elements, parameters.acc_element_bytes),
+            "out": (MemoryType.OUT, problem.batch * problem.co * out_plane, parameters.out_element_bytes),
+        }
+        buffers = tuple(
+            Buffer(name, memory, elements * element_bytes, element_bytes, positions[name])
+            for name, (memory, elements, element_bytes) in sizes.items()
+            if name in positions
+        )
+        return Program.assemble(self.accelerator, instructions, uops, buffers)
+
+    def _fold(self, dimensions: list[tuple[int, int]], y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)) -> Moves:
+        return fold(dimensions, self.formats.memory.by_name["x_stride"].high, y_pads, x_pads)
+
+    def _moves(self, kind: tuple[Opcode, MemoryType], moves: Moves, on_chip: IntArray, in_memory: IntArray) -> Words:
+        """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,)."""
+        opcode, memory = kind
+        constants = {"opcode": int(opcode), "memory_type": self._memory_type(opcode, memory), **moves.fields}
+        template = self.formats.memory.pack(constants, 1)
+        words = np.empty((len(on_chip), len(moves.sram_offset), self.formats.instruction_words), dtype=np.uint64)
+        words[:] = template
+        for name, begin in (
+            ("sram_base", on_chip[:, None] + moves.sram_offset),
+            ("dram_base", in_memory[:, None] + moves.dram_offset),
+        ):
+            field = self.formats.memory.by_name[name]
+            words[:, :, field.word] |= begin.view(np.uint64) << np.uint64(field.bit)
+        return words
+
+    def _row(self, memory: MemoryType, elements: int) -> Words:
+        """One LOAD of a whole buffer to the start of its memory."""
+        columns = {"opcode": int(Opcode.LOAD), "memory_type": int(memory), "y_size": 1, "x_size": elements}
+        row: Words = self.formats.memory.pack(columns, 1)[0]
+        return row
+
+    def _memory_type(self, opcode: Opcode, memory: MemoryType) -> int:
+        """Revision A has no bits for OUT, and a STORE needs none (hilt.vta.isa.encode)."""
+        held = self.formats.memory.by_name["memory_type"].high
+        return int(memory) & held if opcode is Opcode.STORE else int(memory)
+
+    def _loops(self, opcode: Opcode, columns: Mapping[str, int | IntArray], count: int) -> Words:
+        """GEMM or ALU instructions (count, 1, words)."""
+        form = self.formats.alu if opcode is Opcode.ALU else self.formats.gemm
+        return form.pack({"opcode": int(opcode), **columns}, count)[:, None, :]
+
+    def _set(self, words: Words, position: int, flag: str, where: NDArray[np.bool_]) -> None:
+        """Sets a token flag in the instruction at `position` of each of `words` (m, k, words) for which it holds."""
+        field = self.formats.memory.by_name[flag]
+        words[:, position, field.word] |= where.astype(np.uint64) << np.uint64(field.bit)

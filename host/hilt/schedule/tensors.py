@@ -1,0 +1,74 @@
+"""The tensors that a workload's programs are verified with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.schedule.workload import Conv2d
+from hilt.vta import reference
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.layout import pack_bias, pack_data, pack_weights
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors:
+    """Packed as they lie in memory (HARDWARE.md section 5): `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if
+    the workload has one), and the `expected` contents (int8) of buffer `out`, every element of it, padding included."""
+
+    inputs: dict[str, NDArray[Any]]
+    expected: NDArray[np.int8]
+
+
+def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
+    """Deterministic in its arguments. Values are drawn so that the sums, shifted, spread around the middle of the clip:
+    the output is mostly neither zero nor saturated, and a wrong sum shows."""
+    generator = np.random.default_rng(seed)
+    taps = workload.in_channels // workload.groups * workload.kernel[0] * workload.kernel[1]
+    # A sum of `taps` products of values uniform in -m..m has a deviation of about sqrt(taps) m^2 / 3; here a quarter of
+    # the clip. Means of c and +-c move it by taps c^2; here to the middle of the clip.
+    low, high = (limit << workload.shift for limit in workload.clip)
+    spread = round(math.sqrt(3 * max((high - low) / 4, 1) / math.sqrt(taps)))
+    middle = (low + high) / 2
+    centre = round(math.sqrt(abs(middle) / taps))
+    data = _uniform(
+        generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width)
+    )
+    weights = _uniform(
+        generator,
+        -centre if middle < 0 else centre,
+        spread,
+        (workload.out_channels, workload.in_channels // workload.groups, *workload.kernel),
+    )
+    bias = None
+    if workload.bias:
+        largest = max((high - low) // 8, 1)
+        bias = generator.integers(-largest, largest + 1, workload.out_channels, dtype=np.int32)
+    # The reference runs on what lies in memory, so that padded channels and images have their expected value too.
+    packed = {"inp": pack_data(data, accelerator.parameters), "wgt": pack_weights(weights, accelerator.parameters)}
+    expected = reference.conv2d(
+        _whole(data, accelerator.parameters.batch, accelerator.parameters.block),
+        _whole(weights, accelerator.parameters.block, accelerator.parameters.block),
+        None if bias is None else np.pad(bias, (0, -len(bias) % accelerator.parameters.block)),
+        stride=workload.stride,
+        padding=workload.padding,
+        shift=workload.shift,
+        clip=workload.clip,
+    )
+    inputs: dict[str, NDArray[Any]] = dict(packed)
+    if bias is not None:
+        inputs["bias"] = pack_bias(bias, accelerator.parameters)
+    return Tensors(inputs, pack_data(expected, accelerator.parameters))
+
+
+def _uniform(generator: np.random.Generator, centre: int, spread: int, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    return generator.integers(max(centre - spread, -128), min(centre + spread, 127) + 1, shape).astype(np.int8)
+
+
+def _whole(array: NDArray[np.int8], first: int, second: int) -> NDArray[np.int8]:
+    """With zeros behind its first two axes up to whole blocks."""
+    return np.pad(array, ((0, -array.shape[0] % first), (0, -array.shape[1] % second), (0, 0), (0, 0)))
