@@ -1,0 +1,147 @@
+"""`hilt sim`: a program made elsewhere, on the RTL or the golden model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hilt.simulator.build import BuildError, build
+from hilt.simulator.device import MemoryModel, SimulatorError, Status
+from hilt.simulator.driver import Execution
+from hilt.simulator.image_run import Dump, Image, ImageError, memory_for, read_image, run_images
+from hilt.simulator.toolchain import MissingToolError
+from hilt.vta.accelerator import (
+    Accelerator,
+    FieldOverflowError,
+    Hazards,
+    IsaRevision,
+    ParameterError,
+    load_parameters,
+)
+
+
+class Device(StrEnum):
+    RTL = "rtl"
+    GOLDEN = "golden"
+
+
+class HazardMode(StrEnum):
+    INTERLOCK = "interlock"
+    NONE = "none"
+
+
+_HAZARDS: dict[HazardMode, Hazards] = {HazardMode.INTERLOCK: "interlock", HazardMode.NONE: "none"}
+_EXIT = {Status.DONE: 0, Status.RUNNING: 1, Status.FAULT: 3}
+_BAD_INPUT, _NO_MODEL = 2, 4
+
+
+def sim(
+    params: Annotated[str, typer.Option(help="VTA parameters: pynq, zcu102, ..., or a TVM parameter file (.json).")],
+    image: Annotated[list[str], typer.Option(metavar="FILE@ADDR", help="File to place at a byte address.")],
+    insns: Annotated[str, typer.Option(metavar="ADDR:COUNT", help="Byte address and number of instructions.")],
+    device: Annotated[Device, typer.Option(help="The Verilated RTL, or the untimed golden model.")] = Device.RTL,
+    isa: Annotated[IsaRevision | None, typer.Option(help="ISA revision; A where it fits, else wide.")] = None,
+    dump: Annotated[
+        list[str] | None, typer.Option(metavar="ADDR:BYTES:FILE", help="Memory to write to a file after the run.")
+    ] = None,
+    max_cycles: Annotated[int, typer.Option(min=1, help="Where to stop a program that does not finish.")] = 100_000_000,
+    bus: Annotated[int, typer.Option(help="Width of the memory bus in bits.")] = 64,
+    latency: Annotated[int, typer.Option(min=0, max=1 << 20, help="Read latency of the memory in cycles.")] = 32,
+    hazards: Annotated[
+        HazardMode, typer.Option(help="Accumulator updates too close: wait, or lose a sum as HLS bitstreams do.")
+    ] = HazardMode.INTERLOCK,
+    base: Annotated[str, typer.Option(help="First byte address of the memory; chosen from images and dumps.")] = "",
+    memory: Annotated[str, typer.Option(help="Bytes of memory; chosen from images and dumps.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run instructions on a simulated VTA: place files in memory, run, write pieces of memory to files.
+
+    Addresses and sizes are in bytes, decimal or 0x.... Every dram_base counts from address 0 (the address registers
+    are 0). Exit code: 0 done, 1 still running at --max-cycles, 2 bad input, 3 the accelerator stopped with a fault,
+    4 the model could not be built.
+    """
+    try:
+        accelerator = Accelerator.for_parameters(load_parameters(params), isa, bus_bits=bus, hazards=_HAZARDS[hazards])
+        images = [_image(text) for text in image]
+        dumps = [_dump(text) for text in dump or ()]
+        address, count = _numbers("--insns", insns, "ADDR:COUNT")
+        start, size = memory_for(
+            images, dumps, _number("--base", base) if base else None, _number("--memory", memory) if memory else None
+        )
+        model = MemoryModel(start, size, read_latency=latency)
+        library = build(accelerator, device.value)
+        execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles)
+    except (ImageError, ParameterError, FieldOverflowError, SimulatorError) as error:
+        _fail(_BAD_INPUT, error)
+    except (BuildError, MissingToolError) as error:
+        _fail(_NO_MODEL, error)
+    typer.echo(json.dumps(_as_json(device, accelerator, execution)) if as_json else _as_text(device, execution))
+    raise typer.Exit(_EXIT[execution.status])
+
+
+def _fail(code: int, error: Exception) -> None:
+    typer.echo(f"hilt sim: {error}", err=True)
+    raise typer.Exit(code)
+
+
+def _number(what: str, text: str) -> int:
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise ImageError(f"{what}: {text!r} is not a number (decimal or 0x...)") from None
+    if value < 0:
+        raise ImageError(f"{what}: {text} is negative")
+    return value
+
+
+def _numbers(what: str, text: str, form: str) -> tuple[int, int]:
+    first, colon, second = text.partition(":")
+    if not colon:
+        raise ImageError(f"{what} {text!r} is not {form}")
+    return _number(what, first), _number(what, second)
+
+
+def _image(text: str) -> Image:
+    file, at, address = text.rpartition("@")
+    if not at or not file:
+        raise ImageError(f"--image {text!r} is not FILE@ADDR")
+    return read_image(Path(file), _number("--image", address))
+
+
+def _dump(text: str) -> Dump:
+    address, _, rest = text.partition(":")
+    size, _, file = rest.partition(":")
+    if not file:
+        raise ImageError(f"--dump {text!r} is not ADDR:BYTES:FILE")
+    return Dump(_number("--dump", address), _number("--dump", size), Path(file))
+
+
+def _as_json(device: Device, accelerator: Accelerator, execution: Execution) -> dict[str, Any]:
+    """`cycles` and the stages' busy, starved and stalled are times only where `timed`: the golden model counts
+    instructions and micro-ops."""
+    fault = execution.fault
+    return {
+        "status": execution.status.name.lower(),
+        "cycles": execution.cycles,
+        "timed": device is Device.RTL,
+        "fault": {"code": int(fault.code), "name": fault.code.name, "address": fault.address} if fault else None,
+        "device": device.value,
+        "parameters": accelerator.parameters.name,
+        "isa": str(accelerator.isa),
+        "counters": asdict(execution.counters),
+    }
+
+
+def _as_text(device: Device, execution: Execution) -> str:
+    untimed = ", each an instruction or a micro-op: the golden model has no time" if device is Device.GOLDEN else ""
+    status = {
+        Status.DONE: "done",
+        Status.RUNNING: "still running at the limit",
+        Status.FAULT: f"fault: {execution.fault}",
+    }[execution.status]
+    return f"{status}\n{execution.cycles} cycles{untimed}"
