@@ -1,7 +1,7 @@
 """What the engine says and is told: one JSON object a line, each of bounded size.
 
 Events go out: `hello`, `state`, `trial`, `progress`, `board`, `log`, `finished`. Commands come in: `pause`, `resume`,
-`stop`. On attaching a client gets `hello`, then the latest `state`, `progress` and `board`; earlier trials it reads from
+`stop`. On attaching a client gets `hello`, then the latest `state`, `progress` and `board`; earlier trials it reads in
 the store, after attaching, so that it misses none. `finished` is the last event; then the engine closes the connection.
 """
 

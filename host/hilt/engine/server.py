@@ -43,7 +43,8 @@ class EngineServer:
         self._thread.start()
 
     def publish(self, event: Event) -> None:
-        self._loop.call_soon_threadsafe(self._send_to_all, event)
+        with suppress(RuntimeError):  # closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._send_to_all, event)
 
     def close(self) -> None:
         """Gives clients a moment to read what was sent, then closes; the socket's file is removed."""

@@ -86,6 +86,12 @@ class Store:
             if not changed.rowcount:
                 raise _unknown(uuid)
 
+    def move(self, uuid: str, board: str) -> None:
+        """The run goes on on another board."""
+        with self._writing() as connection:
+            if not connection.execute("UPDATE runs SET board = ? WHERE uuid = ?", (board, uuid)).rowcount:
+                raise _unknown(uuid)
+
     def record(self, uuid: str, trials: Sequence[Trial]) -> None:
         """Puts trials on disk, all or none, stamped with the time.
 

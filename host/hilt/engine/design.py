@@ -1,0 +1,182 @@
+"""What a run is made of: from what a user asks for to the record of a run, and from a record back to the things."""
+
+from __future__ import annotations
+
+import platform
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import metadata
+from math import prod
+from typing import Any
+
+from hilt import schedule, tune
+from hilt.engine.errors import RunMismatchError
+from hilt.measure import BoardDescription, Request
+from hilt.schedule.checks import Checks
+from hilt.schedule.space import Space
+from hilt.schedule.tensors import Tensors
+from hilt.schedule.workload import Conv2d
+from hilt.store import Run
+from hilt.vta.layout import blocks
+from hilt.vta.program import Program
+
+SHORTEST_LIMIT_SECONDS = 0.05
+LIMIT_OVER_BOUND = 100
+"""A program may take so many times the roofline bound; the slowest schedules worth knowing are far below it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user asks for. Raises ValueError for a number that cannot be."""
+
+    workload: str
+    board: str
+    tuner: str
+    trials: int
+    seed: int = 0
+    batch: int = 8
+    checks: Checks = "compiler"
+    repeat: int = 1
+    limit_seconds: float | None = None
+    """None: LIMIT_OVER_BOUND times the roofline bound at the board's clock, at least SHORTEST_LIMIT_SECONDS."""
+    tuner_options: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "batch", "repeat"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it must not be negative")
+        if self.limit_seconds is not None and not 0 < self.limit_seconds <= 3600:
+            raise ValueError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
+
+
+def design(settings: Settings, board: BoardDescription) -> Run:
+    """A new run of these settings on this board.
+
+    Raises WorkloadError, UnknownTunerError, TunerOptionError.
+    """
+    workload = schedule.load_workload(settings.workload)
+    space = schedule.space_for(workload, board.accelerator)
+    bound = schedule.bound_cycles(workload, board.accelerator)
+    limit = settings.limit_seconds or max(SHORTEST_LIMIT_SECONDS, LIMIT_OVER_BOUND * bound / board.clock_hz)
+    return Run(
+        uuid=uuid.uuid4().hex,
+        workload=settings.workload,
+        workload_spec=workload.to_dict(),
+        board=board.name,
+        parameters=board.accelerator.parameters.name,
+        isa=str(board.accelerator.isa),
+        bitstream=board.bitstream,
+        clock_hz=board.clock_hz,
+        tuner=settings.tuner,
+        tuner_options=tune.resolve_options(settings.tuner, **settings.tuner_options),
+        seed=settings.seed,
+        checks=settings.checks,
+        space=describe_space(space),
+        space_size=len(space),
+        budget=settings.trials,
+        batch=settings.batch,
+        repeat=settings.repeat,
+        limit_seconds=limit,
+        output_elements=_output_elements(workload, board),
+        macs=workload.macs,
+        bound_cycles=bound,
+        versions=versions(),
+        created=time.time(),
+    )
+
+
+def check_same(run: Run, board: BoardDescription) -> None:
+    """Raises RunMismatchError, which names both values, where the run was made for something else than is here now."""
+    now = design(_settings_of(run), board)
+    wanted, found = _identity(run), _identity(now)
+    differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
+    if differences:
+        raise RunMismatchError(
+            f"run {run.uuid[:8]} cannot go on with what is here: {'; '.join(differences)}. "
+            f"Bring back what it began with, or begin a new run"
+        )
+
+
+def describe_space(space: Space) -> str:
+    """Knobs and values in one line, first knob fastest."""
+    return " ".join(f"{knob.name}={','.join(map(str, knob.values))}" for knob in space.knobs)
+
+
+def versions() -> dict[str, str]:
+    """What the results of a run may depend on."""
+    found = {"python": platform.python_version()}
+    for package in ("hilt", "numpy", "xgboost", "xgboost-cpu"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class RunTask:
+    """The run's workload on its board's accelerator: hilt.engine.loop.Task."""
+
+    def __init__(self, run: Run, board: BoardDescription) -> None:
+        self._run = run
+        self._accelerator = board.accelerator
+        self._workload = Conv2d.from_dict(run.workload_spec)
+        self.space = schedule.space_for(self._workload, board.accelerator)
+
+    @cached_property
+    def tensors(self) -> Tensors:
+        return schedule.make_tensors(self._workload, self._accelerator, self._run.seed)
+
+    def knobs(self, configuration: int) -> Mapping[str, int]:
+        return self.space.configuration(configuration)
+
+    def lower(self, configuration: int) -> Program:
+        checks: Any = self._run.checks  # was a Checks when the run was made
+        return schedule.lower(self._workload, self.knobs(configuration), self._accelerator, checks)
+
+    def request(self, number: int, key: str, program: Program) -> Request:
+        return Request(number, key, program, self.tensors, self._run.limit_seconds, repeat=self._run.repeat)
+
+
+def _settings_of(run: Run) -> Settings:
+    checks: Any = run.checks
+    return Settings(
+        workload=run.workload,
+        board=run.board,
+        tuner=run.tuner,
+        trials=run.budget,
+        seed=run.seed,
+        batch=run.batch,
+        checks=checks,
+        repeat=run.repeat,
+        limit_seconds=run.limit_seconds,
+        tuner_options=run.tuner_options,
+    )
+
+
+def _identity(run: Run) -> dict[str, object]:
+    """What must not change between two sessions of a run, by the names people use."""
+    return {
+        "workload": {name: value for name, value in run.workload_spec.items() if name != "name"},
+        "parameters": run.parameters,
+        "ISA": run.isa,
+        "bitstream": run.bitstream,
+        "clock": f"{run.clock_hz} Hz",
+        "space": run.space,
+        "tuner options": dict(run.tuner_options),
+        "output elements": run.output_elements,
+    }
+
+
+def _output_elements(workload: Conv2d, board: BoardDescription) -> int:
+    """Elements of the output as the accelerator lays it out: batch and channels padded to whole blocks."""
+    parameters = board.accelerator.parameters
+    padded = (
+        blocks(workload.batch, parameters.batch) * parameters.batch,
+        blocks(workload.out_channels, parameters.block) * parameters.block,
+    )
+    return prod(padded) * workload.out_height * workload.out_width

@@ -1,0 +1,98 @@
+"""Starts runs: a record in the store, then a process of its own that outlives whoever asked for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hilt import measure
+from hilt.engine.design import Settings, check_same, design
+from hilt.engine.errors import EngineStartError, RunOverError
+from hilt.engine.events import Failure
+from hilt.engine.files import RunFiles
+from hilt.engine.process import Boards
+from hilt.store import Run, RunState, Store, database_path
+
+ENGINE = (sys.executable, "-m", "hilt.engine")
+_START_SECONDS = 60.0
+_LOG_LINES = 3
+
+
+def start(settings: Settings, home: Path, *, boards: Boards = measure, engine: Sequence[str] = ENGINE) -> Run:
+    """Makes a new run and starts its engine; returns when clients can attach.
+
+    Raises what hilt.measure.describe_board and hilt.engine.design.design raise, StoreError, EngineStartError.
+    """
+    run = design(settings, boards.describe_board(settings.board))
+    with Store(database_path(home)) as store:
+        store.create_run(run)
+        try:
+            _spawn(run, home, engine)
+        except EngineStartError as error:
+            store.set_state(run.uuid, RunState.FAILED, str(error))
+            raise
+    return run
+
+
+def resume(
+    identifier: str,
+    home: Path,
+    *,
+    board: str | None = None,
+    boards: Boards = measure,
+    engine: Sequence[str] = ENGINE,
+) -> Run:
+    """Starts an engine for a run that has none; does nothing where one is running. Returns when clients can attach.
+
+    `board` moves the run to another board of the same kind. Raises UnknownRunError, RunOverError, RunMismatchError,
+    StoreError, EngineStartError.
+    """
+    with Store(database_path(home)) as store:
+        run = store.run(identifier)
+        if RunFiles(home, run.uuid).is_running():
+            return run
+        if run.state is RunState.FINISHED:
+            raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
+        if board is not None and board != run.board:
+            check_same(run, boards.describe_board(board))
+            store.move(run.uuid, board)
+    _spawn(run, home, engine)
+    return run
+
+
+def _spawn(run: Run, home: Path, engine: Sequence[str]) -> None:
+    files = RunFiles(home, run.uuid)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as ready:
+        try:
+            with files.log_path.open("ab") as log:
+                process = subprocess.Popen(
+                    [*engine, run.uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(writing,),
+                    start_new_session=True,  # Ctrl-C in the terminal is for the client
+                )
+        finally:
+            os.close(writing)
+        if not select.select([ready], [], [], _START_SECONDS)[0]:
+            process.kill()
+            process.wait()
+            raise EngineStartError(f"the engine did not start within {_START_SECONDS:.0f} s", Failure.INTERNAL)
+        answer = ready.readline()
+    if not answer:
+        raise EngineStartError(f"the engine died at its start: {_last_words(files.log_path)}", Failure.INTERNAL)
+    message = json.loads(answer)
+    if message["failure"] is not None:
+        raise EngineStartError(message["message"], Failure(message["failure"]))
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"{' | '.join(lines[-_LOG_LINES:])} (all of it in {log})"

@@ -1,0 +1,238 @@
+"""The tuning loop: ask, lower, measure, record, tell.
+
+The order is ask 0, ask 1, tell 0, ask 2, tell 1, ... whatever takes how long: batch k is on the board while batch k+1
+is asked for and lowered. So a resumed run is the same loop over the same calls, in which the trials that are on record
+are not measured again; there is no other replay.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import monotonic, time
+from typing import Protocol
+
+from hilt.engine.control import Control
+from hilt.engine.errors import BoardLostError, RunMismatchError
+from hilt.engine.events import Command, Event, Logged, StateChanged, TrialRecorded
+from hilt.engine.tally import Tally
+from hilt.measure import Measurer, Request
+from hilt.schedule.checks import Rejected
+from hilt.store import Run, RunState, Store, Trial
+from hilt.trial import Outcome, Result
+from hilt.tune import Feedback, Tuner
+from hilt.vta.program import Program
+
+MAX_ATTEMPTS = 3
+"""A trial whose board is lost so often ends the session; it is not recorded, and resuming tries it again."""
+_GROUP_SECONDS = 2.0
+"""The board is given about so much at once: it is how long a stop takes."""
+_FIRST_GROUP = 2
+
+
+class Task(Protocol):
+    """What a run tunes."""
+
+    def knobs(self, configuration: int) -> Mapping[str, int]:
+        """The configuration's knobs by name."""
+
+    def lower(self, configuration: int) -> Program:
+        """Raises Rejected."""
+
+    def request(self, number: int, key: str, program: Program) -> Request:
+        """The program with the run's tensors, limit and repeats."""
+
+
+@dataclass
+class _Batch:
+    first: int
+    """Number of its first trial; the others follow."""
+    configurations: Sequence[int]
+    programs: dict[int, Program] = field(default_factory=dict)
+    """Those that the board has to answer, by number."""
+
+    def trials(self) -> list[tuple[int, int]]:
+        """(number, configuration)"""
+        return list(enumerate(self.configurations, self.first))
+
+
+class TuningLoop:
+    """Runs once. Raises RunMismatchError, BoardLostError, StoreError, and what a tuner or the lowering gets wrong."""
+
+    def __init__(
+        self,
+        run: Run,
+        tuner: Tuner,
+        task: Task,
+        measurer: Measurer,
+        store: Store,
+        control: Control,
+        publish: Callable[[Event], None],
+    ) -> None:
+        self._run = run
+        self._tuner = tuner
+        self._task = task
+        self._measurer = measurer
+        self._store = store
+        self._control = control
+        self._publish = publish
+        self._asked = 0
+        self._untold = {trial.number: trial for trial in store.trials(run.uuid)}
+        """Recorded trials that the tuner has not heard of."""
+        self._tally = Tally(store.summary(run.uuid), store.counts(run.uuid))
+        self._group = _FIRST_GROUP
+
+    def run(self) -> bool:
+        """True when the budget is spent or the space used up, False when it was stopped before."""
+        self._publish(self._tally.progress())
+        with ThreadPoolExecutor(1, "measure") as pool:
+            try:
+                return self._run_batches(pool)
+            except BaseException:
+                self._control.obey(Command.STOP)  # whatever the board has is finished and recorded before we leave
+                raise
+
+    def _run_batches(self, pool: ThreadPoolExecutor) -> bool:
+        current = self._ask()
+        measuring = pool.submit(self._measure, current)
+        while current.configurations:
+            following = self._ask()
+            measuring.result()
+            if self._control.stopping:
+                return False
+            measuring = pool.submit(self._measure, following)  # before `tell`: the board does not wait for the tuner
+            self._tell(current)
+            current = following
+        return True
+
+    def _ask(self) -> _Batch:
+        count = min(self._run.batch, self._run.budget - self._asked)
+        batch = _Batch(self._asked, self._tuner.ask(count) if count else [])
+        self._asked += len(batch.configurations)
+        self._compare_with_record(batch)
+        self._lower(batch)
+        return batch
+
+    def _compare_with_record(self, batch: _Batch) -> None:
+        for number, configuration in batch.trials():
+            recorded = self._untold.get(number)
+            if recorded is not None and recorded.configuration != configuration:
+                versions = ", ".join(f"{name} {version}" for name, version in self._run.versions.items())
+                raise RunMismatchError(
+                    f"run {self._run.uuid[:8]}: trial {number} was of configuration {recorded.configuration}, but "
+                    f"tuner {self._run.tuner} asks for {configuration} now; go on with the versions that began it "
+                    f"({versions}), or begin a new run"
+                )
+
+    def _lower(self, batch: _Batch) -> None:
+        rejected = []
+        for number, configuration in batch.trials():
+            if self._control.stopping:
+                break
+            if number in self._untold:
+                continue
+            try:
+                batch.programs[number] = self._task.lower(configuration)
+            except Rejected as rejection:
+                rejected.append(self._trial(number, configuration, Result(Outcome.REJECTED, rejection.reason), 0))
+        self._record(rejected)
+
+    def _measure(self, batch: _Batch) -> None:
+        """Has the board answer the batch, a group at a time, unless stopped between two groups."""
+        configurations = dict(batch.trials())
+        waiting = deque((number, 0) for number in batch.programs)
+        while waiting and self._may_measure():
+            attempts = dict(waiting.popleft() for _ in range(min(self._group, len(waiting))))
+            lost = self._measure_group(batch, configurations, attempts)
+            waiting.extendleft((number, attempts[number] + 1) for number in reversed(lost))
+
+    def _measure_group(
+        self, batch: _Batch, configurations: Mapping[int, int], attempts: Mapping[int, int]
+    ) -> list[int]:
+        """Records what the board answers; the numbers of trials that were lost with it are returned."""
+        lost: dict[int, str] = {}
+        answered: set[int] = set()
+
+        def report(number: int, result: Result) -> None:
+            if result.outcome is Outcome.BOARD_LOST:
+                lost[number] = result.reason
+            else:
+                self._record([self._trial(number, configurations[number], result, attempts[number])])
+            answered.add(number)
+
+        began = monotonic()
+        requests = [
+            self._task.request(number, f"{self._run.uuid}/{number}/{attempt}", batch.programs[number])
+            for number, attempt in attempts.items()
+        ]
+        self._measurer.measure(requests, report)
+        if silent := attempts.keys() - answered:
+            raise RuntimeError(f"the measurer did not answer trials {sorted(silent)}")
+        for number, reason in lost.items():
+            self._note_lost(number, attempts[number], reason)
+        for number in attempts:
+            if number not in lost:
+                del batch.programs[number]
+        each = (monotonic() - began) / len(attempts)
+        self._group = max(_FIRST_GROUP, int(_GROUP_SECONDS / each)) if each else self._run.batch
+        return list(lost)
+
+    def _note_lost(self, number: int, attempt: int, reason: str) -> None:
+        board = self._measurer.description.name
+        if attempt + 1 >= MAX_ATTEMPTS:
+            raise BoardLostError(
+                f"board {board} was lost {MAX_ATTEMPTS} times with trial {number} ({reason}); "
+                f"see to the board, then `hilt resume {self._run.uuid[:8]}`"
+            )
+        text = f"board {board} was lost with trial {number} ({reason}); the trial is tried again"
+        self._publish(Logged("warning", text, time()))
+
+    def _may_measure(self) -> bool:
+        """Waits while paused; False once stopping."""
+        if self._control.paused:
+            self._set_state(RunState.PAUSED, "the board is idle")
+            self._control.wait_while_paused()
+            self._tally.pause_ended()
+            if not self._control.stopping:
+                self._set_state(RunState.RUNNING, "")
+        return not self._control.stopping
+
+    def _set_state(self, state: RunState, detail: str) -> None:
+        self._store.set_state(self._run.uuid, state, detail)
+        self._publish(StateChanged(state, detail))
+
+    def _trial(self, number: int, configuration: int, result: Result, attempt: int) -> Trial:
+        elements = self._run.output_elements if result.outcome is not Outcome.REJECTED else 0
+        return Trial.of(number, configuration, self._task.knobs(configuration), result, elements, attempt)
+
+    def _record(self, trials: Sequence[Trial]) -> None:
+        """On disk first; only then does anybody hear of it."""
+        if not trials:
+            return
+        self._store.record(self._run.uuid, trials)
+        for trial in trials:
+            self._untold[trial.number] = trial
+            self._tally.add(trial)
+            self._publish(_event_of(trial))
+        self._publish(self._tally.progress())
+
+    def _tell(self, batch: _Batch) -> None:
+        trials = [self._untold.pop(number) for number, _ in batch.trials()]
+        self._tuner.tell([Feedback(each.configuration, each.outcome, each.microseconds) for each in trials])
+
+
+def _event_of(trial: Trial) -> TrialRecorded:
+    return TrialRecorded(
+        number=trial.number,
+        configuration=trial.configuration,
+        knobs=trial.knobs,
+        outcome=trial.outcome,
+        reason=trial.reason,
+        cycles=trial.cycles,
+        microseconds=trial.microseconds,
+        verified=trial.verified,
+        board=trial.board,
+        at=time(),
+    )
