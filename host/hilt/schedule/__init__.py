@@ -1,10 +1,16 @@
 """From a workload and a configuration to a program: spaces, checks, lowering, features."""
 
+from hilt.schedule.bounds import bound_cycles as bound_cycles
+from hilt.schedule.bounds import giga_operations_per_second as giga_operations_per_second
 from hilt.schedule.catalogue import load_workload as load_workload
 from hilt.schedule.catalogue import workload_names as workload_names
+from hilt.schedule.checks import Reason as Reason
 from hilt.schedule.checks import Rejected as Rejected
+from hilt.schedule.checks import hazard_distance as hazard_distance
 from hilt.schedule.checks import verdicts as verdicts
+from hilt.schedule.features import knob_features as knob_features
 from hilt.schedule.lowering import lower as lower
+from hilt.schedule.space import ConfigurationError as ConfigurationError
 from hilt.schedule.space import Space as Space
 from hilt.schedule.space import space_for as space_for
 from hilt.schedule.tensors import Tensors as Tensors

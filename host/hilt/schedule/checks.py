@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilt.schedule.loops import HAZARD_DISTANCE, LoopChoice, choose, extents
+from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
 from hilt.schedule.tiling import IntArray, Problem, Tiling
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -106,6 +107,14 @@ def verdicts(
 ) -> IntArray:
     """Reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
     return analyse(workload, accelerator, columns).verdict(checks)
+
+
+def hazard_distance(
+    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]
+) -> IntArray:
+    """Micro-ops (n,) between two updates of one accumulator element, at least; NO_HAZARD where none is updated twice in
+    one instruction. Below HAZARD_DISTANCE, hardware without interlock loses sums."""
+    return analyse(workload, accelerator, columns).loops.hazard_distance
 
 
 def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Analysis:

@@ -1,0 +1,46 @@
+"""What no schedule can beat, and the usual figures of merit."""
+
+from __future__ import annotations
+
+from hilt.schedule.tiling import Problem
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+
+
+def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: float | None = None) -> int:
+    """The roofline bound in cycles: the larger of one GEMM micro-op a cycle and every needed byte moved once.
+
+    Channels and batch count in whole blocks, for the accelerator computes and moves nothing smaller. `bytes_per_cycle`
+    is the memory's; the width of the bus where it is not given.
+    """
+    problem = Problem.of(workload, accelerator)
+    pixels = problem.out_height * problem.out_width
+    micro_ops = problem.batch * problem.co * problem.ci * problem.taps * pixels
+    bandwidth = accelerator.bus_bits / 8 if bytes_per_cycle is None else bytes_per_cycle
+    return max(micro_ops, int(-(-least_bytes(workload, accelerator) // bandwidth)))
+
+
+def least_bytes(workload: Conv2d, accelerator: Accelerator) -> int:
+    """Input that any output depends on, weights, bias and output, each once."""
+    problem = Problem.of(workload, accelerator)
+    parameters = accelerator.parameters
+    rows, columns = (_needed(workload, axis) for axis in (0, 1))
+    return (
+        problem.batch * problem.ci * rows * columns * parameters.inp_element_bytes
+        + problem.wgt_elements * parameters.wgt_element_bytes
+        + problem.bias_elements * parameters.acc_element_bytes
+        + problem.batch * problem.co * problem.out_height * problem.out_width * parameters.out_element_bytes
+    )
+
+
+def _needed(workload: Conv2d, axis: int) -> int:
+    """Input rows (columns) that some output depends on."""
+    size = (workload.height, workload.width)[axis]
+    out = (workload.out_height, workload.out_width)[axis]
+    first = range(-workload.padding[axis], out * workload.stride[axis] - workload.padding[axis], workload.stride[axis])
+    return len({row for start in first for row in range(start, start + workload.kernel[axis]) if 0 <= row < size})
+
+
+def giga_operations_per_second(workload: Conv2d, microseconds: float) -> float:
+    """GOP/s; a multiply-accumulate is two operations, and padding of channels is none."""
+    return 2 * workload.macs / microseconds / 1e3

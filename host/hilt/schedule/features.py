@@ -1,0 +1,19 @@
+"""What tuners see of a configuration."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hilt.schedule.space import Space
+
+
+def knob_features(space: Space, indices: ArrayLike) -> NDArray[np.float32]:
+    """AutoTVM's knob features (n, features): each split as (-1, inner factor), any other knob as its value; twelve for
+    TVM's seven knobs."""
+    columns: list[NDArray[np.int64]] = []
+    for knob, values in zip(space.knobs, np.moveaxis(space.values(indices), -1, 0), strict=True):
+        if knob.split:
+            columns.append(np.full_like(values, -1))
+        columns.append(values)
+    return np.stack(columns, axis=-1).astype(np.float32)
