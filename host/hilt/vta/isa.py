@@ -164,7 +164,7 @@ def _line(record: np.void) -> str:
         if any(record[name] for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")):
             pads = " pad y {y_pad_0}+{y_pad_1} x {x_pad_0}+{x_pad_1}"
         text = "{name} {type} sram {sram_base} dram {dram_base} size {y_size}x{x_size} stride {x_stride}" + pads
-        memory = MemoryType(int(record["memory_type"])).name
+        memory = _name(MemoryType, record["memory_type"])
         return text.format(name=opcode.name, type=memory, **_values(record)) + tokens
     text = (
         "uop {uop_bgn}..{uop_end} loop {iter_out}x{iter_in} dst {dst_factor_out},{dst_factor_in}"
@@ -174,9 +174,14 @@ def _line(record: np.void) -> str:
         name = "GEMM reset" if record["reset"] else "GEMM"
         text += " wgt {wgt_factor_out},{wgt_factor_in}"
     else:
-        name = f"ALU {AluOpcode(int(record['alu_opcode'])).name}"
+        name = f"ALU {_name(AluOpcode, record['alu_opcode'])}"
         text += " imm {imm}" if record["use_imm"] else ""
     return f"{name} {text.format(**_values(record))}{tokens}"
+
+
+def _name(kind: type[IntEnum], value: int) -> str:
+    """Reserved values have a number instead: a disassembly shows what is there."""
+    return kind(value).name if value in list(kind) else str(int(value))
 
 
 def _values(record: np.void) -> dict[str, int]:

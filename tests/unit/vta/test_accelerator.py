@@ -1,0 +1,101 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from hilt.vta.accelerator import (
+    Accelerator,
+    FieldOverflowError,
+    IsaRevision,
+    ParameterError,
+    VTAParameters,
+    load_parameters,
+)
+from tests.unit.vta.variants import PYNQ_A, ZCU102
+
+
+def test_names_are_those_of_the_public_bitstreams() -> None:
+    assert load_parameters("pynq").name == "1x16_i8w8a32_15_15_18_17"
+    assert load_parameters("pynq_batched").name == "4x8_i8w8a32_15_16_16_18"
+
+
+def test_depths_and_elements_are_those_of_hardware_md() -> None:
+    parameters = load_parameters("pynq")
+    assert (parameters.inp_depth, parameters.wgt_depth, parameters.acc_depth) == (2048, 1024, 2048)
+    assert PYNQ_A.uop_depth == 8192
+    assert parameters.inp_element_bytes == parameters.out_element_bytes == 16
+    assert (parameters.wgt_element_bytes, parameters.acc_element_bytes) == (256, 64)
+    assert PYNQ_A.macs_per_cycle == 256
+
+
+def test_wide_is_chosen_where_a_overflows_and_only_there() -> None:
+    assert PYNQ_A.isa is IsaRevision.A
+    assert ZCU102.isa is IsaRevision.WIDE
+    assert (ZCU102.uop_depth, ZCU102.uop_element_bytes, ZCU102.instruction_bytes) == (8192, 8, 32)
+
+
+@pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
+def test_a_revision_that_cannot_hold_the_parameters_is_refused_by_field(isa: IsaRevision) -> None:
+    message = "field iter_in needs bits 51..64 of a 64-bit word; use the wide ISA"
+    with pytest.raises(FieldOverflowError, match=message) as raised:
+        Accelerator.for_parameters(load_parameters("zcu102"), isa)
+    assert raised.value.field == "iter_in"
+
+
+def test_defines_are_the_macros_of_the_architecture() -> None:
+    defines = Accelerator.for_parameters(load_parameters("pynq"), IsaRevision.B, bus_bits=128, hazards="none").defines()
+    assert defines == {
+        "VTA_LOG_INP_WIDTH": 3,
+        "VTA_LOG_WGT_WIDTH": 3,
+        "VTA_LOG_ACC_WIDTH": 5,
+        "VTA_LOG_BATCH": 0,
+        "VTA_LOG_BLOCK": 4,
+        "VTA_LOG_UOP_BUFF_SIZE": 15,
+        "VTA_LOG_INP_BUFF_SIZE": 15,
+        "VTA_LOG_WGT_BUFF_SIZE": 18,
+        "VTA_LOG_ACC_BUFF_SIZE": 17,
+        "VTA_ISA_REVISION": 1,
+        "VTA_BUS_WIDTH": 128,
+        "VTA_HAZARD_INTERLOCK": 0,
+        "VTA_INSN_QUEUE_DEPTH": 512,
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("LOG_BLOCK", 9, "LOG_BLOCK is 9"),
+        ("LOG_INP_WIDTH", 4, "LOG_INP_WIDTH is 4"),
+        ("LOG_BATCH", "0", "LOG_BATCH is '0'; it must be an integer"),
+        ("LOG_BATCH", True, "LOG_BATCH is True"),
+        ("LOG_WGT_BUFF_SIZE", 3, "LOG_WGT_BUFF_SIZE gives a buffer of 0 elements"),
+        ("LOG_INP_BUFF_SIZE", 30, "LOG_INP_BUFF_SIZE gives a buffer of 67108864 elements"),
+        ("LOG_OUT_WIDTH", 4, "LOG_OUT_WIDTH is 4 but LOG_INP_WIDTH is 3"),
+    ],
+)
+def test_nonsense_is_refused_with_the_field_named(tmp_path: Path, key: str, value: object, message: str) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({**load_parameters("pynq").to_mapping(), key: value}))
+    with pytest.raises(ParameterError, match=message):
+        load_parameters(path)
+
+
+def test_files_that_are_no_parameters_say_so(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="no VTA parameters named 'pynk'; known are pynq"):
+        load_parameters("pynk")
+    with pytest.raises(ParameterError, match="cannot read"):
+        load_parameters(tmp_path / "missing.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    with pytest.raises(ParameterError, match="not JSON"):
+        load_parameters(broken)
+    broken.write_text("{}")
+    with pytest.raises(ParameterError, match="LOG_INP_WIDTH is missing"):
+        load_parameters(broken)
+
+
+def test_a_file_by_path_is_the_file_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(load_parameters("zcu102").to_mapping()))
+    assert load_parameters(path) == load_parameters("zcu102")
+    assert VTAParameters.from_mapping(load_parameters("pynq").to_mapping()) == load_parameters("zcu104")
