@@ -49,14 +49,13 @@ def _show(chassis: ChassisControl) -> None:
 
 
 def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
-    """The chassis in a child that lives on; this process ends well when it listens, or with its last words."""
+    """The chassis in a child that lives on; this process ends well once it listens."""
     reading, writing = os.pipe()
     if os.fork() > 0:
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
-            words = pipe.read()
-        if words != b"ready":
-            sys.exit(words.decode(errors="replace") or f"the chassis died at its start; see {directory.log}")
+            if pipe.read() != b"ready":
+                sys.exit(f"the chassis died at its start; see {directory.log}")
         return
     os.close(reading)
     os.setsid()
@@ -66,11 +65,7 @@ def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
         os.write(writing, b"ready")
         os.close(writing)
 
-    try:
-        run_chassis(directory, idle_seconds, ready)
-    except VirtualBoardError as error:
-        os.write(writing, str(error).encode())
-        os._exit(1)
+    run_chassis(directory, idle_seconds, ready)
     os._exit(0)
 
 

@@ -14,13 +14,13 @@ import json
 import os
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
 
 from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.power import PoweredSystem
 from hilt.virtual.processes import adopt_orphans, end_descendants
 
 _BOOT_SECONDS = 60.0
@@ -33,14 +33,12 @@ class Chassis:
     def __init__(self, directory: BoardDirectory, idle_seconds: float) -> None:
         self._directory = directory
         self._idle_seconds = idle_seconds
-        self._system: asyncio.subprocess.Process | None = None
-        self._boot_id: str | None = None
-        self._ssh: dict[str, int] = {}
+        self._system: PoweredSystem | None = None
         self._switching = asyncio.Lock()
         self._leases: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._idle: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
-        self._watchers: set[asyncio.Task[None]] = set()
+        self._watching: set[asyncio.Task[None]] = set()
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serves until stopped, idle or terminated; then the board is dark. `ready` is called once it listens."""
@@ -69,6 +67,7 @@ class Chassis:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with self._directory.short_path(CONTROL_SOCKET) as path:
             listening.bind(path)
+        (self._directory.root / CONTROL_SOCKET).chmod(0o600)
         listening.listen()
         return listening
 
@@ -105,7 +104,8 @@ class Chassis:
                 if command in ("on", "cycle"):
                     await self._power_on()
                 elif command == "kill_ssh":
-                    self._kill_ssh()
+                    if self._system is not None:
+                        self._system.kill_ssh()
                 elif command == "stop":
                     self._stopped.set()
                 elif command not in ("off", "status"):
@@ -115,83 +115,48 @@ class Chassis:
         return self._status()
 
     def _status(self) -> dict[str, Any]:
+        system = self._system
         return {
-            "power": "off" if self._system is None else "on",
-            "boot_id": self._boot_id,
-            "port": self._ssh.get("port"),
-            "ssh_pid": self._ssh.get("pid"),
+            "power": "on" if system else "off",
+            "boot_id": system.boot_id if system else None,
+            "port": system.ssh.get("port") if system else None,
+            "ssh_pid": system.ssh.get("pid") if system else None,
             "chassis_pid": os.getpid(),
         }
 
     async def _power_on(self) -> None:
         if self._system is not None:
             return
-        self._boot_id = str(uuid.uuid4())
-        self._system = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "hilt.virtual.system",
-            self._directory.name,
-            self._boot_id,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        accepting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        watcher = asyncio.create_task(self._watch(self._system, accepting))
-        self._watchers.add(watcher)
-        watcher.add_done_callback(self._watchers.discard)
+        self._system = PoweredSystem(self._directory.name, str(uuid.uuid4()))
         try:
-            await asyncio.wait_for(accepting, _BOOT_SECONDS)
-        except (TimeoutError, VirtualBoardError) as error:
+            await self._system.accepting(_BOOT_SECONDS)
+        except VirtualBoardError as error:
             await self._power_off()
-            reason = str(error) or f"its SSH server did not accept within {_BOOT_SECONDS:.0f} s"
-            raise VirtualBoardError(
-                f"virtual board {self._directory.name} does not boot: {reason}; see {self._directory.log}"
-            ) from None
+            name, log = self._directory.name, self._directory.log
+            raise VirtualBoardError(f"virtual board {name} does not boot: {error}; see {log}") from None
+        watching = asyncio.create_task(self._watch(self._system))
+        self._watching.add(watching)
+        watching.add_done_callback(self._watching.discard)
 
-    async def _watch(self, system: asyncio.subprocess.Process, accepting: asyncio.Future[None]) -> None:
-        """Learns of every SSH server that accepts, and of the board's end if nobody switched it off."""
-        assert system.stdout
-        while line := await system.stdout.readline():
-            self._ssh = json.loads(line)
-            if not accepting.done():
-                accepting.set_result(None)
-        await system.wait()
-        if not accepting.done():
-            accepting.set_exception(VirtualBoardError("its first process ended"))
-        elif self._system is system:
-            await self._power_off()
-
-    def _kill_ssh(self) -> None:
-        if self._system is not None and self._system.stdin is not None:
-            self._system.stdin.write(b"kill-ssh\n")
+    async def _watch(self, system: PoweredSystem) -> None:
+        """A board whose first process dies is off."""
+        await system.ended.wait()
+        async with self._switching:
+            if self._system is system:
+                await self._power_off()
 
     async def _power_off(self) -> None:
         system, self._system = self._system, None
-        self._boot_id, self._ssh = None, {}
         if system is not None:
-            assert system.stdin
-            system.stdin.close()
-            await system.wait()
+            await system.off()
         # Nothing is left unless the board's first process was killed itself.
         await asyncio.get_running_loop().run_in_executor(None, end_descendants)
 
 
 def run_chassis(directory: BoardDirectory, idle_seconds: float, ready: Callable[[], None]) -> None:
-    """Runs the chassis in this process. Raises VirtualBoardError where the board has one already."""
+    """Runs the chassis in this process, once the one before it has ended: it may be switching off still."""
     os.umask(0o077)
     adopt_orphans()
-    with _only_chassis(directory):
-        asyncio.run(Chassis(directory, idle_seconds).run(ready))
-
-
-@contextlib.contextmanager
-def _only_chassis(directory: BoardDirectory) -> Any:
-    lock: BinaryIO
     with (directory.root / "chassis.lock").open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise VirtualBoardError(f"virtual board {directory.name} has a chassis running already") from None
-        yield
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        asyncio.run(Chassis(directory, idle_seconds).run(ready))

@@ -59,6 +59,12 @@ class ChassisControl:
             raise VirtualBoardError(f"virtual board {directory.name} went away at once; see {directory.log}")
         return cls(directory, connection)
 
+    @classmethod
+    def find(cls, directory: BoardDirectory) -> ChassisControl | None:
+        """The board's chassis if one runs."""
+        connection = _connect(directory) if directory.root.is_dir() else None
+        return cls(directory, connection) if connection is not None else None
+
     def power_on(self) -> ChassisStatus:
         """Returns when the board's SSH server accepts."""
         return self._ask("on")

@@ -1,0 +1,82 @@
+"""What the power switch of a virtual board switches: its first process, and what that says while it lives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+
+from hilt.virtual.errors import VirtualBoardError
+
+
+class PoweredSystem:
+    """A board that is on. Made by `boot`; its descendants are the chassis' to end should it not do so itself."""
+
+    def __init__(self, name: str, boot_id: str) -> None:
+        self.boot_id = boot_id
+        self.ssh: dict[str, int] = {}
+        """`port` and `pid` of the SSH server that accepts; empty until the first one does."""
+        self.ended = asyncio.Event()
+        self._accepts = asyncio.Event()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "hilt.virtual.system", name, boot_id],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        # asyncio's own subprocess is not said to have ended while a grandchild holds its pipe, as the SSH server does.
+        self._pidfd = os.pidfd_open(self._process.pid)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._pidfd, self._has_ended)
+        assert self._process.stdout is not None
+        self._announcements = self._process.stdout
+        os.set_blocking(self._announcements.fileno(), False)
+        self._loop.add_reader(self._announcements.fileno(), self._hear)
+
+    async def accepting(self, seconds: float) -> None:
+        """Returns when the SSH server accepts. Raises VirtualBoardError where it does not."""
+        waiting = [asyncio.ensure_future(event.wait()) for event in (self._accepts, self.ended)]
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+        if self.ended.is_set():
+            raise VirtualBoardError("its first process ended")
+        if not self._accepts.is_set():
+            raise VirtualBoardError(f"its SSH server did not accept within {seconds:.0f} s")
+
+    def kill_ssh(self) -> None:
+        self._command(b"kill-ssh\n")
+
+    async def off(self) -> None:
+        """Returns when the first process has ended, and with it all that it could end."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        await self.ended.wait()
+
+    def _command(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it has just died: then there is nothing to command
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def _hear(self) -> None:
+        lines = self._announcements.read() or b""
+        for line in lines.splitlines():
+            self.ssh = json.loads(line)
+            self._accepts.set()
+        if not lines:
+            self._loop.remove_reader(self._announcements.fileno())
+
+    def _has_ended(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        self._loop.remove_reader(self._announcements.fileno())
+        os.close(self._pidfd)
+        self._announcements.close()
+        self._process.wait()
+        self.ended.set()
