@@ -1,1 +1,19 @@
-"""The terminal user interface: a client of the engine's process."""
+"""The terminal user interface: a client of the store and of the engine's process. It decides nothing about a run,
+and closing it stops nothing. `screens/` has one screen a file, `widgets/` one panel a file, `hilt.tcss` the looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def run(home: Path, identifier: str | None = None) -> None:
+    """Shows a run (uuid, its beginning, or `last`), else the one that is live or the newest, until it is closed.
+
+    Raises UnknownRunError, StoreError. Textual is loaded here and not before.
+    """
+    from hilt.store import Store, database_path
+    from hilt.tui.app import HiltApp
+
+    with Store(database_path(home)) as store:
+        uuid = store.run(identifier).uuid if identifier else None
+        HiltApp(home, store, uuid).run()

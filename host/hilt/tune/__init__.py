@@ -3,9 +3,9 @@ and never learn where a trial was measured."""
 
 from __future__ import annotations
 
-from .feedback import Feedback, Tuner
-from .options import TunerOptionError
-from .registry import UnknownTunerError, make_tuner, resolve_options, tuner_names
+from hilt.tune.feedback import Feedback, Tuner
+from hilt.tune.options import TunerOptionError
+from hilt.tune.registry import UnknownTunerError, make_tuner, resolve_options, tuner_names
 
 __all__ = [
     "Feedback",

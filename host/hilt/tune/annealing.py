@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .cost_model import Indices, Score, Scores
-from .space import SearchSpace
+from hilt.tune.cost_model import Indices, Score, Scores
+from hilt.tune.space import SearchSpace
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .cost_model import Features, Scores
-from .metrics import average_recall
+from hilt.tune.cost_model import Features, Scores
+from hilt.tune.metrics import average_recall
 
 if TYPE_CHECKING:
     import xgboost

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .feedback import Feedback
+from hilt.tune.feedback import Feedback
 
 
 def relative_throughput(history: Sequence[Feedback]) -> npt.NDArray[np.float32]:

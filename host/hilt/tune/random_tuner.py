@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .feedback import Feedback
-from .space import SearchSpace
-from .unasked import Unasked
+from hilt.tune.feedback import Feedback
+from hilt.tune.space import SearchSpace
+from hilt.tune.unasked import Unasked
 
 
 @dataclass(frozen=True)

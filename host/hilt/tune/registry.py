@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .feedback import Tuner
-from .options import read_options
-from .random_tuner import RandomOptions, RandomTuner
-from .xgb_tuner import XGBOptions, XGBTuner
+from hilt.tune.feedback import Tuner
+from hilt.tune.options import read_options
+from hilt.tune.random_tuner import RandomOptions, RandomTuner
+from hilt.tune.xgb_tuner import XGBOptions, XGBTuner
 
 if TYPE_CHECKING:
     from hilt.schedule.space import Space

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .unasked import Unasked
+from hilt.tune.unasked import Unasked
 
 
 class EpsilonGreedyPlan:

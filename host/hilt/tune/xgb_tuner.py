@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.trial import Outcome
-
-from .annealing import Annealing, AnnealingSchedule
-from .boosted_trees import BoostedTrees, Loss
-from .cost_model import FeaturesOf, scorer
-from .feedback import Feedback
-from .labels import relative_throughput
-from .options import require
-from .selection import EpsilonGreedyPlan
-from .space import SearchSpace
-from .unasked import Unasked
+from hilt.tune.annealing import Annealing, AnnealingSchedule
+from hilt.tune.boosted_trees import BoostedTrees, Loss
+from hilt.tune.cost_model import FeaturesOf, scorer
+from hilt.tune.feedback import Feedback
+from hilt.tune.labels import relative_throughput
+from hilt.tune.options import require
+from hilt.tune.selection import EpsilonGreedyPlan
+from hilt.tune.space import SearchSpace
+from hilt.tune.unasked import Unasked
 
 
 @dataclass(frozen=True)

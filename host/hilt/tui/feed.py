@@ -1,0 +1,100 @@
+"""Follows one run: reads the store, attaches to its engine when there is one, and again when one comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.message import Message
+
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.events import Command, Event, ProtocolError
+from hilt.engine.files import RunFiles
+from hilt.store import Store
+from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
+from hilt.tui.run_view import RunView
+
+REPAINT_SECONDS = 0.25
+"""Events are handed on at most so often: a burst is one repaint."""
+_LOOK_SECONDS = 1.0
+"""How often an engine is looked for where there is none."""
+
+
+class RunFeed:
+    """Posts RunLoaded, EventsArrived and EngineGone about one run until it is cancelled."""
+
+    def __init__(self, home: Path, store: Store, uuid: str, post: Callable[[Message], object]) -> None:
+        self._home = home
+        self._store = store
+        self._uuid = uuid
+        self._post = post
+        self._client: EngineClient | None = None
+
+    async def follow(self) -> None:
+        """Raises StoreError."""
+        while True:
+            client = self._attach()
+            # Attached first and read after: what is recorded in between arrives twice, and never not at all.
+            self._post(RunLoaded(await asyncio.to_thread(RunView.load, self._store, self._uuid, client is not None)))
+            if client:
+                await self._relay(client)
+                self._post(EngineGone())
+            await self._engine_starts()
+
+    def send(self, command: Command) -> None:
+        """May block for some seconds. Raises NoEngineError."""
+        if self._client is None:
+            short = self._uuid[:8]
+            raise NoEngineError(f"no engine is running run {short}; `hilt resume {short}` starts one")
+        self._client.send(command)
+
+    def _attach(self) -> EngineClient | None:
+        try:
+            return EngineClient.attach(self._home, self._uuid)
+        except NoEngineError:
+            return None
+
+    async def _relay(self, client: EngineClient) -> None:
+        self._client = client
+        batches = _Batches(lambda events: self._post(EventsArrived(events)))
+        try:
+            async for event in client.stream():
+                batches.add(event)
+        except ProtocolError:
+            pass  # an engine of another version: the store still tells how the run went
+        finally:
+            batches.flush()
+            self._client = None
+            client.close()
+
+    async def _engine_starts(self) -> None:
+        files = RunFiles(self._home, self._uuid)
+        while not (files.is_running() and files.socket_path.exists()):
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+class _Batches:
+    """Hands events on at once when it has been quiet, and otherwise together, REPAINT_SECONDS after the last time."""
+
+    def __init__(self, hand_on: Callable[[tuple[Event, ...]], object]) -> None:
+        self._hand_on = hand_on
+        self._events: list[Event] = []
+        self._last = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, event: Event) -> None:
+        self._events.append(event)
+        if self._timer is None:
+            wait = max(0.0, self._last + REPAINT_SECONDS - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(wait, self.flush)
+
+    def flush(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self._events:
+            events, self._events = tuple(self._events), []
+            self._last = time.monotonic()
+            self._hand_on(events)

@@ -1,0 +1,36 @@
+"""What the feed of a run tells its screen, and what a screen tells the app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from hilt.engine.events import Event
+from hilt.tui.run_view import RunView
+
+
+@dataclass
+class RunLoaded(Message):
+    """All that the store holds of the run was read anew; `view.link` says whether an engine is attached."""
+
+    view: RunView
+
+
+@dataclass
+class EventsArrived(Message):
+    """Events of a fraction of a second, in order."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass
+class EngineGone(Message):
+    """The engine closed the connection; without a `finished` before, it died."""
+
+
+@dataclass
+class RunChosen(Message):
+    """A run of the list was chosen to be shown."""
+
+    uuid: str

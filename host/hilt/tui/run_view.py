@@ -1,0 +1,101 @@
+"""What is known of a run at this moment, out of the store and the engine's events. Knows nothing of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hilt.engine.events import BoardChanged, Event, Finished, Progress, StateChanged, TrialRecorded
+from hilt.engine.tally import Tally
+from hilt.store import Run, RunState, Store, Trial
+
+PAGE_TRIALS = 200
+"""Trials read from the store at a time."""
+
+TrialFacts = Trial | TrialRecorded
+"""A row of the table: from the store, or as the engine told of it."""
+
+
+class Link(StrEnum):
+    """Where what is shown comes from."""
+
+    ATTACHED = "attached to the engine"
+    NONE = "no engine"
+    GONE = "engine gone"
+
+
+_ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
+
+
+@dataclass
+class RunView:
+    """`trials` is the latest page of them, oldest first; `curve` is (number, microseconds) of each better trial."""
+
+    run: Run
+    link: Link
+    state: RunState
+    detail: str
+    progress: Progress
+    curve: list[tuple[int, float]]
+    trials: Sequence[TrialFacts]
+    best: Trial | TrialRecorded | None = None
+    boards: dict[str, BoardChanged] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, store: Store, uuid: str, attached: bool) -> RunView:
+        """Reads the store; a fraction of a second at 100,000 trials. Raises StoreError."""
+        summary = store.summary(uuid)
+        return cls(
+            run=summary.run,
+            link=Link.ATTACHED if attached else Link.NONE,
+            state=summary.run.state,
+            detail=summary.run.detail,
+            progress=Tally(summary, store.counts(uuid)).progress(),
+            curve=store.improvements(uuid),
+            trials=store.latest_trials(uuid, PAGE_TRIALS)[::-1],
+            best=summary.best,
+        )
+
+    def apply(self, event: Event) -> None:
+        """Takes one event in. Events of trials that were loaded from the store already change nothing."""
+        match event:
+            case StateChanged(state=state, detail=detail) | Finished(state=state, detail=detail):
+                self.state, self.detail = state, detail
+            case Progress():
+                self.progress = event
+            case BoardChanged():
+                self.boards[event.board] = event
+            case TrialRecorded() if event.verified and event.microseconds is not None:
+                if not self.curve or event.microseconds < self.curve[-1][1]:
+                    self.curve.append((event.number, event.microseconds))
+                    self.best = event
+
+    def engine_gone(self) -> None:
+        """The connection ended. After the run's end that is as it should be; else the engine died."""
+        self.link = Link.NONE if self.over else Link.GONE
+
+    @property
+    def short_id(self) -> str:
+        return self.run.uuid[:8]
+
+    @property
+    def over(self) -> bool:
+        """The run ended: finished, stopped or failed."""
+        return self.state in _ENDED
+
+    @property
+    def interrupted(self) -> bool:
+        """It says that it goes on, and nobody runs it."""
+        return self.link is not Link.ATTACHED and not self.over
+
+    @property
+    def state_words(self) -> str:
+        """The state for people: one word, and what to do where something can be done."""
+        resume = f"`hilt resume {self.short_id}` goes on with it"
+        if self.link is Link.GONE:
+            return f"ENGINE GONE (was {self.state}); {resume}"
+        if self.interrupted:
+            return f"INTERRUPTED (was {self.state}, no engine); {resume}"
+        detail = self.detail or (resume if self.state is RunState.STOPPED else "")
+        return f"{self.state.upper()}: {detail}" if detail else self.state.upper()

@@ -1,0 +1,48 @@
+"""What the keys do and what the words mean, made from the bindings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+_WORDS = """
+ok            the output was right
+rejected      by the compiler, with its reason
+wrong_answer  the output was not what the reference says
+timeout, bus_error, crash (the board's worker died)
+board_lost    the board's fault; the trial is tried again
+valid         ok, and every element of the output was compared: only such a trial can be the best
+% of bound    the roofline bound (multiply-accumulates, or bytes over the memory bus) over the latency
+
+The engine is a process of its own. Closing this window stops nothing; `hilt tui` attaches again.
+"""
+
+
+class HelpScreen(ModalScreen[None]):
+    """Any of its keys closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape,question_mark,q", "dismiss", "Close")]
+
+    def __init__(self, bindings: Sequence[Binding]) -> None:
+        super().__init__()
+        self._shown = bindings
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            keys = [f"{_key(binding):>4}  {binding.tooltip or binding.description}" for binding in self._shown]
+            yield Static(Content("\n".join([*keys, _WORDS])))
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).border_title = "keys and words: Escape closes"
+
+
+def _key(binding: Binding) -> str:
+    names = {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?"}
+    return names.get(binding.key, binding.key)

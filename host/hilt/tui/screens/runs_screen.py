@@ -1,0 +1,97 @@
+"""The list of runs, newest first."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Static
+
+from hilt.engine.files import RunFiles
+from hilt.store import RunState, RunSummary, Store, StoreError
+from hilt.tui import words
+from hilt.tui.messages import RunChosen
+
+_MOST_RUNS = 100
+
+
+@dataclass(frozen=True)
+class _Row:
+    summary: RunSummary
+    live: bool
+
+    @property
+    def state(self) -> str:
+        state = self.summary.run.state
+        going = state in (RunState.RUNNING, RunState.PAUSED, RunState.CREATED)
+        return "interrupted" if going and not self.live else str(state)
+
+
+class RunsScreen(Screen[None]):
+    """Enter shows a run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("f5", "read", "Read again")]
+
+    def __init__(self, home: Path, store: Store) -> None:
+        super().__init__()
+        self._home = home
+        self._store = store
+
+    def compose(self) -> ComposeResult:
+        yield Static(" runs, newest first: Enter shows one", id="title")
+        table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
+        table.add_columns("run", "state", "workload", "board", "tuner", "trials", "valid", "best", "begun")
+        yield table
+        yield Footer()
+
+    def on_screen_resume(self) -> None:
+        self.action_read()
+
+    @work(exclusive=True, exit_on_error=False)
+    async def action_read(self) -> None:
+        try:
+            rows = await asyncio.to_thread(self._read)
+        except StoreError as error:
+            self.notify(str(error), title="The store cannot be read", severity="error", timeout=60)
+        else:
+            self._show(rows)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        assert event.row_key.value
+        self.post_message(RunChosen(event.row_key.value))
+
+    def _read(self) -> list[_Row]:
+        return [
+            _Row(self._store.summary(run.uuid), RunFiles(self._home, run.uuid).is_running())
+            for run in self._store.runs(_MOST_RUNS)
+        ]
+
+    def _show(self, rows: Sequence[_Row]) -> None:
+        if not rows:
+            self.query_one("#title", Static).update(" no runs yet; begin one with `hilt tune`")
+        table = self.query_one(DataTable)
+        cursor = table.cursor_row
+        table.clear()
+        for row in rows:
+            run, best = row.summary.run, row.summary.best
+            table.add_row(
+                run.uuid[:8],
+                row.state,
+                run.workload,
+                run.board,
+                run.tuner,
+                f"{row.summary.trials}/{run.budget}",
+                str(row.summary.valid),
+                words.microseconds(best.microseconds if best else None),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)),
+                key=run.uuid,
+            )
+        table.move_cursor(row=cursor)

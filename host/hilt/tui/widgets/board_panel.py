@@ -1,0 +1,29 @@
+"""The state of each board, as the engine last told."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from hilt.tui import words
+from hilt.tui.run_view import Link, RunView
+
+
+class BoardPanel(Static):
+    """A line a board: name, state, since when, and why."""
+
+    BORDER_TITLE = "board"
+
+    def show(self, view: RunView) -> None:
+        if not view.boards:
+            waiting = "not heard of yet" if view.link is Link.ATTACHED else "not known: no engine runs"
+            self.update(Content(f"{view.run.board}: {waiting}"))
+            return
+        past = "" if view.link is Link.ATTACHED else "last heard: "
+        lines = [
+            Content.assemble(
+                f"{board.board}: {past}", (board.state, "bold"), f" since {words.clock(board.at)} {board.detail}"
+            )
+            for board in view.boards.values()
+        ]
+        self.update(Content("\n").join(lines))

@@ -1,0 +1,75 @@
+"""The best latency over the trials. The one place that knows Plotext."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.content import Content
+from textual.events import Resize
+from textual.widgets import Static
+from textual_plotext import PlotextPlot
+
+from hilt.tui import words
+from hilt.tui.run_view import RunView
+
+_LEAST_WIDTH, _LEAST_HEIGHT = 32, 6
+"""Cells below which axes leave no room for the curve; words are shown instead."""
+
+
+class LatencyCurve(Container):
+    """A step at each better trial, up to the trials done; logarithmic where the first was ten times the best."""
+
+    BORDER_TITLE = "best latency, µs"
+
+    def compose(self) -> ComposeResult:
+        yield PlotextPlot()
+        yield Static()
+
+    def on_mount(self) -> None:
+        self._points: list[tuple[int, float]] = []
+        self._trials = 0
+
+    def on_resize(self, event: Resize) -> None:
+        self._draw()
+
+    def show(self, view: RunView) -> None:
+        if (view.curve, view.progress.trials) != (self._points, self._trials):
+            self._points, self._trials = list(view.curve), view.progress.trials
+            self._draw()
+
+    def _draw(self) -> None:
+        room = self.content_size
+        plotted = bool(self._points) and room.width >= _LEAST_WIDTH and room.height >= _LEAST_HEIGHT
+        self.query_one(PlotextPlot).display = plotted
+        self.query_one(Static).display = not plotted
+        if plotted:
+            self._plot()
+        else:
+            self.query_one(Static).update(Content(self._words()))
+
+    def _plot(self) -> None:
+        plot = self.query_one(PlotextPlot)
+        numbers, latencies = _steps(self._points, self._trials)
+        plot.plt.clear_data()
+        plot.plt.plot(numbers, latencies, marker="braille")
+        plot.plt.yscale("log" if max(latencies) > 10 * min(latencies) else "linear")
+        plot.plt.xlim(0, max(self._trials, 1))
+        plot.plt.xlabel("trials")
+        plot.refresh()
+
+    def _words(self) -> str:
+        if not self._points:
+            return "no valid trial yet"
+        last = self._points[-4:]
+        return "\n".join(f"trial {number}: {words.microseconds(latency)}" for number, latency in last)
+
+
+def _steps(points: list[tuple[int, float]], trials: int) -> tuple[list[float], list[float]]:
+    """Corners of the staircase."""
+    numbers: list[float] = []
+    latencies: list[float] = []
+    for place, (number, latency) in enumerate(points):
+        until = points[place + 1][0] if place + 1 < len(points) else max(trials, number + 1)
+        numbers += [number, until]
+        latencies += [latency, latency]
+    return numbers, latencies
