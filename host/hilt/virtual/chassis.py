@@ -24,6 +24,8 @@ from hilt.virtual.power import PoweredSystem
 from hilt.virtual.processes import adopt_orphans, end_descendants
 
 _BOOT_SECONDS = 60.0
+_FIRST_LEASE_SECONDS = 30.0
+"""Whoever started it needs a moment to connect."""
 _LINE_BYTES = 4096
 
 
@@ -46,7 +48,7 @@ class Chassis:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopped.set)
         server = await asyncio.start_unix_server(self._serve, sock=self._listening_socket(), limit=_LINE_BYTES)
-        self._start_idling()
+        self._start_idling(max(self._idle_seconds, _FIRST_LEASE_SECONDS))
         ready()
         try:
             await self._stopped.wait()
@@ -87,10 +89,10 @@ class Chassis:
             writer.close()
             del self._leases[lease]
             if not self._leases:
-                self._start_idling()
+                self._start_idling(self._idle_seconds)
 
-    def _start_idling(self) -> None:
-        self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._stopped.set)
+    def _start_idling(self, seconds: float) -> None:
+        self._idle = asyncio.get_running_loop().call_later(seconds, self._stopped.set)
 
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:

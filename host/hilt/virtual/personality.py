@@ -57,20 +57,22 @@ class Personality:
         return family.split("-")[0] if family.startswith("7") else self.part
 
     def device_settings(self) -> dict[str, Any]:
-        """What the board's pynq Device needs to know of the board that it is (hilt_board.verilated)."""
+        """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
         return {
             "name": f"virtual:{self.name}",
             "part": self.bit_part,
             "clock_hz": self.clock_hz,
             "register_base": self.register_base,
-            "memory_base": self.memory_base,
-            "memory_bytes": self.memory_bytes,
-            "read_latency": self.read_latency,
-            "write_latency": self.write_latency,
-            "bandwidth_numerator": self.bandwidth_numerator,
-            "bandwidth_denominator": self.bandwidth_denominator,
-            "jitter": self.jitter,
-            "seed": self.seed,
+            "memory": {
+                "base": self.memory_base,
+                "bytes": self.memory_bytes,
+                "read_latency": self.read_latency,
+                "write_latency": self.write_latency,
+                "bandwidth_numerator": self.bandwidth_numerator,
+                "bandwidth_denominator": self.bandwidth_denominator,
+                "jitter": self.jitter,
+                "seed": self.seed,
+            },
             "quantum_cycles": _QUANTUM_CYCLES,
             "time_scale": self.clock_hz / _SLOWEST_CYCLES_PER_SECOND,
         }
