@@ -1,0 +1,27 @@
+// The accelerator's sources by level: a file uses only what stands in levels above its own.
+// Level 0: what everything shares.
+vta_pkg.sv
+// Level 1: primitives.
+vta_alu.sv
+vta_burst_splitter.sv
+vta_counters.sv
+vta_fifo.sv
+vta_gemm.sv
+vta_nest.sv
+vta_ram.sv
+vta_sequencer.sv
+vta_token_queue.sv
+// Level 2: made of primitives.
+vta_axil_regs.sv
+vta_block_loader.sv
+vta_dma_read.sv
+vta_dma_write.sv
+vta_execute.sv
+vta_uop_buffer.sv
+// Level 3: stages, which never instantiate one another.
+vta_compute.sv
+vta_fetch.sv
+vta_load.sv
+vta_store.sv
+// Level 4: the accelerator.
+vta_top.sv

@@ -1,0 +1,243 @@
+// The register blocks of the four stages behind one AXI4-Lite slave, a page of 4 KiB each: HARDWARE.md section 4, and
+// hilt's own registers (docs/architecture.md).
+//
+// A control register starts its stage with bit 0; the stage then executes one instruction (fetch: one program) and is
+// ready again, or goes on as long as bit 7, auto restart, is set. Bits 1 (done) and 3 (ready) are cleared by reading.
+//
+// One access at a time. A write takes effect two cycles after its address and data are both accepted, and a read's
+// value is that of the cycle after its address is accepted. Unmapped registers read 0; a write with a byte strobe low
+// is refused with SLVERR.
+
+module vta_axil_regs
+  import vta_pkg::*;
+(
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  // AXI4-Lite.
+  input  logic [      15:0] awaddr_i,
+  input  logic              awvalid_i,
+  output logic              awready_o,
+  input  logic [      31:0] wdata_i,
+  input  logic [       3:0] wstrb_i,
+  input  logic              wvalid_i,
+  output logic              wready_o,
+  output logic [       1:0] bresp_o,
+  output logic              bvalid_o,
+  input  logic              bready_i,
+  input  logic [      15:0] araddr_i,
+  input  logic              arvalid_i,
+  output logic              arready_o,
+  output logic [      31:0] rdata_o,
+  output logic [       1:0] rresp_o,
+  output logic              rvalid_o,
+  input  logic              rready_i,
+  // Stages 0 fetch, 1 load, 2 compute, 3 store.
+  output logic [       3:0] start_o,         // level
+  input  logic [       3:0] retire_i,        // an instruction, or fetch's program, ended
+  output logic              start_fetch_o,   // pulse: a program begins
+  output logic              soft_reset_o,    // pulse
+  input  logic              resetting_i,
+  output logic [      31:0] insn_count_o,
+  output logic [      31:0] insn_addr_o,
+  output logic [      31:0] inp_addr_o,
+  output logic [      31:0] wgt_addr_o,
+  output logic [      31:0] uop_addr_o,
+  output logic [      31:0] bias_addr_o,
+  output logic [      31:0] out_addr_o,
+  input  logic              finished_i,
+  input  fault_e            fault_code_i,
+  input  address_t          fault_address_i,
+  input  logic [      63:0] cycles_i,
+  input  logic [      63:0] gemms_i,
+  input  logic [3:0][ 63:0] busy_i,
+  input  logic [3:0][ 63:0] starved_i,
+  input  logic [3:0][ 63:0] stalled_i,
+  input  logic [3:0][ 63:0] bytes_i,
+  input  logic [3:0][ 63:0] instructions_i
+);
+
+  localparam logic [1:0] Fetch = 2'd0;
+  localparam logic [1:0] Load = 2'd1;
+  localparam logic [1:0] Compute = 2'd2;
+  localparam logic [1:0] Store = 2'd3;
+
+  localparam logic [31:0] Identity = 32'h48494C54;  // "HILT"
+  localparam logic [31:0] MapVersion = 32'd1;
+  localparam logic [31:0] Geometry = {12'd0, 4'(LogAccWidth), 4'(LogWgtWidth), 4'(LogInpWidth), 4'(LogBlock), 4'(LogBatch)};
+  localparam logic [31:0] Buffers = {8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)};
+  localparam logic [31:0] Build = {19'd0, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)};
+
+  // ---- Writes ----------------------------------------------------------------------------------------------------------------
+  logic aw_held_q, w_held_q, bvalid_q;
+  logic [15:0] awaddr_q;
+  logic [31:0] wdata_q;
+  logic [3:0] wstrb_q;
+  logic [1:0] bresp_q;
+  logic write_both, write;
+  assign write_both = aw_held_q && w_held_q && !bvalid_q;
+  assign write = write_both && wstrb_q == 4'hF;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      aw_held_q <= 1'b0;
+      w_held_q <= 1'b0;
+      bvalid_q <= 1'b0;
+    end else begin
+      if (write_both) aw_held_q <= 1'b0;
+      else if (awvalid_i) aw_held_q <= 1'b1;
+      if (write_both) w_held_q <= 1'b0;
+      else if (wvalid_i) w_held_q <= 1'b1;
+      if (write_both) bvalid_q <= 1'b1;
+      else if (bready_i) bvalid_q <= 1'b0;
+    end
+    if (awvalid_i && awready_o) awaddr_q <= awaddr_i;
+    if (wvalid_i && wready_o) {wstrb_q, wdata_q} <= {wstrb_i, wdata_i};
+    if (write_both) bresp_q <= write ? 2'b00 : AxiRespSlverr;
+  end
+
+  assign awready_o = !aw_held_q;
+  assign wready_o = !w_held_q;
+  assign bvalid_o = bvalid_q;
+  assign bresp_o = bresp_q;
+
+  logic [3:0] write_page;
+  logic [11:0] write_offset;
+  assign write_page = write && awaddr_q[15:14] == '0 ? 4'b0001 << awaddr_q[13:12] : '0;
+  assign write_offset = awaddr_q[11:0];
+
+  logic [31:0] insn_count_q, insn_addr_q, inp_addr_q, wgt_addr_q, uop_addr_q, bias_addr_q, out_addr_q, done_write_q;
+  logic soft_reset_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      insn_count_q <= '0;
+      insn_addr_q <= '0;
+      inp_addr_q <= '0;
+      wgt_addr_q <= '0;
+      uop_addr_q <= '0;
+      bias_addr_q <= '0;
+      out_addr_q <= '0;
+      done_write_q <= '0;
+    end else begin
+      if (write_page[Fetch] && write_offset == 12'h010) insn_count_q <= wdata_q;
+      if (write_page[Fetch] && write_offset == 12'h018) insn_addr_q <= wdata_q;
+      if (write_page[Load] && write_offset == 12'h010) inp_addr_q <= wdata_q;
+      if (write_page[Load] && write_offset == 12'h018) wgt_addr_q <= wdata_q;
+      if (write_page[Compute] && write_offset == 12'h010) done_write_q <= wdata_q;
+      if (write_page[Compute] && write_offset == 12'h020) uop_addr_q <= wdata_q;
+      if (write_page[Compute] && write_offset == 12'h028) bias_addr_q <= wdata_q;
+      if (write_page[Store] && write_offset == 12'h010) out_addr_q <= wdata_q;
+    end
+    soft_reset_q <= rst_ni && write_page[Fetch] && write_offset == 12'h068 && wdata_q[0];
+  end
+
+  assign insn_count_o = insn_count_q;
+  assign insn_addr_o = insn_addr_q;
+  assign inp_addr_o = inp_addr_q;
+  assign wgt_addr_o = wgt_addr_q;
+  assign uop_addr_o = uop_addr_q;
+  assign bias_addr_o = bias_addr_q;
+  assign out_addr_o = out_addr_q;
+  assign soft_reset_o = soft_reset_q;
+
+  // ---- Control -----------------------------------------------------------------------------------------------------------------
+  logic [3:0] start_q, restart_q, done_q, write_control, read_control;
+  logic start_fetch_q;
+  assign write_control = write_offset == 12'h000 ? write_page : '0;
+  assign start_o = start_q;
+  assign start_fetch_o = start_fetch_q;
+
+  always_ff @(posedge clk_i) begin
+    for (int s = 0; s < 4; s++) begin
+      if (!rst_ni || soft_reset_q) begin
+        start_q[s] <= 1'b0;
+        restart_q[s] <= 1'b0;
+        done_q[s] <= 1'b0;
+      end else begin
+        if (write_control[s] && wdata_q[0]) start_q[s] <= 1'b1;
+        else if (retire_i[s] && !restart_q[s]) start_q[s] <= 1'b0;
+        if (write_control[s]) restart_q[s] <= wdata_q[7];
+        if (retire_i[s]) done_q[s] <= 1'b1;
+        else if (read_control[s]) done_q[s] <= 1'b0;
+      end
+    end
+    start_fetch_q <= rst_ni && write_control[Fetch] && wdata_q[0] && !start_q[Fetch];
+  end
+
+  // ---- Reads -------------------------------------------------------------------------------------------------------------------
+  logic ar_held_q, rvalid_q;
+  logic [15:0] araddr_q;
+  logic [31:0] rdata_q, value;
+  logic [1:0] page;
+  logic [11:0] offset;
+  logic read;
+  assign page = araddr_q[13:12];
+  assign offset = araddr_q[11:0];
+  assign read = ar_held_q && !rvalid_q;
+  assign read_control = read && offset == 12'h000 && araddr_q[15:14] == '0 ? 4'b0001 << page : '0;
+
+  always_comb begin
+    value = '0;
+    unique case (offset)
+      12'h000: value = {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+      12'h080: value = busy_i[page][31:0];
+      12'h084: value = busy_i[page][63:32];
+      12'h088: value = starved_i[page][31:0];
+      12'h08C: value = starved_i[page][63:32];
+      12'h090: value = stalled_i[page][31:0];
+      12'h094: value = stalled_i[page][63:32];
+      12'h098: value = bytes_i[page][31:0];
+      12'h09C: value = bytes_i[page][63:32];
+      12'h0A0: value = instructions_i[page][31:0];
+      12'h0A4: value = instructions_i[page][63:32];
+      default: begin
+        unique case ({page, offset})
+          {Fetch, 12'h010}: value = insn_count_q;
+          {Fetch, 12'h018}: value = insn_addr_q;
+          {Fetch, 12'h040}: value = Identity;
+          {Fetch, 12'h044}: value = MapVersion;
+          {Fetch, 12'h048}: value = Geometry;
+          {Fetch, 12'h04C}: value = Buffers;
+          {Fetch, 12'h050}: value = Build;
+          {Fetch, 12'h054}: value = 32'(fault_code_i);
+          {Fetch, 12'h058}: value = fault_address_i[31:0];
+          {Fetch, 12'h05C}: value = 32'(fault_address_i[AddrBits-1:32]);
+          {Fetch, 12'h060}: value = cycles_i[31:0];
+          {Fetch, 12'h064}: value = cycles_i[63:32];
+          {Fetch, 12'h068}: value = 32'(resetting_i);
+          {Fetch, 12'h070}: value = gemms_i[31:0];
+          {Fetch, 12'h074}: value = gemms_i[63:32];
+          {Load, 12'h010}: value = inp_addr_q;
+          {Load, 12'h018}: value = wgt_addr_q;
+          {Compute, 12'h010}: value = done_write_q;
+          {Compute, 12'h018}: value = 32'(finished_i);
+          {Compute, 12'h020}: value = uop_addr_q;
+          {Compute, 12'h028}: value = bias_addr_q;
+          {Store, 12'h010}: value = out_addr_q;
+          default: value = '0;
+        endcase
+      end
+    endcase
+    if (araddr_q[15:14] != '0) value = '0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ar_held_q <= 1'b0;
+      rvalid_q <= 1'b0;
+    end else begin
+      if (read) ar_held_q <= 1'b0;
+      else if (arvalid_i) ar_held_q <= 1'b1;
+      if (read) rvalid_q <= 1'b1;
+      else if (rready_i) rvalid_q <= 1'b0;
+    end
+    if (arvalid_i && arready_o) araddr_q <= araddr_i;
+    if (read) rdata_q <= value;
+  end
+
+  assign arready_o = !ar_held_q;
+  assign rvalid_o = rvalid_q;
+  assign rdata_o = rdata_q;
+  assign rresp_o = 2'b00;
+
+endmodule

@@ -1,0 +1,135 @@
+// Writes the beats of a two-dimensional LOAD to consecutive elements of a buffer, with zero elements for its pads.
+//
+// Beats are collected in a register of one element while pads are written, so that a pad costs no bus time where
+// elements take several beats. One element or pad is written a cycle, in order, and done_o marks the last write (or,
+// for an empty block, the cycle after start_i). The first element past the buffer raises fault_o and nothing follows.
+//
+// The block's description must hold still from start_i until done_o.
+
+module vta_block_loader
+  import vta_pkg::*;
+#(
+  // The largest element that is loaded; smaller ones lie at its low end.
+  parameter int unsigned ElementBits = 64,
+  parameter int unsigned LogBeatsBits = 3
+) (
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  input  logic                     start_i,
+  input  logic [             15:0] sram_base_i,
+  input  logic [             15:0] y_size_i,
+  input  logic [             15:0] x_size_i,
+  input  logic [              3:0] y_pad_0_i,
+  input  logic [              3:0] y_pad_1_i,
+  input  logic [              3:0] x_pad_0_i,
+  input  logic [              3:0] x_pad_1_i,
+  input  logic [ LogBeatsBits-1:0] log_beats_i,  // of one element
+  input  logic [SramIndexBits-1:0] depth_i,      // elements of the buffer
+  output logic                     done_o,
+  output logic                     waiting_o,    // for a beat, and for nothing else
+  output logic                     fault_o,
+  // Beats.
+  input  logic                     beat_valid_i,
+  output logic                     beat_ready_o,
+  input  logic [      BusBits-1:0] beat_data_i,
+  // Buffer.
+  output logic                     write_o,
+  output logic [SramIndexBits-1:0] index_o,
+  output logic                     zero_o,       // write zeros instead of element_o
+  output logic [  ElementBits-1:0] element_o
+);
+
+  localparam int unsigned MaxBeats = ElementBits / BusBits;
+  localparam int unsigned BeatBits = MaxBeats > 1 ? $clog2(MaxBeats) : 1;
+  // A row or column: 16 bits of size and two pads of 15.
+  localparam int unsigned SizeBits = 17;
+
+  logic full_q;  // element_q has a whole element
+
+  // ---- Position ----------------------------------------------------------------------------------------------------------
+  logic active_q;
+  logic [SizeBits-1:0] row_q, column_q;
+  logic [SramIndexBits-1:0] index_q;
+
+  logic [SizeBits-1:0] width, height, data_right, data_bottom;
+  assign data_right = SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
+  assign data_bottom = SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
+  assign width = data_right + SizeBits'(x_pad_1_i);
+  assign height = data_bottom + SizeBits'(y_pad_1_i);
+
+  logic pad, past, step, last_column, last;
+  assign pad = row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom || column_q < SizeBits'(x_pad_0_i)
+      || column_q >= data_right;
+  assign past = index_q >= depth_i;
+  assign step = active_q && !past && (pad || full_q);
+  assign last_column = column_q == width - 1'b1;
+  assign last = last_column && row_q == height - 1'b1;
+
+  logic empty_q;
+
+  always_ff @(posedge clk_i) begin
+    empty_q <= 1'b0;
+    if (!rst_ni) begin
+      active_q <= 1'b0;
+    end else if (start_i) begin
+      active_q <= width != '0 && height != '0;
+      empty_q <= width == '0 || height == '0;
+      row_q <= '0;
+      column_q <= '0;
+      index_q <= SramIndexBits'(sram_base_i);
+    end else if (step) begin
+      active_q <= !last;
+      index_q <= index_q + 1'b1;
+      column_q <= last_column ? '0 : column_q + 1'b1;
+      if (last_column) row_q <= row_q + 1'b1;
+    end
+  end
+
+  assign write_o = step;
+  assign index_o = index_q;
+  assign zero_o = pad;
+  assign done_o = (step && last) || empty_q;
+  assign fault_o = active_q && past;
+  assign waiting_o = active_q && !pad && !full_q && !beat_valid_i;
+
+  // ---- Collecting an element -----------------------------------------------------------------------------------------------
+  logic [BeatBits-1:0] beat_q;
+  logic [ElementBits-1:0] element_q;
+
+  logic take, element_ends;
+  assign beat_ready_o = !full_q || (active_q && !pad);
+  assign take = beat_valid_i && beat_ready_o;
+  assign element_ends = (BeatBits + 1)'(beat_q) + 1'b1 == (BeatBits + 1)'(1) << log_beats_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || start_i) begin
+      full_q <= 1'b0;
+      beat_q <= '0;
+    end else begin
+      if (take) begin
+        full_q <= element_ends;
+        beat_q <= element_ends ? '0 : beat_q + 1'b1;
+      end else if (step && !pad) begin
+        full_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take) element_q[32'(beat_q)*BusBits+:BusBits] <= beat_data_i;
+  end
+
+  assign element_o = element_q;
+
+  if (ElementBits % BusBits != 0) begin : g_check
+    $error("vta_block_loader: an element must be whole beats; the bus is too wide for these parameters");
+  end
+
+`ifndef SYNTHESIS
+  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni) write_o |-> index_o < depth_i)
+  else $error("a LOAD wrote past its buffer");
+  assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i |-> !active_q)
+  else $error("a LOAD began before the last one ended");
+`endif
+
+endmodule

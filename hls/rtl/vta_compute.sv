@@ -1,0 +1,325 @@
+// The compute stage: LOAD of UOP, ACC and ACC_8BIT, GEMM, ALU and FINISH.
+//
+// One instruction at a time; an instruction's last write to a buffer is done before its tokens are pushed.
+
+module vta_compute
+  import vta_pkg::*;
+(
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   bus_rst_ni,
+  input  logic                   drain_i,
+  output logic                   idle_o,
+  input  logic                   enable_i,
+  input  logic [           31:0] uop_addr_i,
+  input  logic [           31:0] bias_addr_i,
+  input  logic [           31:0] illegal_number_i,
+  output logic                   finish_o,  // FINISH is executed
+  // Instruction queue.
+  input  logic                   insn_valid_i,
+  input  logic [   InsnBits-1:0] insn_i,
+  output logic                   insn_ready_o,
+  // Tokens from and to the load stage (prev) and the store stage (next).
+  input  logic                   prev_valid_i,
+  output logic                   prev_pop_o,
+  input  logic                   prev_ready_i,
+  output logic                   prev_push_o,
+  input  logic                   next_valid_i,
+  output logic                   next_pop_o,
+  input  logic                   next_ready_i,
+  output logic                   next_push_o,
+  // Input and weight buffers, one cycle.
+  output logic                   operand_read_o,
+  output logic [LogInpDepth-1:0] inp_index_o,
+  input  logic [    InpBits-1:0] inp_i,
+  output logic [LogWgtDepth-1:0] wgt_index_o,
+  input  logic [    WgtBits-1:0] wgt_i,
+  // Output buffer.
+  output logic                   out_write_o,
+  output logic [LogAccDepth-1:0] out_index_o,
+  output logic [    OutBits-1:0] out_o,
+  // Faults and counters.
+  output logic                   fault_o,
+  output fault_e                 fault_code_o,
+  output address_t               fault_address_o,
+  output logic                   busy_o,
+  output logic                   stalled_o,
+  output logic                   beat_o,
+  output logic [  LogBusBytes:0] beat_bytes_o,  // of beat_o, that belong to the block
+  output logic                   retire_o,
+  output logic                   gemm_issue_o,
+  // AXI4 read.
+  output address_t               axi_araddr_o,
+  output logic [            7:0] axi_arlen_o,
+  output logic                   axi_arvalid_o,
+  input  logic                   axi_arready_i,
+  input  logic [    BusBits-1:0] axi_rdata_i,
+  input  logic [            1:0] axi_rresp_i,
+  input  logic                   axi_rlast_i,
+  input  logic                   axi_rvalid_i,
+  output logic                   axi_rready_o
+);
+
+  localparam int unsigned LogAccBeats = LogAccBytes - LogBusBytes;
+  localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
+
+  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  logic take, done;
+
+  vta_sequencer u_sequencer (
+    .clk_i,
+    .rst_ni,
+    .enable_i,
+    .insn_valid_i,
+    .insn_pop_prev_i(insn_i[PopPrevBit]),
+    .insn_pop_next_i(insn_i[PopNextBit]),
+    .insn_push_prev_i(insn_i[PushPrevBit]),
+    .insn_push_next_i(insn_i[PushNextBit]),
+    .prev_valid_i,
+    .prev_pop_o,
+    .next_valid_i,
+    .next_pop_o,
+    .prev_ready_i,
+    .prev_push_o,
+    .next_ready_i,
+    .next_push_o,
+    .take_o(take),
+    .busy_o,
+    .done_i(done),
+    .retire_o
+  );
+  assign insn_ready_o = take;
+
+  // What the instruction is; launch_q marks its first busy cycle.
+  logic launch_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
+  transfer_t transfer_q;
+  nest_t nest_q;
+
+  always_ff @(posedge clk_i) begin
+    launch_q <= take && rst_ni;
+    if (take) begin
+      load_uop_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemUop;
+      load_acc_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc;
+      load_acc8_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc8;
+      gemm_q <= opcode_of(insn_i) == OpGemm;
+      alu_q <= opcode_of(insn_i) == OpAlu;
+      finish_q <= opcode_of(insn_i) == OpFinish;
+      illegal_q <= illegal(insn_i);
+      transfer_q <= transfer_of(insn_i);
+      nest_q <= nest_of(insn_i);
+    end
+  end
+
+  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  // Micro-ops may begin anywhere in a beat.
+  address_t uop_address;
+  logic [LogBusBytes-1:0] uop_first_lane;
+  logic [RowBeatsBits-1:0] uop_beats;
+  assign uop_address = block_address(uop_addr_i, transfer_q.dram_base, LogUopBytes);
+  assign uop_first_lane = uop_address[LogBusBytes-1:0] >> LogUopBytes;
+  assign uop_beats = (((RowBeatsBits'(transfer_q.x_size) + RowBeatsBits'(uop_first_lane)) << LogUopBytes)
+      + RowBeatsBits'(BusBytes - 1)) >> LogBusBytes;
+
+  logic dma_start, beat_valid, beat_ready;
+  logic [BusBits-1:0] beat_data;
+  address_t dma_address, dma_stride;
+  logic [RowBeatsBits-1:0] dma_row_beats;
+  logic dma_fault;
+  fault_e dma_fault_code;
+  address_t dma_fault_address;
+
+  always_comb begin
+    dma_address = {uop_address[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
+    dma_row_beats = uop_beats;
+    dma_stride = '0;
+    if (load_acc_q) begin
+      dma_address = block_address(bias_addr_i, transfer_q.dram_base, LogAccBytes);
+      dma_row_beats = RowBeatsBits'(transfer_q.x_size) << LogAccBeats;
+      dma_stride = address_t'(transfer_q.x_stride) << LogAccBytes;
+    end else if (load_acc8_q) begin
+      dma_address = block_address(bias_addr_i, transfer_q.dram_base, LogAcc8Bytes);
+      dma_row_beats = RowBeatsBits'(transfer_q.x_size) << LogAcc8Beats;
+      dma_stride = address_t'(transfer_q.x_stride) << LogAcc8Bytes;
+    end
+  end
+  assign dma_start = launch_q && transfer_q.x_size != '0
+      && (load_uop_q || ((load_acc_q || load_acc8_q) && transfer_q.y_size != '0));
+
+  vta_dma_read u_dma (
+    .clk_i,
+    .rst_ni(bus_rst_ni),
+    .drain_i,
+    .idle_o,
+    .start_i(dma_start),
+    .address_i(dma_address),
+    .row_beats_i(dma_row_beats),
+    .rows_i(load_uop_q ? 16'd1 : transfer_q.y_size),
+    .stride_i(dma_stride),
+    .beat_valid_o(beat_valid),
+    .beat_ready_i(beat_ready),
+    .beat_data_o(beat_data),
+    .beat_taken_i(beat_o),
+    .fault_o(dma_fault),
+    .fault_code_o(dma_fault_code),
+    .fault_address_o(dma_fault_address),
+    .axi_araddr_o,
+    .axi_arlen_o,
+    .axi_arvalid_o,
+    .axi_arready_i,
+    .axi_rdata_i,
+    .axi_rresp_i,
+    .axi_rlast_i,
+    .axi_rvalid_i,
+    .axi_rready_o
+  );
+  assign beat_o = beat_valid && beat_ready;
+
+  // ---- LOAD of UOP -------------------------------------------------------------------------------------------------------------
+  logic uop_done, uop_waiting, uop_fault, uop_beat_ready, uop_read;
+  logic [16:0] uop_fault_index;
+  logic [LogBusBytes-1:0] uop_lanes;
+  logic [LogUopDepth-1:0] uop_read_index;
+  logic [UopBits-1:0] uop;
+
+  vta_uop_buffer u_uop (
+    .clk_i,
+    .rst_ni,
+    .start_i(launch_q && load_uop_q),
+    .sram_base_i(transfer_q.sram_base),
+    .x_size_i(transfer_q.x_size),
+    .first_lane_i(uop_first_lane),
+    .done_o(uop_done),
+    .waiting_o(uop_waiting),
+    .fault_o(uop_fault),
+    .fault_index_o(uop_fault_index),
+    .lanes_o(uop_lanes),
+    .beat_valid_i(beat_valid && load_uop_q),
+    .beat_ready_o(uop_beat_ready),
+    .beat_data_i(beat_data),
+    .read_i(uop_read),
+    .read_index_i(uop_read_index),
+    .uop_o(uop)
+  );
+
+  // ---- LOAD of ACC and ACC_8BIT --------------------------------------------------------------------------------------------
+  logic acc_done, acc_waiting, acc_fault, acc_beat_ready, acc_load, acc_zero;
+  logic [SramIndexBits-1:0] acc_load_index;
+  logic [AccBits-1:0] acc_element, acc_widened;
+
+  vta_block_loader #(
+    .ElementBits(AccBits)
+  ) u_acc_loader (
+    .clk_i,
+    .rst_ni,
+    .start_i(launch_q && (load_acc_q || load_acc8_q)),
+    .sram_base_i(transfer_q.sram_base),
+    .y_size_i(transfer_q.y_size),
+    .x_size_i(transfer_q.x_size),
+    .y_pad_0_i(transfer_q.y_pad_0),
+    .y_pad_1_i(transfer_q.y_pad_1),
+    .x_pad_0_i(transfer_q.x_pad_0),
+    .x_pad_1_i(transfer_q.x_pad_1),
+    .log_beats_i(load_acc8_q ? 3'(LogAcc8Beats) : 3'(LogAccBeats)),
+    .depth_i(SramIndexBits'(AccDepth)),
+    .done_o(acc_done),
+    .waiting_o(acc_waiting),
+    .fault_o(acc_fault),
+    .beat_valid_i(beat_valid && !load_uop_q),
+    .beat_ready_o(acc_beat_ready),
+    .beat_data_i(beat_data),
+    .write_o(acc_load),
+    .index_o(acc_load_index),
+    .zero_o(acc_zero),
+    .element_o(acc_element)
+  );
+
+  for (genvar n = 0; n < Batch * Block; n++) begin : g_widen
+    assign acc_widened[n*32+:32] = load_acc8_q ? 32'($signed(acc_element[n*8+:8])) : acc_element[n*32+:32];
+  end
+
+  assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
+
+  // ---- GEMM and ALU ----------------------------------------------------------------------------------------------------------
+  logic execute_done, execute_fault, acc_read, acc_write;
+  fault_e execute_fault_code;
+  index_t execute_fault_index;
+  logic [LogAccDepth-1:0] acc_read_index, acc_write_index;
+  logic [AccBits-1:0] acc, acc_result;
+
+  vta_execute u_execute (
+    .clk_i,
+    .rst_ni(rst_ni && !drain_i),
+    .start_i(launch_q && (gemm_q || alu_q) && !illegal_q),
+    .gemm_i(gemm_q),
+    .nest_i(nest_q),
+    .done_o(execute_done),
+    .fault_o(execute_fault),
+    .fault_code_o(execute_fault_code),
+    .fault_index_o(execute_fault_index),
+    .gemm_issue_o,
+    .uop_read_o(uop_read),
+    .uop_index_o(uop_read_index),
+    .uop_i(uop),
+    .operand_read_o,
+    .inp_index_o,
+    .inp_i,
+    .wgt_index_o,
+    .wgt_i,
+    .acc_read_o(acc_read),
+    .acc_read_index_o(acc_read_index),
+    .acc_i(acc),
+    .write_o(acc_write),
+    .write_index_o(acc_write_index),
+    .acc_o(acc_result),
+    .out_o
+  );
+  assign out_write_o = acc_write;
+  assign out_index_o = acc_write_index;
+
+  logic [AccBits-1:0] acc_data;
+  assign acc_data = acc_write ? acc_result : (acc_zero ? '0 : acc_widened);
+
+  vta_ram #(
+    .Width(AccBits),
+    .Depth(AccDepth)
+  ) u_acc (
+    .clk_i,
+    .write_i(acc_write || acc_load),
+    .write_index_i(acc_write ? acc_write_index : LogAccDepth'(acc_load_index)),
+    .data_i(acc_data),
+    .read_i(acc_read),
+    .read_index_i(acc_read_index),
+    .data_o(acc)
+  );
+
+  // ---- End, faults and counters ---------------------------------------------------------------------------------------------
+  logic finish;
+  assign finish = launch_q && finish_q && busy_o;
+  assign finish_o = finish;
+  assign done = busy_o && !drain_i && (uop_done || acc_done || execute_done || finish);
+
+  always_comb begin
+    fault_o = 1'b1;
+    fault_code_o = FaultIllegal;
+    fault_address_o = address_t'(illegal_number_i);
+    if (launch_q && illegal_q) begin
+    end else if (execute_fault) begin
+      fault_code_o = execute_fault_code;
+      fault_address_o = address_t'(execute_fault_index);
+    end else if (uop_fault) begin
+      fault_code_o = FaultUop;
+      fault_address_o = address_t'(uop_fault_index);
+    end else if (acc_fault) begin
+      fault_code_o = FaultAcc;
+      fault_address_o = address_t'(acc_load_index);
+    end else begin
+      fault_o = dma_fault;
+      fault_code_o = dma_fault_code;
+      fault_address_o = dma_fault_address;
+    end
+  end
+
+  assign stalled_o = uop_waiting || acc_waiting;
+  assign beat_bytes_o = load_uop_q ? (LogBusBytes + 1)'(uop_lanes) << LogUopBytes : (LogBusBytes + 1)'(BusBytes);
+
+endmodule

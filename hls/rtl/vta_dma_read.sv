@@ -1,0 +1,159 @@
+// Reads a two-dimensional block of memory over AXI4 and hands its beats on in order.
+//
+// Addresses run ahead of data: bursts are asked for, one a cycle, until MaxBursts are outstanding or MaxBeats beats are
+// on their way or not yet taken (beat_taken_i). The first address is on the bus two cycles after start_i. Beats pass
+// straight from the bus: beat_ready_i must not depend on them.
+//
+// An error response ends the transfer: fault_o for one cycle, with the address of the beat. While drain_i is high
+// nothing new is asked for and what arrives is thrown away; idle_o says when nothing is outstanding any more.
+
+module vta_dma_read
+  import vta_pkg::*;
+#(
+  parameter int unsigned MaxBurstBeats = 256,
+  parameter int unsigned MaxBursts = 32,
+  parameter int unsigned MaxBeats = 16384
+) (
+  input  logic                    clk_i,
+  input  logic                    rst_ni,
+  input  logic                    drain_i,
+  output logic                    idle_o,
+  // The block; see vta_burst_splitter.
+  input  logic                    start_i,
+  input  address_t                address_i,
+  input  logic [RowBeatsBits-1:0] row_beats_i,
+  input  logic [            15:0] rows_i,
+  input  address_t                stride_i,
+  // Its beats.
+  output logic                    beat_valid_o,
+  input  logic                    beat_ready_i,
+  output logic [     BusBits-1:0] beat_data_o,
+  input  logic                    beat_taken_i,
+  output logic                    fault_o,
+  output fault_e                  fault_code_o,
+  output address_t                fault_address_o,
+  // AXI4.
+  output address_t                axi_araddr_o,
+  output logic [             7:0] axi_arlen_o,
+  output logic                    axi_arvalid_o,
+  input  logic                    axi_arready_i,
+  input  logic [     BusBits-1:0] axi_rdata_i,
+  input  logic [             1:0] axi_rresp_i,
+  input  logic                    axi_rlast_i,
+  input  logic                    axi_rvalid_i,
+  output logic                    axi_rready_o
+);
+
+  localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
+  localparam int unsigned BeatsBits = $clog2(MaxBeats + 1);
+
+  // What is not aligned to the bus is taken to be.
+  address_t aligned;
+  assign aligned = {address_i[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
+
+  // ---- Addresses -------------------------------------------------------------------------------------------------------
+  logic ask_valid, ask;
+  address_t ask_address;
+  logic [8:0] ask_beats;
+
+  vta_burst_splitter #(
+    .MaxBurstBeats(MaxBurstBeats)
+  ) u_ask (
+    .clk_i,
+    .rst_ni,
+    .clear_i(drain_i),
+    .start_i,
+    .address_i(aligned),
+    .row_beats_i,
+    .rows_i,
+    .stride_i,
+    .valid_o(ask_valid),
+    .address_o(ask_address),
+    .beats_o(ask_beats),
+    .next_i(ask)
+  );
+
+  logic arvalid_q;
+  address_t araddr_q;
+  logic [7:0] arlen_q;
+  logic [BurstsBits-1:0] bursts_q;
+  logic [BeatsBits-1:0] beats_q;
+
+  logic beat, burst_ends;
+  assign beat = axi_rvalid_i && axi_rready_o;
+  assign burst_ends = beat && axi_rlast_i;
+  assign ask = ask_valid && !drain_i && (!arvalid_q || axi_arready_i) && bursts_q != BurstsBits'(MaxBursts)
+      && beats_q <= BeatsBits'(MaxBeats) - BeatsBits'(ask_beats);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      arvalid_q <= 1'b0;
+      bursts_q <= '0;
+    end else begin
+      if (ask) begin
+        arvalid_q <= 1'b1;
+        araddr_q <= ask_address;
+        arlen_q <= 8'(ask_beats - 9'd1);
+      end else if (axi_arready_i) begin
+        arvalid_q <= 1'b0;
+      end
+      if (ask != burst_ends) bursts_q <= ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
+    end
+    if (!rst_ni || drain_i) beats_q <= '0;
+    else if (ask || beat_taken_i) beats_q <= beats_q + (ask ? BeatsBits'(ask_beats) : '0) - BeatsBits'(beat_taken_i);
+  end
+
+  assign axi_araddr_o = araddr_q;
+  assign axi_arlen_o = arlen_q;
+  assign axi_arvalid_o = arvalid_q;
+  assign idle_o = bursts_q == '0;
+
+  // ---- Data --------------------------------------------------------------------------------------------------------------
+  assign axi_rready_o = beat_ready_i || drain_i;
+  assign beat_valid_o = axi_rvalid_i && !drain_i;
+  assign beat_data_o = axi_rdata_i;
+
+  // The same bursts again, as their last beats arrive: only to name the address of an error.
+  address_t burst_address;
+  logic [8:0] burst_beats;
+  logic [7:0] beat_q;
+  logic unused_valid;
+
+  vta_burst_splitter #(
+    .MaxBurstBeats(MaxBurstBeats)
+  ) u_arrive (
+    .clk_i,
+    .rst_ni,
+    .clear_i(drain_i),
+    .start_i,
+    .address_i(aligned),
+    .row_beats_i,
+    .rows_i,
+    .stride_i,
+    .valid_o(unused_valid),
+    .address_o(burst_address),
+    .beats_o(burst_beats),
+    .next_i(burst_ends)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || drain_i || burst_ends) beat_q <= '0;
+    else if (beat) beat_q <= beat_q + 1'b1;
+  end
+
+  assign fault_o = axi_rvalid_i && axi_rresp_i[1] && !drain_i;
+  assign fault_code_o = fault_of_response(axi_rresp_i);
+  assign fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
+
+`ifndef SYNTHESIS
+  assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_arvalid_o && !axi_arready_i |=> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
+  else $error("an AXI read address changed before it was accepted");
+  assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      beat && !drain_i |-> axi_rlast_i == (9'(beat_q) + 9'd1 == burst_beats))
+  else $error("an AXI read burst has not the length that was asked for");
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rvalid_i |-> bursts_q != '0)
+  else $error("AXI read data that nobody asked for");
+`endif
+
+endmodule

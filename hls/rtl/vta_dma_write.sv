@@ -1,0 +1,203 @@
+// Writes a stream of beats to a two-dimensional block of memory over AXI4.
+//
+// Addresses run ahead of data by up to MaxBursts bursts whose response is outstanding. The first address is on the bus
+// two cycles after start_i. done_o: every burst of the block has been answered; it is high before start_i too.
+//
+// An error response ends the transfer: fault_o for one cycle, with the address of the burst. While drain_i is high no
+// burst is begun; those begun are completed with beats that write nothing; idle_o says when none is outstanding.
+
+module vta_dma_write
+  import vta_pkg::*;
+#(
+  parameter int unsigned MaxBurstBeats = 256,
+  parameter int unsigned MaxBursts = 32
+) (
+  input  logic                    clk_i,
+  input  logic                    rst_ni,
+  input  logic                    drain_i,
+  output logic                    idle_o,
+  // The block; see vta_burst_splitter.
+  input  logic                    start_i,
+  input  address_t                address_i,
+  input  logic [RowBeatsBits-1:0] row_beats_i,
+  input  logic [            15:0] rows_i,
+  input  address_t                stride_i,
+  output logic                    done_o,
+  // Its beats.
+  input  logic                    beat_valid_i,
+  output logic                    beat_ready_o,
+  input  logic [     BusBits-1:0] beat_data_i,
+  output logic                    fault_o,
+  output fault_e                  fault_code_o,
+  output address_t                fault_address_o,
+  // AXI4.
+  output address_t                axi_awaddr_o,
+  output logic [             7:0] axi_awlen_o,
+  output logic                    axi_awvalid_o,
+  input  logic                    axi_awready_i,
+  output logic [     BusBits-1:0] axi_wdata_o,
+  output logic [    BusBytes-1:0] axi_wstrb_o,
+  output logic                    axi_wlast_o,
+  output logic                    axi_wvalid_o,
+  input  logic                    axi_wready_i,
+  input  logic [             1:0] axi_bresp_i,
+  input  logic                    axi_bvalid_i,
+  output logic                    axi_bready_o
+);
+
+  localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
+
+  // What is not aligned to the bus is taken to be.
+  address_t aligned;
+  assign aligned = {address_i[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
+
+  // ---- Addresses -------------------------------------------------------------------------------------------------------
+  logic ask_valid, ask;
+  address_t ask_address;
+  logic [8:0] ask_beats;
+
+  vta_burst_splitter #(
+    .MaxBurstBeats(MaxBurstBeats)
+  ) u_ask (
+    .clk_i,
+    .rst_ni,
+    .clear_i(drain_i),
+    .start_i,
+    .address_i(aligned),
+    .row_beats_i,
+    .rows_i,
+    .stride_i,
+    .valid_o(ask_valid),
+    .address_o(ask_address),
+    .beats_o(ask_beats),
+    .next_i(ask)
+  );
+
+  logic awvalid_q;
+  address_t awaddr_q;
+  logic [7:0] awlen_q;
+  logic [BurstsBits-1:0] unanswered_q;  // bursts asked for without a response
+  logic [BurstsBits-1:0] unsent_q;      // bursts asked for whose data has not all left
+
+  logic answer, burst_sent;
+  assign answer = axi_bvalid_i && axi_bready_o;
+  assign ask = ask_valid && !drain_i && (!awvalid_q || axi_awready_i) && unanswered_q != BurstsBits'(MaxBursts);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      awvalid_q <= 1'b0;
+      unanswered_q <= '0;
+      unsent_q <= '0;
+    end else begin
+      if (ask) begin
+        awvalid_q <= 1'b1;
+        awaddr_q <= ask_address;
+        awlen_q <= 8'(ask_beats - 9'd1);
+      end else if (axi_awready_i) begin
+        awvalid_q <= 1'b0;
+      end
+      if (ask != answer) unanswered_q <= ask ? unanswered_q + 1'b1 : unanswered_q - 1'b1;
+      if (ask != burst_sent) unsent_q <= ask ? unsent_q + 1'b1 : unsent_q - 1'b1;
+    end
+  end
+
+  assign axi_awaddr_o = awaddr_q;
+  assign axi_awlen_o = awlen_q;
+  assign axi_awvalid_o = awvalid_q;
+  assign axi_bready_o = 1'b1;
+  assign idle_o = unanswered_q == '0;
+  assign done_o = unanswered_q == '0 && !ask_valid;
+
+  // ---- Data --------------------------------------------------------------------------------------------------------------
+  // The same bursts again, as their data leaves. Not cleared by drain_i, for what was asked for must be sent.
+  logic send_valid, send;
+  logic [8:0] send_beats;
+  logic [7:0] beat_q;
+  address_t unused_send_address;
+
+  vta_burst_splitter #(
+    .MaxBurstBeats(MaxBurstBeats)
+  ) u_send (
+    .clk_i,
+    .rst_ni,
+    .clear_i(drain_i && unsent_q == '0),
+    .start_i,
+    .address_i(aligned),
+    .row_beats_i,
+    .rows_i,
+    .stride_i,
+    .valid_o(send_valid),
+    .address_o(unused_send_address),
+    .beats_o(send_beats),
+    .next_i(burst_sent)
+  );
+
+  logic wvalid_q, wlast_q, wstrobe_q;
+  logic [BusBits-1:0] wdata_q;
+  logic beat_last;
+
+  assign send = send_valid && unsent_q != '0 && (beat_valid_i || drain_i) && (!wvalid_q || axi_wready_i);
+  assign beat_ready_o = send_valid && unsent_q != '0 && !drain_i && (!wvalid_q || axi_wready_i);
+  assign beat_last = 9'(beat_q) + 9'd1 == send_beats;
+  assign burst_sent = send && beat_last;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wvalid_q <= 1'b0;
+      beat_q <= '0;
+    end else begin
+      if (send) begin
+        wvalid_q <= 1'b1;
+        wdata_q <= beat_data_i;
+        wlast_q <= beat_last;
+        wstrobe_q <= !drain_i;
+        beat_q <= beat_last ? '0 : beat_q + 1'b1;
+      end else if (axi_wready_i) begin
+        wvalid_q <= 1'b0;
+      end
+    end
+  end
+
+  assign axi_wdata_o = wdata_q;
+  assign axi_wstrb_o = {BusBytes{wstrobe_q}};
+  assign axi_wlast_o = wlast_q;
+  assign axi_wvalid_o = wvalid_q;
+
+  // ---- Responses: the same bursts a third time, to name the address of an error -------------------------------------------
+  logic unused_answer_valid;
+  logic [8:0] unused_answer_beats;
+  address_t answer_address;
+
+  vta_burst_splitter #(
+    .MaxBurstBeats(MaxBurstBeats)
+  ) u_answer (
+    .clk_i,
+    .rst_ni,
+    .clear_i(drain_i),
+    .start_i,
+    .address_i(aligned),
+    .row_beats_i,
+    .rows_i,
+    .stride_i,
+    .valid_o(unused_answer_valid),
+    .address_o(answer_address),
+    .beats_o(unused_answer_beats),
+    .next_i(answer)
+  );
+
+  assign fault_o = axi_bvalid_i && axi_bresp_i[1] && !drain_i;
+  assign fault_code_o = fault_of_response(axi_bresp_i);
+  assign fault_address_o = answer_address;
+
+`ifndef SYNTHESIS
+  assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_awvalid_o && !axi_awready_i |=> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
+  else $error("an AXI write address changed before it was accepted");
+  assert_w_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_wvalid_o && !axi_wready_i |=> axi_wvalid_o && $stable(axi_wdata_o) && $stable(axi_wlast_o))
+  else $error("AXI write data changed before it was accepted");
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_bvalid_i |-> unanswered_q != '0)
+  else $error("an AXI write response that nobody waits for");
+`endif
+
+endmodule

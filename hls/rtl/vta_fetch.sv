@@ -1,0 +1,178 @@
+// Reads the program and routes its instructions: STORE to the store queue, LOAD of INP and WGT to the load queue, all
+// else to the compute queue, illegal instructions included.
+//
+// Instructions are prefetched in bursts into a small buffer that is asked for no more than it can hold, so that a full
+// queue never leaves the memory with data that nobody takes. One instruction is routed a cycle at best, and no faster
+// than its beats arrive. done_o marks the end of the program (with insn_count_i 0, two cycles after start).
+
+module vta_fetch
+  import vta_pkg::*;
+(
+  input  logic                clk_i,
+  input  logic                rst_ni,      // falls with a soft reset too
+  input  logic                bus_rst_ni,  // only with a power-on reset: bursts are drained, not forgotten
+  input  logic                drain_i,
+  output logic                idle_o,
+  input  logic                start_i,     // level, until done_o
+  input  logic [        31:0] insn_count_i,
+  input  logic [        31:0] insn_addr_i,
+  output logic                done_o,
+  // Queues.
+  output logic [InsnBits-1:0] insn_o,
+  output logic                load_valid_o,
+  input  logic                load_ready_i,
+  output logic                compute_valid_o,
+  input  logic                compute_ready_i,
+  output logic                store_valid_o,
+  input  logic                store_ready_i,
+  output logic [        31:0] illegal_number_o,  // of the first illegal instruction that was routed
+  // Faults and counters.
+  output logic                fault_o,
+  output fault_e              fault_code_o,
+  output address_t            fault_address_o,
+  output logic                busy_o,
+  output logic                blocked_o,  // by a full queue
+  output logic                stalled_o,  // by the memory
+  output logic                beat_o,
+  output logic                retire_o,
+  // AXI4 read.
+  output address_t            axi_araddr_o,
+  output logic [         7:0] axi_arlen_o,
+  output logic                axi_arvalid_o,
+  input  logic                axi_arready_i,
+  input  logic [ BusBits-1:0] axi_rdata_i,
+  input  logic [         1:0] axi_rresp_i,
+  input  logic                axi_rlast_i,
+  input  logic                axi_rvalid_i,
+  output logic                axi_rready_o
+);
+
+  localparam int unsigned InsnBeats = InsnBits / BusBits;
+  localparam int unsigned BeatBits = InsnBeats > 1 ? $clog2(InsnBeats) : 1;
+  localparam int unsigned PrefetchBeats = 64;
+
+  // ---- The program in beats ----------------------------------------------------------------------------------------------
+  logic running_q, launch_q;
+  logic [31:0] left_q, number_q;
+
+  logic dma_valid, dma_ready, beat_valid, beat_ready;
+  logic [BusBits-1:0] dma_data, beat_data;
+
+  vta_dma_read #(
+    .MaxBurstBeats(16),
+    .MaxBeats(PrefetchBeats)
+  ) u_dma (
+    .clk_i,
+    .rst_ni(bus_rst_ni),
+    .drain_i,
+    .idle_o,
+    .start_i(launch_q && left_q != '0),
+    .address_i({{(AddrBits - 32) {1'b0}}, insn_addr_i[31:LogInsnBytes], {LogInsnBytes{1'b0}}}),
+    .row_beats_i(RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)),
+    .rows_i(16'd1),
+    .stride_i('0),
+    .beat_valid_o(dma_valid),
+    .beat_ready_i(dma_ready),
+    .beat_data_o(dma_data),
+    .beat_taken_i(beat_valid && beat_ready),
+    .fault_o,
+    .fault_code_o,
+    .fault_address_o,
+    .axi_araddr_o,
+    .axi_arlen_o,
+    .axi_arvalid_o,
+    .axi_arready_i,
+    .axi_rdata_i,
+    .axi_rresp_i,
+    .axi_rlast_i,
+    .axi_rvalid_i,
+    .axi_rready_o
+  );
+
+  vta_fifo #(
+    .Width(BusBits),
+    .Depth(PrefetchBeats)
+  ) u_prefetched (
+    .clk_i,
+    .rst_ni,
+    .valid_i(dma_valid),
+    .ready_o(dma_ready),
+    .data_i(dma_data),
+    .valid_o(beat_valid),
+    .ready_i(beat_ready),
+    .data_o(beat_data)
+  );
+
+  // ---- Beats to instructions -----------------------------------------------------------------------------------------------
+  logic full_q;
+  logic [BeatBits-1:0] beat_q;
+  logic [InsnBits-1:0] insn_q;
+  logic route, take;
+
+  assign beat_ready = running_q && !drain_i && (!full_q || route);
+  assign take = beat_valid && beat_ready;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      full_q <= 1'b0;
+      beat_q <= '0;
+    end else begin
+      if (take) begin
+        full_q <= beat_q == BeatBits'(InsnBeats - 1);
+        beat_q <= beat_q == BeatBits'(InsnBeats - 1) ? '0 : beat_q + 1'b1;
+      end else if (route) begin
+        full_q <= 1'b0;
+      end
+    end
+    if (take) insn_q[32'(beat_q)*BusBits+:BusBits] <= beat_data;
+  end
+
+  // ---- Routing -----------------------------------------------------------------------------------------------------------------
+  logic to_load, to_store, offer;
+  assign to_store = opcode_of(insn_q) == OpStore;
+  assign to_load = opcode_of(insn_q) == OpLoad && (memory_type_of(insn_q) == MemInp || memory_type_of(insn_q) == MemWgt);
+  assign offer = full_q && !drain_i;
+  assign load_valid_o = offer && to_load;
+  assign store_valid_o = offer && to_store;
+  assign compute_valid_o = offer && !to_load && !to_store;
+  assign route = (load_valid_o && load_ready_i) || (store_valid_o && store_ready_i)
+      || (compute_valid_o && compute_ready_i);
+  assign insn_o = insn_q;
+
+  logic illegal_seen_q;
+  logic [31:0] illegal_number_q;
+
+  assign done_o = running_q && !launch_q && (left_q == '0 || (left_q == 32'd1 && route));
+
+  always_ff @(posedge clk_i) begin
+    launch_q <= 1'b0;
+    if (!rst_ni) begin
+      running_q <= 1'b0;
+      illegal_seen_q <= 1'b0;
+    end else if (start_i && !running_q && !drain_i) begin
+      running_q <= 1'b1;
+      launch_q <= 1'b1;
+      left_q <= insn_count_i;
+      number_q <= '0;
+      illegal_seen_q <= 1'b0;
+    end else begin
+      if (done_o) running_q <= 1'b0;
+      if (route) begin
+        left_q <= left_q - 1'b1;
+        number_q <= number_q + 1'b1;
+        if (illegal(insn_q) && !illegal_seen_q) begin
+          illegal_seen_q <= 1'b1;
+          illegal_number_q <= number_q;
+        end
+      end
+    end
+  end
+
+  assign illegal_number_o = illegal_number_q;
+  assign busy_o = running_q;
+  assign blocked_o = offer && !route;
+  assign stalled_o = running_q && !offer;
+  assign beat_o = dma_valid && dma_ready;
+  assign retire_o = route;
+
+endmodule

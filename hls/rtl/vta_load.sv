@@ -1,0 +1,175 @@
+// The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
+//
+// Cycle costs of a LOAD: see docs/microarchitecture.md.
+
+module vta_load
+  import vta_pkg::*;
+(
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   bus_rst_ni,
+  input  logic                   drain_i,
+  output logic                   idle_o,
+  input  logic                   enable_i,
+  input  logic [           31:0] inp_addr_i,
+  input  logic [           31:0] wgt_addr_i,
+  // Instruction queue.
+  input  logic                   insn_valid_i,
+  input  logic [   InsnBits-1:0] insn_i,
+  output logic                   insn_ready_o,
+  // Tokens from and to the compute stage.
+  input  logic                   next_valid_i,
+  output logic                   next_pop_o,
+  input  logic                   next_ready_i,
+  output logic                   next_push_o,
+  // Buffers.
+  output logic                   inp_write_o,
+  output logic [LogInpDepth-1:0] inp_index_o,
+  output logic [    InpBits-1:0] inp_o,
+  output logic                   wgt_write_o,
+  output logic [LogWgtDepth-1:0] wgt_index_o,
+  output logic [    WgtBits-1:0] wgt_o,
+  // Faults and counters.
+  output logic                   fault_o,
+  output fault_e                 fault_code_o,
+  output address_t               fault_address_o,
+  output logic                   busy_o,
+  output logic                   stalled_o,
+  output logic                   beat_o,
+  output logic                   retire_o,
+  // AXI4 read.
+  output address_t               axi_araddr_o,
+  output logic [            7:0] axi_arlen_o,
+  output logic                   axi_arvalid_o,
+  input  logic                   axi_arready_i,
+  input  logic [    BusBits-1:0] axi_rdata_i,
+  input  logic [            1:0] axi_rresp_i,
+  input  logic                   axi_rlast_i,
+  input  logic                   axi_rvalid_i,
+  output logic                   axi_rready_o
+);
+
+  localparam int unsigned ElementBits = WgtBits > InpBits ? WgtBits : InpBits;
+  localparam int unsigned LogInpBeats = LogInpBytes - LogBusBytes;
+  localparam int unsigned LogWgtBeats = LogWgtBytes - LogBusBytes;
+
+  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  logic take, done, sequencer_busy;
+  logic unused_prev_pop, unused_prev_push;
+
+  vta_sequencer u_sequencer (
+    .clk_i,
+    .rst_ni,
+    .enable_i,
+    .insn_valid_i,
+    .insn_pop_prev_i(1'b0),
+    .insn_pop_next_i(insn_i[PopNextBit]),
+    .insn_push_prev_i(1'b0),
+    .insn_push_next_i(insn_i[PushNextBit]),
+    .prev_valid_i(1'b1),
+    .prev_pop_o(unused_prev_pop),
+    .next_valid_i,
+    .next_pop_o,
+    .prev_ready_i(1'b1),
+    .prev_push_o(unused_prev_push),
+    .next_ready_i,
+    .next_push_o,
+    .take_o(take),
+    .busy_o(sequencer_busy),
+    .done_i(done),
+    .retire_o
+  );
+  assign insn_ready_o = take;
+  assign busy_o = sequencer_busy;
+
+  transfer_t transfer_q;
+  logic launch_q;
+  always_ff @(posedge clk_i) begin
+    launch_q <= take && rst_ni;
+    if (take) transfer_q <= transfer_of(insn_i);
+  end
+
+  logic wgt;
+  assign wgt = transfer_q.memory_type == MemWgt;
+
+  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  logic beat_valid, beat_ready;
+  logic [BusBits-1:0] beat_data;
+  logic dma_fault;
+  fault_e dma_fault_code;
+  address_t dma_fault_address;
+
+  vta_dma_read u_dma (
+    .clk_i,
+    .rst_ni(bus_rst_ni),
+    .drain_i,
+    .idle_o,
+    .start_i(launch_q && transfer_q.y_size != '0 && transfer_q.x_size != '0),
+    .address_i(wgt ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
+                   : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes)),
+    .row_beats_i(RowBeatsBits'(transfer_q.x_size) << (wgt ? LogWgtBeats : LogInpBeats)),
+    .rows_i(transfer_q.y_size),
+    .stride_i(address_t'(transfer_q.x_stride) << (wgt ? LogWgtBytes : LogInpBytes)),
+    .beat_valid_o(beat_valid),
+    .beat_ready_i(beat_ready),
+    .beat_data_o(beat_data),
+    .beat_taken_i(beat_o),
+    .fault_o(dma_fault),
+    .fault_code_o(dma_fault_code),
+    .fault_address_o(dma_fault_address),
+    .axi_araddr_o,
+    .axi_arlen_o,
+    .axi_arvalid_o,
+    .axi_arready_i,
+    .axi_rdata_i,
+    .axi_rresp_i,
+    .axi_rlast_i,
+    .axi_rvalid_i,
+    .axi_rready_o
+  );
+  assign beat_o = beat_valid && beat_ready;
+
+  // ---- Buffers -----------------------------------------------------------------------------------------------------------------
+  logic write, zero, loader_fault;
+  logic [SramIndexBits-1:0] index;
+  logic [ElementBits-1:0] element;
+
+  vta_block_loader #(
+    .ElementBits(ElementBits)
+  ) u_loader (
+    .clk_i,
+    .rst_ni,
+    .start_i(launch_q),
+    .sram_base_i(transfer_q.sram_base),
+    .y_size_i(transfer_q.y_size),
+    .x_size_i(transfer_q.x_size),
+    .y_pad_0_i(wgt ? '0 : transfer_q.y_pad_0),
+    .y_pad_1_i(wgt ? '0 : transfer_q.y_pad_1),
+    .x_pad_0_i(wgt ? '0 : transfer_q.x_pad_0),
+    .x_pad_1_i(wgt ? '0 : transfer_q.x_pad_1),
+    .log_beats_i(wgt ? 3'(LogWgtBeats) : 3'(LogInpBeats)),
+    .depth_i(wgt ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
+    .done_o(done),
+    .waiting_o(stalled_o),
+    .fault_o(loader_fault),
+    .beat_valid_i(beat_valid),
+    .beat_ready_o(beat_ready),
+    .beat_data_i(beat_data),
+    .write_o(write),
+    .index_o(index),
+    .zero_o(zero),
+    .element_o(element)
+  );
+
+  assign inp_write_o = write && !wgt;
+  assign inp_index_o = LogInpDepth'(index);
+  assign inp_o = zero ? '0 : element[InpBits-1:0];
+  assign wgt_write_o = write && wgt;
+  assign wgt_index_o = LogWgtDepth'(index);
+  assign wgt_o = element[WgtBits-1:0];
+
+  assign fault_o = dma_fault || loader_fault;
+  assign fault_code_o = loader_fault ? (wgt ? FaultWgt : FaultInp) : dma_fault_code;
+  assign fault_address_o = loader_fault ? address_t'(index) : dma_fault_address;
+
+endmodule

@@ -1,0 +1,305 @@
+// Parameters, field positions, opcodes and fault codes: the only place where they are written in the RTL.
+//
+// The macros are those of Accelerator.defines(); without them this is the pynq set. Layout of instructions and micro-ops:
+// HARDWARE.md section 2 for revisions A and B, docs/architecture.md for the wide ISA.
+
+`ifndef VTA_LOG_INP_WIDTH
+`define VTA_LOG_INP_WIDTH 3
+`endif
+`ifndef VTA_LOG_WGT_WIDTH
+`define VTA_LOG_WGT_WIDTH 3
+`endif
+`ifndef VTA_LOG_ACC_WIDTH
+`define VTA_LOG_ACC_WIDTH 5
+`endif
+`ifndef VTA_LOG_BATCH
+`define VTA_LOG_BATCH 0
+`endif
+`ifndef VTA_LOG_BLOCK
+`define VTA_LOG_BLOCK 4
+`endif
+`ifndef VTA_LOG_UOP_BUFF_SIZE
+`define VTA_LOG_UOP_BUFF_SIZE 15
+`endif
+`ifndef VTA_LOG_INP_BUFF_SIZE
+`define VTA_LOG_INP_BUFF_SIZE 15
+`endif
+`ifndef VTA_LOG_WGT_BUFF_SIZE
+`define VTA_LOG_WGT_BUFF_SIZE 18
+`endif
+`ifndef VTA_LOG_ACC_BUFF_SIZE
+`define VTA_LOG_ACC_BUFF_SIZE 17
+`endif
+`ifndef VTA_ISA_REVISION
+`define VTA_ISA_REVISION 0
+`endif
+`ifndef VTA_BUS_WIDTH
+`define VTA_BUS_WIDTH 64
+`endif
+`ifndef VTA_HAZARD_INTERLOCK
+`define VTA_HAZARD_INTERLOCK 1
+`endif
+`ifndef VTA_INSN_QUEUE_DEPTH
+`define VTA_INSN_QUEUE_DEPTH 512
+`endif
+
+package vta_pkg;
+
+  // ---- Build -------------------------------------------------------------------------------------------------------
+  localparam int unsigned LogInpWidth = `VTA_LOG_INP_WIDTH;
+  localparam int unsigned LogWgtWidth = `VTA_LOG_WGT_WIDTH;
+  localparam int unsigned LogAccWidth = `VTA_LOG_ACC_WIDTH;
+  localparam int unsigned LogBatch = `VTA_LOG_BATCH;
+  localparam int unsigned LogBlock = `VTA_LOG_BLOCK;
+  localparam int unsigned LogUopBuffSize = `VTA_LOG_UOP_BUFF_SIZE;
+  localparam int unsigned LogInpBuffSize = `VTA_LOG_INP_BUFF_SIZE;
+  localparam int unsigned LogWgtBuffSize = `VTA_LOG_WGT_BUFF_SIZE;
+  localparam int unsigned LogAccBuffSize = `VTA_LOG_ACC_BUFF_SIZE;
+  localparam int unsigned IsaRevision = `VTA_ISA_REVISION;  // 0 A, 1 B, 2 wide
+  localparam bit IsaA = IsaRevision == 0;
+  localparam bit IsaWide = IsaRevision == 2;
+  localparam int unsigned BusBits = `VTA_BUS_WIDTH;
+  localparam int unsigned BusBytes = BusBits / 8;
+  localparam int unsigned LogBusBytes = $clog2(BusBytes);
+  localparam bit HazardInterlock = `VTA_HAZARD_INTERLOCK != 0;
+  localparam int unsigned InsnQueueDepth = `VTA_INSN_QUEUE_DEPTH;
+  localparam int unsigned TokenQueueDepth = 1024;  // as the public boards (TVM_FACTS.md section 3)
+
+  // ---- Elements and buffers ----------------------------------------------------------------------------------------
+  localparam int unsigned Batch = 1 << LogBatch;
+  localparam int unsigned Block = 1 << LogBlock;
+
+  localparam int unsigned LogInsnBytes = IsaWide ? 5 : 4;
+  localparam int unsigned LogUopBytes = IsaWide ? 3 : 2;
+  localparam int unsigned LogInpBytes = LogBatch + LogBlock;
+  localparam int unsigned LogWgtBytes = 2 * LogBlock;
+  localparam int unsigned LogAccBytes = LogBatch + LogBlock + 2;
+  localparam int unsigned LogOutBytes = LogInpBytes;
+  localparam int unsigned LogAcc8Bytes = LogInpBytes;
+
+  localparam int unsigned InsnBits = 8 << LogInsnBytes;
+  localparam int unsigned UopBits = 8 << LogUopBytes;
+  localparam int unsigned InpBits = 8 << LogInpBytes;
+  localparam int unsigned WgtBits = 8 << LogWgtBytes;
+  localparam int unsigned AccBits = 8 << LogAccBytes;
+  localparam int unsigned OutBits = 8 << LogOutBytes;
+
+  localparam int unsigned LogUopDepth = LogUopBuffSize - LogUopBytes;
+  localparam int unsigned LogInpDepth = LogInpBuffSize - LogInpBytes;
+  localparam int unsigned LogWgtDepth = LogWgtBuffSize - LogWgtBytes;
+  localparam int unsigned LogAccDepth = LogAccBuffSize - LogAccBytes;
+  localparam int unsigned UopDepth = 1 << LogUopDepth;
+  localparam int unsigned InpDepth = 1 << LogInpDepth;
+  localparam int unsigned WgtDepth = 1 << LogWgtDepth;
+  localparam int unsigned AccDepth = 1 << LogAccDepth;
+  localparam int unsigned OutDepth = AccDepth;
+
+  // ---- Instruction fields: bit positions and widths ----------------------------------------------------------------
+  localparam int unsigned OpcodeBits = 3;
+  localparam int unsigned PopPrevBit = 3;
+  localparam int unsigned PopNextBit = 4;
+  localparam int unsigned PushPrevBit = 5;
+  localparam int unsigned PushNextBit = 6;
+
+  localparam int unsigned MemoryTypeLsb = IsaWide ? 8 : 7;
+  localparam int unsigned MemoryTypeBits = IsaA ? 2 : 3;
+  localparam int unsigned SramBaseLsb = IsaWide ? 16 : MemoryTypeLsb + MemoryTypeBits;
+  localparam int unsigned DramBaseLsb = SramBaseLsb + 16;
+  localparam int unsigned YSizeLsb = 64;
+  localparam int unsigned XSizeLsb = 80;
+  localparam int unsigned XStrideLsb = 96;
+  localparam int unsigned YPad0Lsb = 112;
+  localparam int unsigned YPad1Lsb = 116;
+  localparam int unsigned XPad0Lsb = 120;
+  localparam int unsigned XPad1Lsb = 124;
+
+  localparam int unsigned ResetBit = 7;
+  localparam int unsigned UopBgnLsb = IsaWide ? 32 : 8;
+  localparam int unsigned UopBgnBits = IsaWide ? 32 : LogUopDepth;
+  localparam int unsigned UopEndLsb = UopBgnLsb + UopBgnBits;
+  localparam int unsigned UopEndBits = IsaWide ? 32 : LogUopDepth + 1;
+  localparam int unsigned IterBits = IsaWide ? 16 : 14;
+  localparam int unsigned IterOutLsb = UopEndLsb + UopEndBits;
+  localparam int unsigned IterInLsb = IterOutLsb + IterBits;
+
+  localparam int unsigned DstFactorBits = IsaWide ? 21 : LogAccDepth;
+  localparam int unsigned GemmSrcFactorBits = IsaWide ? 21 : LogInpDepth;
+  localparam int unsigned AluSrcFactorBits = IsaWide ? 21 : LogAccDepth;
+  localparam int unsigned WgtFactorBits = IsaWide ? 21 : LogWgtDepth;
+  localparam int unsigned DstFactorOutLsb = IsaWide ? 128 : 64;
+  localparam int unsigned DstFactorInLsb = IsaWide ? 192 : DstFactorOutLsb + DstFactorBits;
+  localparam int unsigned SrcFactorOutLsb = IsaWide ? 149 : DstFactorInLsb + DstFactorBits;
+  localparam int unsigned GemmSrcFactorInLsb = IsaWide ? 213 : SrcFactorOutLsb + GemmSrcFactorBits;
+  localparam int unsigned AluSrcFactorInLsb = IsaWide ? 213 : SrcFactorOutLsb + AluSrcFactorBits;
+  localparam int unsigned WgtFactorOutLsb = IsaWide ? 170 : GemmSrcFactorInLsb + GemmSrcFactorBits;
+  localparam int unsigned WgtFactorInLsb = IsaWide ? 234 : WgtFactorOutLsb + WgtFactorBits;
+  localparam int unsigned AluOpcodeLsb = IsaWide ? 11 : AluSrcFactorInLsb + AluSrcFactorBits;
+  localparam int unsigned AluOpcodeBits = IsaA ? 2 : 3;
+  localparam int unsigned UseImmBit = IsaWide ? 14 : AluOpcodeLsb + AluOpcodeBits;
+  localparam int unsigned ImmLsb = IsaWide ? 16 : UseImmBit + 1;
+
+  // The micro-op's source is as wide as the input buffer is deep, in ALU micro-ops too.
+  localparam int unsigned UopDstBits = IsaWide ? 21 : LogAccDepth;
+  localparam int unsigned UopSrcBits = IsaWide ? 21 : LogInpDepth;
+  localparam int unsigned UopWgtBits = IsaWide ? 21 : LogWgtDepth;
+  localparam int unsigned UopSrcLsb = UopDstBits;
+  localparam int unsigned UopWgtLsb = UopSrcLsb + UopSrcBits;
+
+  // ---- Widths of the machine's own -----------------------------------------------------------------------------------
+  // A byte address: 32 bits of an address register plus 32 bits of dram_base times the largest element fit well.
+  localparam int unsigned AddrBits = 48;
+  // The largest sum of micro-op field, iteration times outer factor and iteration times inner factor.
+  localparam int unsigned MaxFactorBits = IsaWide ? 21 :
+      (LogAccDepth > LogInpDepth ? (LogAccDepth > LogWgtDepth ? LogAccDepth : LogWgtDepth)
+                                 : (LogInpDepth > LogWgtDepth ? LogInpDepth : LogWgtDepth));
+  localparam int unsigned IndexBits = IterBits + MaxFactorBits + 2;
+  // A row of a block in beats: 16 bits of x_size, of the largest element.
+  localparam int unsigned RowBeatsBits = 32;
+  // A position in a block: 16 bits of sram_base and as many elements as end past every buffer.
+  localparam int unsigned SramIndexBits = 17;
+
+  typedef logic [AddrBits-1:0] address_t;
+  typedef logic [IndexBits-1:0] index_t;
+
+  typedef enum logic [2:0] {
+    OpLoad   = 3'd0,
+    OpStore  = 3'd1,
+    OpGemm   = 3'd2,
+    OpFinish = 3'd3,
+    OpAlu    = 3'd4
+  } opcode_e;
+
+  typedef enum logic [2:0] {
+    MemUop  = 3'd0,
+    MemWgt  = 3'd1,
+    MemInp  = 3'd2,
+    MemAcc  = 3'd3,
+    MemOut  = 3'd4,
+    MemAcc8 = 3'd5
+  } memory_type_e;
+
+  typedef enum logic [2:0] {
+    AluMin = 3'd0,
+    AluMax = 3'd1,
+    AluAdd = 3'd2,
+    AluShr = 3'd3,
+    AluMul = 3'd4
+  } alu_opcode_e;
+
+  typedef enum logic [3:0] {
+    FaultNone    = 4'd0,
+    FaultSlverr  = 4'd1,
+    FaultDecerr  = 4'd2,
+    FaultUop     = 4'd3,
+    FaultInp     = 4'd4,
+    FaultWgt     = 4'd5,
+    FaultAcc     = 4'd6,
+    FaultOut     = 4'd7,
+    FaultIllegal = 4'd8
+  } fault_e;
+
+  localparam logic [1:0] AxiRespSlverr = 2'b10;
+  localparam logic [1:0] AxiRespDecerr = 2'b11;
+
+  // ---- Decoded instructions ------------------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [2:0]  memory_type;
+    logic [15:0] sram_base;
+    logic [31:0] dram_base;
+    logic [15:0] y_size;
+    logic [15:0] x_size;
+    logic [15:0] x_stride;
+    logic [3:0]  y_pad_0;
+    logic [3:0]  y_pad_1;
+    logic [3:0]  x_pad_0;
+    logic [3:0]  x_pad_1;
+  } transfer_t;
+
+  typedef struct packed {
+    logic                  reset;
+    logic [UopEndBits-1:0] uop_bgn;
+    logic [UopEndBits-1:0] uop_end;
+    logic [IterBits-1:0]   iter_out;
+    logic [IterBits-1:0]   iter_in;
+    index_t                dst_factor_out;
+    index_t                dst_factor_in;
+    index_t                src_factor_out;
+    index_t                src_factor_in;
+    index_t                wgt_factor_out;
+    index_t                wgt_factor_in;
+    logic [2:0]            alu_opcode;
+    logic                  use_imm;
+    logic [15:0]           imm;
+  } nest_t;
+
+  function automatic logic [2:0] opcode_of(input logic [InsnBits-1:0] insn);
+    return insn[OpcodeBits-1:0];
+  endfunction
+
+  function automatic logic [2:0] memory_type_of(input logic [InsnBits-1:0] insn);
+    return 3'(insn[MemoryTypeLsb +: MemoryTypeBits]);
+  endfunction
+
+  function automatic logic [2:0] alu_opcode_of(input logic [InsnBits-1:0] insn);
+    return 3'(insn[AluOpcodeLsb +: AluOpcodeBits]);
+  endfunction
+
+  function automatic transfer_t transfer_of(input logic [InsnBits-1:0] insn);
+    return '{
+      memory_type: memory_type_of(insn),
+      sram_base: insn[SramBaseLsb +: 16],
+      dram_base: insn[DramBaseLsb +: 32],
+      y_size: insn[YSizeLsb +: 16],
+      x_size: insn[XSizeLsb +: 16],
+      x_stride: insn[XStrideLsb +: 16],
+      y_pad_0: insn[YPad0Lsb +: 4],
+      y_pad_1: insn[YPad1Lsb +: 4],
+      x_pad_0: insn[XPad0Lsb +: 4],
+      x_pad_1: insn[XPad1Lsb +: 4]
+    };
+  endfunction
+
+  function automatic nest_t nest_of(input logic [InsnBits-1:0] insn);
+    logic gemm;
+    gemm = opcode_of(insn) == OpGemm;
+    return '{
+      reset: insn[ResetBit],
+      uop_bgn: UopEndBits'(insn[UopBgnLsb +: UopBgnBits]),
+      uop_end: insn[UopEndLsb +: UopEndBits],
+      iter_out: insn[IterOutLsb +: IterBits],
+      iter_in: insn[IterInLsb +: IterBits],
+      dst_factor_out: index_t'(insn[DstFactorOutLsb +: DstFactorBits]),
+      dst_factor_in: index_t'(insn[DstFactorInLsb +: DstFactorBits]),
+      src_factor_out: gemm ? index_t'(insn[SrcFactorOutLsb +: GemmSrcFactorBits])
+                           : index_t'(insn[SrcFactorOutLsb +: AluSrcFactorBits]),
+      src_factor_in: gemm ? index_t'(insn[GemmSrcFactorInLsb +: GemmSrcFactorBits])
+                          : index_t'(insn[AluSrcFactorInLsb +: AluSrcFactorBits]),
+      wgt_factor_out: index_t'(insn[WgtFactorOutLsb +: WgtFactorBits]),
+      wgt_factor_in: index_t'(insn[WgtFactorInLsb +: WgtFactorBits]),
+      alu_opcode: alu_opcode_of(insn),
+      use_imm: insn[UseImmBit],
+      imm: insn[ImmLsb +: 16]
+    };
+  endfunction
+
+  // Whether no stage can execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU operations 5 to 7.
+  function automatic logic illegal(input logic [InsnBits-1:0] insn);
+    unique case (opcode_of(insn))
+      OpStore, OpGemm, OpFinish: return 1'b0;
+      OpLoad: return memory_type_of(insn) == MemOut || memory_type_of(insn) > MemAcc8;
+      OpAlu: return alu_opcode_of(insn) > AluMul;
+      default: return 1'b1;
+    endcase
+  endfunction
+
+  // Where a block begins: an address register plus dram_base elements of 1 << log_bytes bytes.
+  function automatic address_t block_address(input logic [31:0] register, input logic [31:0] dram_base,
+                                             input int unsigned log_bytes);
+    return address_t'(register) + (address_t'(dram_base) << log_bytes);
+  endfunction
+
+  function automatic fault_e fault_of_response(input logic [1:0] resp);
+    return resp == AxiRespDecerr ? FaultDecerr : FaultSlverr;
+  endfunction
+
+endpackage

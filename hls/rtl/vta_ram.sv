@@ -1,0 +1,27 @@
+// A buffer of whole elements with one write and one read port; reading the element being written gives its old value.
+// data_o has the element of the last cycle in which read_i was high. Contents are kept through every reset.
+
+module vta_ram #(
+  parameter int unsigned Width = 8,
+  parameter int unsigned Depth = 2
+) (
+  input  logic                     clk_i,
+  input  logic                     write_i,
+  input  logic [$clog2(Depth)-1:0] write_index_i,
+  input  logic [        Width-1:0] data_i,
+  input  logic                     read_i,
+  input  logic [$clog2(Depth)-1:0] read_index_i,
+  output logic [        Width-1:0] data_o
+);
+
+  (* ram_style = "block" *) logic [Width-1:0] memory[Depth];
+  logic [Width-1:0] data_q;
+
+  always_ff @(posedge clk_i) begin
+    if (read_i) data_q <= memory[read_index_i];
+    if (write_i) memory[write_index_i] <= data_i;
+  end
+
+  assign data_o = data_q;
+
+endmodule

@@ -1,0 +1,83 @@
+// Takes a stage's instructions from its queue, one after another, in step with the neighbour stages' tokens.
+//
+// An instruction is taken in the cycle (take_o) in which it is at the head of the queue, the stage is enabled and every
+// token that it pops is there; the tokens are popped in that cycle. busy_o is high from the next cycle until the stage
+// says done_i, which it may do in the first busy cycle. Its tokens are pushed with done_i, or later when a token queue
+// is full, and retire_o marks the push. The next instruction can be taken in the cycle after that.
+//
+// A stage at an end of the chain ties the missing neighbour's valid and ready inputs high.
+
+module vta_sequencer
+  import vta_pkg::*;
+(
+  input  logic clk_i,
+  input  logic rst_ni,
+  input  logic enable_i,
+  // Head of the instruction queue: its token bits.
+  input  logic insn_valid_i,
+  input  logic insn_pop_prev_i,
+  input  logic insn_pop_next_i,
+  input  logic insn_push_prev_i,
+  input  logic insn_push_next_i,
+  // Tokens.
+  input  logic prev_valid_i,
+  output logic prev_pop_o,
+  input  logic next_valid_i,
+  output logic next_pop_o,
+  input  logic prev_ready_i,
+  output logic prev_push_o,
+  input  logic next_ready_i,
+  output logic next_push_o,
+  // Stage.
+  output logic take_o,
+  output logic busy_o,
+  input  logic done_i,
+  output logic retire_o
+);
+
+  typedef enum logic [1:0] {
+    Idle,
+    Busy,
+    Push
+  } state_e;
+
+  state_e state_q, state_d;
+  logic push_prev_q, push_next_q;
+
+  logic pushes_fit;
+  assign pushes_fit = (prev_ready_i || !push_prev_q) && (next_ready_i || !push_next_q);
+  assign take_o = state_q == Idle && enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i)
+      && (next_valid_i || !insn_pop_next_i);
+  assign retire_o = (state_q == Push || (state_q == Busy && done_i)) && pushes_fit && enable_i;
+
+  always_comb begin
+    state_d = state_q;
+    if (take_o) state_d = Busy;
+    else if (retire_o) state_d = Idle;
+    else if (state_q == Busy && done_i) state_d = Push;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= Idle;
+    end else begin
+      state_q <= state_d;
+      if (take_o) begin
+        push_prev_q <= insn_push_prev_i;
+        push_next_q <= insn_push_next_i;
+      end
+    end
+  end
+
+  assign busy_o = state_q == Busy;
+  assign prev_pop_o = take_o && insn_pop_prev_i;
+  assign next_pop_o = take_o && insn_pop_next_i;
+  assign prev_push_o = retire_o && push_prev_q;
+  assign next_push_o = retire_o && push_next_q;
+
+`ifndef SYNTHESIS
+  assert_done : assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> state_q == Busy)
+  else $error("a stage ended an instruction that it had not begun");
+`endif
+
+endmodule

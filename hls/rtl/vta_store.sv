@@ -1,0 +1,167 @@
+// The store stage: STORE from the output buffer, whatever its memory type says, without pads.
+//
+// An instruction ends when the memory has answered every write, so that its tokens say that the data is there.
+
+module vta_store
+  import vta_pkg::*;
+(
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   bus_rst_ni,
+  input  logic                   drain_i,
+  output logic                   idle_o,
+  input  logic                   enable_i,
+  input  logic [           31:0] out_addr_i,
+  // Instruction queue.
+  input  logic                   insn_valid_i,
+  input  logic [   InsnBits-1:0] insn_i,
+  output logic                   insn_ready_o,
+  // Tokens from and to the compute stage.
+  input  logic                   prev_valid_i,
+  output logic                   prev_pop_o,
+  input  logic                   prev_ready_i,
+  output logic                   prev_push_o,
+  // Output buffer, one cycle.
+  output logic                   out_read_o,
+  output logic [LogAccDepth-1:0] out_index_o,
+  input  logic [    OutBits-1:0] out_i,
+  // Faults and counters.
+  output logic                   fault_o,
+  output fault_e                 fault_code_o,
+  output address_t               fault_address_o,
+  output logic                   busy_o,
+  output logic                   stalled_o,
+  output logic                   beat_o,
+  output logic                   retire_o,
+  // AXI4 write.
+  output address_t               axi_awaddr_o,
+  output logic [            7:0] axi_awlen_o,
+  output logic                   axi_awvalid_o,
+  input  logic                   axi_awready_i,
+  output logic [    BusBits-1:0] axi_wdata_o,
+  output logic [   BusBytes-1:0] axi_wstrb_o,
+  output logic                   axi_wlast_o,
+  output logic                   axi_wvalid_o,
+  input  logic                   axi_wready_i,
+  input  logic [            1:0] axi_bresp_i,
+  input  logic                   axi_bvalid_i,
+  output logic                   axi_bready_o
+);
+
+  localparam int unsigned ElementBeats = OutBits / BusBits;
+  localparam int unsigned LogOutBeats = LogOutBytes - LogBusBytes;
+  localparam int unsigned BeatBits = ElementBeats > 1 ? LogOutBeats : 1;
+
+  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  logic take, done;
+  logic unused_next_pop, unused_next_push;
+
+  vta_sequencer u_sequencer (
+    .clk_i,
+    .rst_ni,
+    .enable_i,
+    .insn_valid_i,
+    .insn_pop_prev_i(insn_i[PopPrevBit]),
+    .insn_pop_next_i(1'b0),
+    .insn_push_prev_i(insn_i[PushPrevBit]),
+    .insn_push_next_i(1'b0),
+    .prev_valid_i,
+    .prev_pop_o,
+    .next_valid_i(1'b1),
+    .next_pop_o(unused_next_pop),
+    .prev_ready_i,
+    .prev_push_o,
+    .next_ready_i(1'b1),
+    .next_push_o(unused_next_push),
+    .take_o(take),
+    .busy_o,
+    .done_i(done),
+    .retire_o
+  );
+  assign insn_ready_o = take;
+
+  transfer_t transfer_q;
+  logic launch_q;
+  always_ff @(posedge clk_i) begin
+    launch_q <= take && rst_ni;
+    if (take) transfer_q <= transfer_of(insn_i);
+  end
+
+  // ---- Output buffer to beats ------------------------------------------------------------------------------------------------
+  // Elements are consecutive, so the reader needs no end: it reads one past what the memory side asks for, and is
+  // started anew by the next instruction.
+  logic reading_q, element_q, past_q;  // element_q: out_i has an element; past_q: which is past the buffer
+  logic [SramIndexBits-1:0] next_q, index_q;
+  logic [BeatBits-1:0] beat_q;
+  logic beat_ready, element_ends, read;
+
+  assign element_ends = beat_q == BeatBits'(ElementBeats - 1);
+  assign read = reading_q && (!element_q || (beat_o && element_ends));
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || launch_q) begin
+      reading_q <= launch_q && rst_ni;
+      element_q <= 1'b0;
+      beat_q <= '0;
+      next_q <= SramIndexBits'(transfer_q.sram_base);
+    end else begin
+      if (done) reading_q <= 1'b0;
+      if (read) begin
+        element_q <= 1'b1;
+        past_q <= next_q >= SramIndexBits'(OutDepth);
+        index_q <= next_q;
+        next_q <= next_q + 1'b1;
+      end
+      if (beat_o) beat_q <= element_ends ? '0 : beat_q + 1'b1;
+    end
+  end
+
+  assign out_read_o = read;
+  assign out_index_o = LogAccDepth'(next_q);
+
+  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  logic dma_done, dma_fault, past;
+  fault_e dma_fault_code;
+  address_t dma_fault_address;
+
+  vta_dma_write u_dma (
+    .clk_i,
+    .rst_ni(bus_rst_ni),
+    .drain_i,
+    .idle_o,
+    .start_i(launch_q && transfer_q.y_size != '0 && transfer_q.x_size != '0),
+    .address_i(block_address(out_addr_i, transfer_q.dram_base, LogOutBytes)),
+    .row_beats_i(RowBeatsBits'(transfer_q.x_size) << LogOutBeats),
+    .rows_i(transfer_q.y_size),
+    .stride_i(address_t'(transfer_q.x_stride) << LogOutBytes),
+    .done_o(dma_done),
+    .beat_valid_i(element_q && !past_q),
+    .beat_ready_o(beat_ready),
+    .beat_data_i(out_i[32'(beat_q)*BusBits+:BusBits]),
+    .fault_o(dma_fault),
+    .fault_code_o(dma_fault_code),
+    .fault_address_o(dma_fault_address),
+    .axi_awaddr_o,
+    .axi_awlen_o,
+    .axi_awvalid_o,
+    .axi_awready_i,
+    .axi_wdata_o,
+    .axi_wstrb_o,
+    .axi_wlast_o,
+    .axi_wvalid_o,
+    .axi_wready_i,
+    .axi_bresp_i,
+    .axi_bvalid_i,
+    .axi_bready_o
+  );
+
+  assign beat_o = element_q && !past_q && beat_ready;
+  assign past = element_q && past_q && beat_ready;
+  assign done = busy_o && !launch_q && dma_done && !drain_i;
+  assign stalled_o = busy_o && !launch_q && !done && element_q && !beat_ready;
+
+  assign fault_o = dma_fault || past;
+  assign fault_code_o = past ? FaultOut : dma_fault_code;
+  assign fault_address_o = past ? address_t'(index_q) : dma_fault_address;
+
+endmodule

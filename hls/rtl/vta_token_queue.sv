@@ -1,0 +1,34 @@
+// A queue of dependence tokens. Tokens carry nothing, so it is a counter. A token pushed in cycle t can be popped in
+// t+1. The pusher waits while ready_o is low, the popper while valid_o is low.
+
+module vta_token_queue #(
+  parameter int unsigned Depth = 1024
+) (
+  input  logic clk_i,
+  input  logic rst_ni,
+  input  logic push_i,
+  output logic ready_o,
+  input  logic pop_i,
+  output logic valid_o
+);
+
+  localparam int unsigned CountBits = $clog2(Depth + 1);
+
+  logic [CountBits-1:0] count_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) count_q <= '0;
+    else if (push_i != pop_i) count_q <= push_i ? count_q + 1'b1 : count_q - 1'b1;
+  end
+
+  assign valid_o = count_q != '0;
+  assign ready_o = count_q != CountBits'(Depth);
+
+`ifndef SYNTHESIS
+  assert_no_underflow : assert property (@(posedge clk_i) disable iff (!rst_ni) pop_i |-> valid_o)
+  else $error("a token was popped from an empty queue");
+  assert_no_overflow : assert property (@(posedge clk_i) disable iff (!rst_ni) push_i |-> ready_o)
+  else $error("a token was pushed to a full queue");
+`endif
+
+endmodule

@@ -1,0 +1,575 @@
+// The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite slave for its
+// registers, three AXI4 read masters and one AXI4 write master.
+//
+// Ports of a bus have the names that tools recognise (m_axi_fetch_araddr), not ours. Each master has one ID: responses
+// come in order. Addresses and data of a master are independent of the others'.
+//
+// A fault stops every stage; a soft reset empties queues and stages, waits until the masters have nothing outstanding,
+// and leaves memory and buffers as they are.
+
+module vta_top
+  import vta_pkg::*;
+(
+  input  logic                clk,
+  input  logic                rst_n,
+  // What the registers say too: the program runs, has finished, has faulted.
+  output logic                running,
+  output logic                finished,
+  output logic                fault,
+  // AXI4-Lite slave.
+  input  logic [15:0]         s_axi_awaddr,
+  input  logic                s_axi_awvalid,
+  output logic                s_axi_awready,
+  input  logic [31:0]         s_axi_wdata,
+  input  logic [3:0]          s_axi_wstrb,
+  input  logic                s_axi_wvalid,
+  output logic                s_axi_wready,
+  output logic [1:0]          s_axi_bresp,
+  output logic                s_axi_bvalid,
+  input  logic                s_axi_bready,
+  input  logic [15:0]         s_axi_araddr,
+  input  logic                s_axi_arvalid,
+  output logic                s_axi_arready,
+  output logic [31:0]         s_axi_rdata,
+  output logic [1:0]          s_axi_rresp,
+  output logic                s_axi_rvalid,
+  input  logic                s_axi_rready,
+  // AXI4 read master: fetch.
+  output logic [AddrBits-1:0] m_axi_fetch_araddr,
+  output logic [7:0]          m_axi_fetch_arlen,
+  output logic [2:0]          m_axi_fetch_arsize,
+  output logic [1:0]          m_axi_fetch_arburst,
+  output logic [3:0]          m_axi_fetch_arcache,
+  output logic [2:0]          m_axi_fetch_arprot,
+  output logic                m_axi_fetch_arvalid,
+  input  logic                m_axi_fetch_arready,
+  input  logic [BusBits-1:0]  m_axi_fetch_rdata,
+  input  logic [1:0]          m_axi_fetch_rresp,
+  input  logic                m_axi_fetch_rlast,
+  input  logic                m_axi_fetch_rvalid,
+  output logic                m_axi_fetch_rready,
+  // AXI4 read master: load.
+  output logic [AddrBits-1:0] m_axi_load_araddr,
+  output logic [7:0]          m_axi_load_arlen,
+  output logic [2:0]          m_axi_load_arsize,
+  output logic [1:0]          m_axi_load_arburst,
+  output logic [3:0]          m_axi_load_arcache,
+  output logic [2:0]          m_axi_load_arprot,
+  output logic                m_axi_load_arvalid,
+  input  logic                m_axi_load_arready,
+  input  logic [BusBits-1:0]  m_axi_load_rdata,
+  input  logic [1:0]          m_axi_load_rresp,
+  input  logic                m_axi_load_rlast,
+  input  logic                m_axi_load_rvalid,
+  output logic                m_axi_load_rready,
+  // AXI4 read master: compute.
+  output logic [AddrBits-1:0] m_axi_compute_araddr,
+  output logic [7:0]          m_axi_compute_arlen,
+  output logic [2:0]          m_axi_compute_arsize,
+  output logic [1:0]          m_axi_compute_arburst,
+  output logic [3:0]          m_axi_compute_arcache,
+  output logic [2:0]          m_axi_compute_arprot,
+  output logic                m_axi_compute_arvalid,
+  input  logic                m_axi_compute_arready,
+  input  logic [BusBits-1:0]  m_axi_compute_rdata,
+  input  logic [1:0]          m_axi_compute_rresp,
+  input  logic                m_axi_compute_rlast,
+  input  logic                m_axi_compute_rvalid,
+  output logic                m_axi_compute_rready,
+  // AXI4 write master: store.
+  output logic [AddrBits-1:0] m_axi_store_awaddr,
+  output logic [7:0]          m_axi_store_awlen,
+  output logic [2:0]          m_axi_store_awsize,
+  output logic [1:0]          m_axi_store_awburst,
+  output logic [3:0]          m_axi_store_awcache,
+  output logic [2:0]          m_axi_store_awprot,
+  output logic                m_axi_store_awvalid,
+  input  logic                m_axi_store_awready,
+  output logic [BusBits-1:0]  m_axi_store_wdata,
+  output logic [BusBytes-1:0] m_axi_store_wstrb,
+  output logic                m_axi_store_wlast,
+  output logic                m_axi_store_wvalid,
+  input  logic                m_axi_store_wready,
+  input  logic [1:0]          m_axi_store_bresp,
+  input  logic                m_axi_store_bvalid,
+  output logic                m_axi_store_bready
+);
+
+  localparam logic [1:0] AxiBurstIncr = 2'b01;
+  localparam logic [3:0] AxiCache = 4'b0011;  // normal, bufferable, not cached: the driver flushes
+  localparam int unsigned Stages = 4;         // in register page order: fetch, load, compute, store
+
+  // ---- Registers -----------------------------------------------------------------------------------------------------------------
+  logic [Stages-1:0] start, retire, program_or_insn_end;
+  logic start_fetch, soft_reset;
+  logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
+  logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
+  logic [63:0] cycles_q, gemms_q;
+  fault_e fault_code_q;
+  address_t fault_address_q;
+  logic finished_q, running_q, resetting_q;
+
+  vta_axil_regs u_regs (
+    .clk_i(clk),
+    .rst_ni(rst_n),
+    .awaddr_i(s_axi_awaddr),
+    .awvalid_i(s_axi_awvalid),
+    .awready_o(s_axi_awready),
+    .wdata_i(s_axi_wdata),
+    .wstrb_i(s_axi_wstrb),
+    .wvalid_i(s_axi_wvalid),
+    .wready_o(s_axi_wready),
+    .bresp_o(s_axi_bresp),
+    .bvalid_o(s_axi_bvalid),
+    .bready_i(s_axi_bready),
+    .araddr_i(s_axi_araddr),
+    .arvalid_i(s_axi_arvalid),
+    .arready_o(s_axi_arready),
+    .rdata_o(s_axi_rdata),
+    .rresp_o(s_axi_rresp),
+    .rvalid_o(s_axi_rvalid),
+    .rready_i(s_axi_rready),
+    .start_o(start),
+    .retire_i(program_or_insn_end),
+    .start_fetch_o(start_fetch),
+    .soft_reset_o(soft_reset),
+    .resetting_i(resetting_q),
+    .insn_count_o(insn_count),
+    .insn_addr_o(insn_addr),
+    .inp_addr_o(inp_addr),
+    .wgt_addr_o(wgt_addr),
+    .uop_addr_o(uop_addr),
+    .bias_addr_o(bias_addr),
+    .out_addr_o(out_addr),
+    .finished_i(finished_q),
+    .fault_code_i(fault_code_q),
+    .fault_address_i(fault_address_q),
+    .cycles_i(cycles_q),
+    .gemms_i(gemms_q),
+    .busy_i(busy_count),
+    .starved_i(starved_count),
+    .stalled_i(stalled_count),
+    .bytes_i(bytes_count),
+    .instructions_i(instruction_count)
+  );
+
+  // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
+  logic stage_rst_n, drain, finish, gemm_issue;
+  logic [Stages-1:0] idle, stage_fault;
+  fault_e [Stages-1:0] stage_fault_code;
+  address_t [Stages-1:0] stage_fault_address;
+  assign stage_rst_n = rst_n && !resetting_q;
+  assign drain = fault_code_q != FaultNone || resetting_q;
+
+  always_ff @(posedge clk) begin
+    if (!rst_n) resetting_q <= 1'b0;
+    else if (soft_reset) resetting_q <= 1'b1;
+    else if (&idle) resetting_q <= 1'b0;
+
+    if (!rst_n || resetting_q) begin
+      running_q <= 1'b0;
+      finished_q <= 1'b0;
+      fault_code_q <= FaultNone;
+      fault_address_q <= '0;
+    end else if (start_fetch) begin
+      running_q <= fault_code_q == FaultNone;
+      finished_q <= 1'b0;
+    end else if (fault_code_q == FaultNone && !finished_q) begin
+      // Of faults in one cycle that of the stage nearest to fetch is told.
+      for (int s = Stages - 1; s >= 0; s--) begin
+        if (stage_fault[s]) begin
+          fault_code_q <= stage_fault_code[s];
+          fault_address_q <= stage_fault_address[s];
+        end
+      end
+      running_q <= running_q && stage_fault == '0 && !finish;
+      finished_q <= finish && stage_fault == '0;
+    end
+
+    if (!rst_n || resetting_q || start_fetch) begin
+      cycles_q <= '0;
+      gemms_q <= '0;
+    end else if (running_q) begin
+      cycles_q <= cycles_q + 1'b1;
+      gemms_q <= gemms_q + 64'(gemm_issue);
+    end
+  end
+
+  assign running = running_q;
+  assign finished = finished_q;
+  assign fault = fault_code_q != FaultNone;
+
+  // ---- Queues --------------------------------------------------------------------------------------------------------------------
+  logic [InsnBits-1:0] fetch_insn;
+  logic fetch_load_valid, fetch_load_ready, fetch_compute_valid, fetch_compute_ready, fetch_store_valid, fetch_store_ready;
+  logic load_insn_valid, load_insn_ready;
+  logic [InsnBits-1:0] load_insn;
+  vta_fifo #(
+    .Width(InsnBits),
+    .Depth(InsnQueueDepth)
+  ) u_load_queue (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .valid_i(fetch_load_valid),
+    .ready_o(fetch_load_ready),
+    .data_i(fetch_insn),
+    .valid_o(load_insn_valid),
+    .ready_i(load_insn_ready),
+    .data_o(load_insn)
+  );
+  logic compute_insn_valid, compute_insn_ready;
+  logic [InsnBits-1:0] compute_insn;
+  vta_fifo #(
+    .Width(InsnBits),
+    .Depth(InsnQueueDepth)
+  ) u_compute_queue (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .valid_i(fetch_compute_valid),
+    .ready_o(fetch_compute_ready),
+    .data_i(fetch_insn),
+    .valid_o(compute_insn_valid),
+    .ready_i(compute_insn_ready),
+    .data_o(compute_insn)
+  );
+  logic store_insn_valid, store_insn_ready;
+  logic [InsnBits-1:0] store_insn;
+  vta_fifo #(
+    .Width(InsnBits),
+    .Depth(InsnQueueDepth)
+  ) u_store_queue (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .valid_i(fetch_store_valid),
+    .ready_o(fetch_store_ready),
+    .data_i(fetch_insn),
+    .valid_o(store_insn_valid),
+    .ready_i(store_insn_ready),
+    .data_o(store_insn)
+  );
+
+  logic load_to_compute_push, load_to_compute_ready, load_to_compute_pop, load_to_compute_valid;
+  vta_token_queue #(
+    .Depth(TokenQueueDepth)
+  ) u_load_to_compute (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .push_i(load_to_compute_push),
+    .ready_o(load_to_compute_ready),
+    .pop_i(load_to_compute_pop),
+    .valid_o(load_to_compute_valid)
+  );
+  logic compute_to_load_push, compute_to_load_ready, compute_to_load_pop, compute_to_load_valid;
+  vta_token_queue #(
+    .Depth(TokenQueueDepth)
+  ) u_compute_to_load (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .push_i(compute_to_load_push),
+    .ready_o(compute_to_load_ready),
+    .pop_i(compute_to_load_pop),
+    .valid_o(compute_to_load_valid)
+  );
+  logic compute_to_store_push, compute_to_store_ready, compute_to_store_pop, compute_to_store_valid;
+  vta_token_queue #(
+    .Depth(TokenQueueDepth)
+  ) u_compute_to_store (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .push_i(compute_to_store_push),
+    .ready_o(compute_to_store_ready),
+    .pop_i(compute_to_store_pop),
+    .valid_o(compute_to_store_valid)
+  );
+  logic store_to_compute_push, store_to_compute_ready, store_to_compute_pop, store_to_compute_valid;
+  vta_token_queue #(
+    .Depth(TokenQueueDepth)
+  ) u_store_to_compute (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .push_i(store_to_compute_push),
+    .ready_o(store_to_compute_ready),
+    .pop_i(store_to_compute_pop),
+    .valid_o(store_to_compute_valid)
+  );
+
+  // ---- Stages --------------------------------------------------------------------------------------------------------------------
+  logic [Stages-1:0] busy, stalled, starved, beat;
+  logic [LogBusBytes:0] compute_beat_bytes;
+  logic [31:0] illegal_number;
+  logic fetch_done;
+
+  vta_fetch u_fetch (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .bus_rst_ni(rst_n),
+    .drain_i(drain),
+    .idle_o(idle[0]),
+    .start_i(start[0]),
+    .insn_count_i(insn_count),
+    .insn_addr_i(insn_addr),
+    .done_o(fetch_done),
+    .insn_o(fetch_insn),
+    .load_valid_o(fetch_load_valid),
+    .load_ready_i(fetch_load_ready),
+    .compute_valid_o(fetch_compute_valid),
+    .compute_ready_i(fetch_compute_ready),
+    .store_valid_o(fetch_store_valid),
+    .store_ready_i(fetch_store_ready),
+    .illegal_number_o(illegal_number),
+    .fault_o(stage_fault[0]),
+    .fault_code_o(stage_fault_code[0]),
+    .fault_address_o(stage_fault_address[0]),
+    .busy_o(busy[0]),
+    .blocked_o(starved[0]),
+    .stalled_o(stalled[0]),
+    .beat_o(beat[0]),
+    .retire_o(retire[0]),
+    .axi_araddr_o(m_axi_fetch_araddr),
+    .axi_arlen_o(m_axi_fetch_arlen),
+    .axi_arvalid_o(m_axi_fetch_arvalid),
+    .axi_arready_i(m_axi_fetch_arready),
+    .axi_rdata_i(m_axi_fetch_rdata),
+    .axi_rresp_i(m_axi_fetch_rresp),
+    .axi_rlast_i(m_axi_fetch_rlast),
+    .axi_rvalid_i(m_axi_fetch_rvalid),
+    .axi_rready_o(m_axi_fetch_rready)
+  );
+  assign program_or_insn_end = {retire[3:1], fetch_done};
+
+  // Buffers between the stages.
+  logic inp_write, wgt_write, out_write, operand_read, out_read;
+  logic [LogInpDepth-1:0] inp_write_index, inp_read_index;
+  logic [LogWgtDepth-1:0] wgt_write_index, wgt_read_index;
+  logic [LogAccDepth-1:0] out_write_index, out_read_index;
+  logic [InpBits-1:0] inp_write_data, inp_read_data;
+  logic [WgtBits-1:0] wgt_write_data, wgt_read_data;
+  logic [OutBits-1:0] out_write_data, out_read_data;
+
+  vta_load u_load (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .bus_rst_ni(rst_n),
+    .drain_i(drain),
+    .idle_o(idle[1]),
+    .enable_i(start[1] && !drain),
+    .inp_addr_i(inp_addr),
+    .wgt_addr_i(wgt_addr),
+    .insn_valid_i(load_insn_valid),
+    .insn_i(load_insn),
+    .insn_ready_o(load_insn_ready),
+    .next_valid_i(compute_to_load_valid),
+    .next_pop_o(compute_to_load_pop),
+    .next_ready_i(load_to_compute_ready),
+    .next_push_o(load_to_compute_push),
+    .inp_write_o(inp_write),
+    .inp_index_o(inp_write_index),
+    .inp_o(inp_write_data),
+    .wgt_write_o(wgt_write),
+    .wgt_index_o(wgt_write_index),
+    .wgt_o(wgt_write_data),
+    .fault_o(stage_fault[1]),
+    .fault_code_o(stage_fault_code[1]),
+    .fault_address_o(stage_fault_address[1]),
+    .busy_o(busy[1]),
+    .stalled_o(stalled[1]),
+    .beat_o(beat[1]),
+    .retire_o(retire[1]),
+    .axi_araddr_o(m_axi_load_araddr),
+    .axi_arlen_o(m_axi_load_arlen),
+    .axi_arvalid_o(m_axi_load_arvalid),
+    .axi_arready_i(m_axi_load_arready),
+    .axi_rdata_i(m_axi_load_rdata),
+    .axi_rresp_i(m_axi_load_rresp),
+    .axi_rlast_i(m_axi_load_rlast),
+    .axi_rvalid_i(m_axi_load_rvalid),
+    .axi_rready_o(m_axi_load_rready)
+  );
+
+  vta_compute u_compute (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .bus_rst_ni(rst_n),
+    .drain_i(drain),
+    .idle_o(idle[2]),
+    .enable_i(start[2] && !drain),
+    .uop_addr_i(uop_addr),
+    .bias_addr_i(bias_addr),
+    .illegal_number_i(illegal_number),
+    .finish_o(finish),
+    .insn_valid_i(compute_insn_valid),
+    .insn_i(compute_insn),
+    .insn_ready_o(compute_insn_ready),
+    .prev_valid_i(load_to_compute_valid),
+    .prev_pop_o(load_to_compute_pop),
+    .prev_ready_i(compute_to_load_ready),
+    .prev_push_o(compute_to_load_push),
+    .next_valid_i(store_to_compute_valid),
+    .next_pop_o(store_to_compute_pop),
+    .next_ready_i(compute_to_store_ready),
+    .next_push_o(compute_to_store_push),
+    .operand_read_o(operand_read),
+    .inp_index_o(inp_read_index),
+    .inp_i(inp_read_data),
+    .wgt_index_o(wgt_read_index),
+    .wgt_i(wgt_read_data),
+    .out_write_o(out_write),
+    .out_index_o(out_write_index),
+    .out_o(out_write_data),
+    .fault_o(stage_fault[2]),
+    .fault_code_o(stage_fault_code[2]),
+    .fault_address_o(stage_fault_address[2]),
+    .busy_o(busy[2]),
+    .stalled_o(stalled[2]),
+    .beat_o(beat[2]),
+    .beat_bytes_o(compute_beat_bytes),
+    .retire_o(retire[2]),
+    .gemm_issue_o(gemm_issue),
+    .axi_araddr_o(m_axi_compute_araddr),
+    .axi_arlen_o(m_axi_compute_arlen),
+    .axi_arvalid_o(m_axi_compute_arvalid),
+    .axi_arready_i(m_axi_compute_arready),
+    .axi_rdata_i(m_axi_compute_rdata),
+    .axi_rresp_i(m_axi_compute_rresp),
+    .axi_rlast_i(m_axi_compute_rlast),
+    .axi_rvalid_i(m_axi_compute_rvalid),
+    .axi_rready_o(m_axi_compute_rready)
+  );
+
+  vta_store u_store (
+    .clk_i(clk),
+    .rst_ni(stage_rst_n),
+    .bus_rst_ni(rst_n),
+    .drain_i(drain),
+    .idle_o(idle[3]),
+    .enable_i(start[3] && !drain),
+    .out_addr_i(out_addr),
+    .insn_valid_i(store_insn_valid),
+    .insn_i(store_insn),
+    .insn_ready_o(store_insn_ready),
+    .prev_valid_i(compute_to_store_valid),
+    .prev_pop_o(compute_to_store_pop),
+    .prev_ready_i(store_to_compute_ready),
+    .prev_push_o(store_to_compute_push),
+    .out_read_o(out_read),
+    .out_index_o(out_read_index),
+    .out_i(out_read_data),
+    .fault_o(stage_fault[3]),
+    .fault_code_o(stage_fault_code[3]),
+    .fault_address_o(stage_fault_address[3]),
+    .busy_o(busy[3]),
+    .stalled_o(stalled[3]),
+    .beat_o(beat[3]),
+    .retire_o(retire[3]),
+    .axi_awaddr_o(m_axi_store_awaddr),
+    .axi_awlen_o(m_axi_store_awlen),
+    .axi_awvalid_o(m_axi_store_awvalid),
+    .axi_awready_i(m_axi_store_awready),
+    .axi_wdata_o(m_axi_store_wdata),
+    .axi_wstrb_o(m_axi_store_wstrb),
+    .axi_wlast_o(m_axi_store_wlast),
+    .axi_wvalid_o(m_axi_store_wvalid),
+    .axi_wready_i(m_axi_store_wready),
+    .axi_bresp_i(m_axi_store_bresp),
+    .axi_bvalid_i(m_axi_store_bvalid),
+    .axi_bready_o(m_axi_store_bready)
+  );
+
+  vta_ram #(
+    .Width(InpBits),
+    .Depth(InpDepth)
+  ) u_inp (
+    .clk_i(clk),
+    .write_i(inp_write),
+    .write_index_i(inp_write_index),
+    .data_i(inp_write_data),
+    .read_i(operand_read),
+    .read_index_i(inp_read_index),
+    .data_o(inp_read_data)
+  );
+
+  vta_ram #(
+    .Width(WgtBits),
+    .Depth(WgtDepth)
+  ) u_wgt (
+    .clk_i(clk),
+    .write_i(wgt_write),
+    .write_index_i(wgt_write_index),
+    .data_i(wgt_write_data),
+    .read_i(operand_read),
+    .read_index_i(wgt_read_index),
+    .data_o(wgt_read_data)
+  );
+
+  vta_ram #(
+    .Width(OutBits),
+    .Depth(OutDepth)
+  ) u_out (
+    .clk_i(clk),
+    .write_i(out_write),
+    .write_index_i(out_write_index),
+    .data_i(out_write_data),
+    .read_i(out_read),
+    .read_index_i(out_read_index),
+    .data_o(out_read_data)
+  );
+
+  // ---- Counters ------------------------------------------------------------------------------------------------------------------
+  // A stage other than fetch that has nothing in execution waits for an instruction or a token.
+  assign starved[3:1] = ~busy[3:1];
+
+  for (genvar s = 0; s < Stages; s++) begin : g_counters
+    vta_counters u_counters (
+      .clk_i(clk),
+      .clear_i(!stage_rst_n || start_fetch),
+      .count_i(running_q),
+      .busy_i(busy[s]),
+      .starved_i(starved[s]),
+      .stalled_i(stalled[s]),
+      .beat_i(beat[s]),
+      .beat_bytes_i(s == 2 ? compute_beat_bytes : (LogBusBytes + 1)'(BusBytes)),
+      .retire_i(retire[s]),
+      .busy_o(busy_count[s]),
+      .starved_o(starved_count[s]),
+      .stalled_o(stalled_count[s]),
+      .bytes_o(bytes_count[s]),
+      .instructions_o(instruction_count[s])
+    );
+  end
+
+  // ---- Buses ---------------------------------------------------------------------------------------------------------------------
+  assign m_axi_fetch_arsize = 3'(LogBusBytes);
+  assign m_axi_fetch_arburst = AxiBurstIncr;
+  assign m_axi_fetch_arcache = AxiCache;
+  assign m_axi_fetch_arprot = '0;
+  assign m_axi_load_arsize = 3'(LogBusBytes);
+  assign m_axi_load_arburst = AxiBurstIncr;
+  assign m_axi_load_arcache = AxiCache;
+  assign m_axi_load_arprot = '0;
+  assign m_axi_compute_arsize = 3'(LogBusBytes);
+  assign m_axi_compute_arburst = AxiBurstIncr;
+  assign m_axi_compute_arcache = AxiCache;
+  assign m_axi_compute_arprot = '0;
+  assign m_axi_store_awsize = 3'(LogBusBytes);
+  assign m_axi_store_awburst = AxiBurstIncr;
+  assign m_axi_store_awcache = AxiCache;
+  assign m_axi_store_awprot = '0;
+
+  if (LogInpWidth != 3 || LogWgtWidth != 3 || LogAccWidth != 5) begin : g_check_widths
+    $error("vta_top: the datapath is int8 x int8 -> int32; LOG_INP_WIDTH, LOG_WGT_WIDTH, LOG_ACC_WIDTH must be 3, 3, 5");
+  end
+  if (BusBits != 64 && BusBits != 128) begin : g_check_bus
+    $error("vta_top: VTA_BUS_WIDTH must be 64 or 128");
+  end
+  if (InpBits < BusBits || WgtBits < BusBits) begin : g_check_elements
+    $error("vta_top: the bus is wider than an element; choose a narrower bus or larger blocks");
+  end
+  if (IsaRevision > 2) begin : g_check_isa
+    $error("vta_top: VTA_ISA_REVISION must be 0 (A), 1 (B) or 2 (wide)");
+  end
+  if (!IsaWide && (WgtFactorInLsb + WgtFactorBits > 128 || ImmLsb + 16 > 128 || IterInLsb + IterBits > 64
+      || UopWgtLsb + UopWgtBits > 32)) begin : g_check_fields
+    $error("vta_top: a field overflows its word in this ISA revision; these parameters need the wide ISA");
+  end
+
+endmodule

@@ -1,0 +1,111 @@
+// The micro-op buffer, and the LOAD that fills it at one beat a cycle.
+//
+// A beat holds several micro-ops, which may start anywhere in their beat and go anywhere in the buffer. So the buffer
+// is a bank for each micro-op of a beat: every bank takes the lane that belongs to it, at a row of its own.
+//
+// done_o marks the last write (or, for an empty LOAD, the cycle after start_i). A LOAD that would pass the end of the
+// buffer raises fault_o for the cycle after start_i, before anything is written. Reading: uop_o has the micro-op of the
+// last cycle in which read_i was high.
+
+module vta_uop_buffer
+  import vta_pkg::*;
+(
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  // LOAD: x_size_i micro-ops to sram_base_i on, the first in lane first_lane_i of the first beat.
+  input  logic                   start_i,
+  input  logic [           15:0] sram_base_i,
+  input  logic [           15:0] x_size_i,
+  input  logic [LogBusBytes-1:0] first_lane_i,
+  output logic                   done_o,
+  output logic                   waiting_o,
+  output logic                   fault_o,
+  output logic [           16:0] fault_index_o,
+  output logic [LogBusBytes-1:0] lanes_o,       // micro-ops in the beat that is being taken
+  input  logic                   beat_valid_i,
+  output logic                   beat_ready_o,
+  input  logic [    BusBits-1:0] beat_data_i,
+  // Reading.
+  input  logic                   read_i,
+  input  logic [LogUopDepth-1:0] read_index_i,
+  output logic [    UopBits-1:0] uop_o
+);
+
+  localparam int unsigned Lanes = BusBits / UopBits;
+  localparam int unsigned LogLanes = $clog2(Lanes);
+  localparam int unsigned LogRows = LogUopDepth - LogLanes;
+  localparam int unsigned CountBits = 18;
+
+  // ---- Writing -----------------------------------------------------------------------------------------------------------
+  // The buffer index of lane 0 of the coming beat; below zero where the first beat begins before the block.
+  logic [CountBits-1:0] lane0_q;
+  logic [CountBits-1:0] begin_q, end_q;  // the block's indices are begin_q to end_q - 1
+  logic active_q, empty_q, fault_q;
+
+  logic [CountBits-1:0] block_end;
+  assign block_end = CountBits'(sram_base_i) + CountBits'(x_size_i);
+
+  logic take, last;
+  assign beat_ready_o = active_q;
+  assign take = active_q && beat_valid_i;
+  assign last = $signed(lane0_q + CountBits'(Lanes)) >= $signed(end_q);
+
+  always_ff @(posedge clk_i) begin
+    empty_q <= 1'b0;
+    fault_q <= 1'b0;
+    if (!rst_ni) begin
+      active_q <= 1'b0;
+    end else if (start_i) begin
+      empty_q <= x_size_i == '0;
+      fault_q <= x_size_i != '0 && block_end > CountBits'(UopDepth);
+      active_q <= x_size_i != '0 && block_end <= CountBits'(UopDepth);
+      lane0_q <= CountBits'(sram_base_i) - CountBits'(first_lane_i);
+      begin_q <= CountBits'(sram_base_i);
+      end_q <= block_end;
+    end else if (take) begin
+      active_q <= !last;
+      lane0_q <= lane0_q + CountBits'(Lanes);
+    end
+  end
+
+  assign done_o = (take && last) || empty_q;
+  assign waiting_o = active_q && !beat_valid_i;
+  assign fault_o = fault_q;
+  assign fault_index_o = begin_q[16:0] > 17'(UopDepth) ? begin_q[16:0] : 17'(UopDepth);
+
+  // ---- Banks ---------------------------------------------------------------------------------------------------------------
+  logic [Lanes-1:0] bank_write;
+  logic [UopBits-1:0] bank_uop[Lanes];
+
+  for (genvar bank = 0; bank < Lanes; bank++) begin : g_bank
+    // The lane of the beat whose index falls in this bank.
+    logic [CountBits-1:0] lane, index;
+    assign lane = (CountBits'(bank) - lane0_q) & CountBits'(Lanes - 1);
+    assign index = lane0_q + lane;
+    assign bank_write[bank] = take && $signed(index) >= $signed(begin_q) && $signed(index) < $signed(end_q);
+
+    vta_ram #(
+      .Width(UopBits),
+      .Depth(1 << LogRows)
+    ) u_ram (
+      .clk_i,
+      .write_i(bank_write[bank]),
+      .write_index_i(LogRows'(index >> LogLanes)),
+      .data_i(UopBits'(beat_data_i >> (32'(lane) * UopBits))),
+      .read_i(read_i && bank == (32'(read_index_i) & (Lanes - 1))),
+      .read_index_i(LogRows'(read_index_i >> LogLanes)),
+      .data_o(bank_uop[bank])
+    );
+  end
+
+  assign lanes_o = LogBusBytes'($countones(bank_write));
+
+  logic [LogUopDepth-1:0] read_index_q;
+  always_ff @(posedge clk_i) if (read_i) read_index_q <= read_index_i;
+  assign uop_o = bank_uop[32'(read_index_q)&(Lanes-1)];
+
+  if (UopBits > BusBits) begin : g_check
+    $error("vta_uop_buffer: the bus must be at least as wide as a micro-op");
+  end
+
+endmodule
