@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +16,7 @@ from hilt.engine.events import MAX_EVENT_BYTES, Command, Event, ProtocolError, c
 from hilt.engine.files import RunFiles
 
 _READ_BYTES = 64 * 1024
+_HELLO_SECONDS = 5.0
 
 
 class NoEngineError(ConnectionError):
@@ -35,11 +37,18 @@ class EngineClient:
 
     @classmethod
     def attach(cls, home: Path, uuid: str) -> EngineClient:
-        """Connects to the engine of the run with this whole uuid. Raises NoEngineError."""
+        """Connects to the engine of the run with this whole uuid; every trial that is not in the store when this
+        returns will be among the events. Raises NoEngineError."""
         try:
-            return cls(RunFiles(home, uuid).connect())
+            client = cls(RunFiles(home, uuid).connect())
         except OSError as error:
             raise NoEngineError(f"no engine is running run {uuid[:8]}; `hilt resume {uuid[:8]}` starts one") from error
+        try:
+            client._wait_for_hello()
+        except BaseException:
+            client.close()
+            raise
+        return client
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """Events as they come; ends when the engine closes, or when `timeout` seconds pass without one.
@@ -98,6 +107,18 @@ class EngineClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _wait_for_hello(self) -> None:
+        """Until then events go past us. It stays among the events."""
+        deadline = time.monotonic() + _HELLO_SECONDS
+        while b"\n" not in self._unread:
+            received = b""
+            if select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                with suppress(OSError):
+                    received = self._connection.recv(_READ_BYTES)
+            if not received:
+                raise NoEngineError("the engine does not answer; is its process stopped or just ending?")
+            self._take(received)
 
     def _take(self, received: bytes) -> None:
         self._unread += received

@@ -1,0 +1,344 @@
+"""The loop: the order of its calls, records before words, stopping and resuming at any instant, lost boards."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from queue import Empty, Queue
+
+import numpy as np
+import pytest
+
+from hilt.engine.control import Control
+from hilt.engine.errors import BoardLostError, RunMismatchError
+from hilt.engine.events import Command, Event, Progress, StateChanged, TrialRecorded
+from hilt.engine.loop import TuningLoop
+from hilt.measure import Report, Request
+from hilt.schedule import Rejected
+from hilt.store import Run, RunState, Store, Trial
+from hilt.trial import Outcome, Result
+from hilt.tune import Feedback
+from hilt.vta.program import Program
+from tests.unit.store.examples import run as example_run
+
+from .table import ELEMENTS, TableMeasurer, answer
+
+UUID = "a" * 32
+BUDGET = 23
+BATCH = 4
+SPACE = 60
+
+
+class PlainTask:
+    """Every third configuration is rejected; a program holds nothing but the number of its configuration."""
+
+    def __init__(self) -> None:
+        self.lowered: list[int] = []
+
+    def knobs(self, configuration: int) -> Mapping[str, int]:
+        return {"tile_h": configuration}
+
+    def lower(self, configuration: int) -> Program:
+        self.lowered.append(configuration)
+        if configuration % 3 == 0:
+            raise Rejected("inp_overflow", "too large")
+        uops = np.array([[configuration]], dtype=np.uint32)
+        return Program("pynq", "A", np.zeros((1, 2), dtype=np.uint64), uops, (), 25)
+
+    def request(self, number: int, key: str, program: Program) -> Request:
+        return Request(number, key, program, None, 0.1)  # type: ignore[arg-type]
+
+
+class GreedyTuner:
+    """What it asks for depends on all that it heard, so a difference in feedback or order shows in the trials."""
+
+    def __init__(self, seed: int = 1, calls: list[str] | None = None) -> None:
+        self._state = seed
+        self._left = list(range(SPACE))
+        self.calls = [] if calls is None else calls
+        self.told: list[Feedback] = []
+
+    def ask(self, count: int) -> list[int]:
+        self.calls.append(f"ask {count}")
+        chosen = []
+        for _ in range(min(count, len(self._left))):
+            self._state = (self._state * 6364136223846793005 + 1442695040888963407) % 2**64
+            chosen.append(self._left.pop((self._state >> 33) % len(self._left)))
+        return chosen
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        self.calls.append(f"tell {len(feedback)}")
+        self.told += feedback
+        for each in feedback:
+            self._state = hash((self._state, each.index, str(each.outcome) == "ok", each.microseconds)) % 2**64
+
+
+def by_configuration(request: Request) -> Result:
+    return answer(int(request.program.uops[0, 0]))
+
+
+class Bench:
+    """One database, in which a run is begun and gone on with."""
+
+    def __init__(self, path: Path, **changes: object) -> None:
+        self.store = Store(path)
+        self.events: list[Event] = []
+        self.store.create_run(
+            example_run(UUID, budget=BUDGET, batch=BATCH, space_size=SPACE, output_elements=ELEMENTS, **changes)
+        )
+
+    def session(
+        self,
+        measurer: TableMeasurer | None = None,
+        *,
+        tuner: GreedyTuner | None = None,
+        control: Control | None = None,
+        task: PlainTask | None = None,
+        publish: Callable[[Event], None] | None = None,
+    ) -> bool:
+        loop = TuningLoop(
+            self.run,
+            tuner or GreedyTuner(),
+            task or PlainTask(),
+            measurer or TableMeasurer(by_configuration),
+            self.store,
+            control or Control(),
+            publish or self.events.append,
+        )
+        return loop.run()
+
+    @property
+    def run(self) -> Run:
+        return self.store.run(UUID)
+
+    @property
+    def trials(self) -> list[Trial]:
+        return self.store.trials(UUID)
+
+
+@pytest.fixture
+def bench(tmp_path: Path):
+    made = Bench(tmp_path / "hilt.db")
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def undisturbed(tmp_path: Path) -> list[Trial]:
+    quiet = Bench(tmp_path / "quiet.db")
+    assert quiet.session()
+    trials = quiet.trials
+    quiet.store.close()
+    assert [each.number for each in trials] == list(range(BUDGET))
+    assert {each.outcome for each in trials} > {Outcome.OK, Outcome.REJECTED}
+    return trials
+
+
+def test_a_batch_is_asked_for_while_the_one_before_is_on_the_board(bench: Bench) -> None:
+    tuner = GreedyTuner()
+    assert bench.session(tuner=tuner)
+    assert tuner.calls == ["ask 4", *["ask 4", "tell 4"] * 4, "ask 3", "tell 4", "tell 3"]
+    assert [each.index for each in tuner.told] == [each.configuration for each in bench.trials]
+    assert [(each.outcome, each.microseconds) for each in tuner.told] == [
+        (each.outcome, each.microseconds) for each in bench.trials
+    ]
+
+
+def test_the_order_of_calls_does_not_depend_on_the_board(bench: Bench, undisturbed: list[Trial]) -> None:
+    class Backwards(TableMeasurer):
+        def measure(self, requests: Sequence[Request], report: Report) -> None:
+            super().measure(list(reversed(requests)), report)
+
+    assert bench.session(Backwards(by_configuration))
+    assert bench.trials == undisturbed
+
+
+def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
+    reader = sqlite3.connect(bench.store.path, check_same_thread=False)
+
+    def on_disk(number: int) -> bool:
+        return bool(reader.execute("SELECT 1 FROM trials WHERE number = ?", (number,)).fetchall())
+
+    class Suspicious(GreedyTuner):
+        def tell(self, feedback: Sequence[Feedback]) -> None:
+            assert all(on_disk(len(self.told) + place) for place in range(len(feedback)))
+            super().tell(feedback)
+
+    heard = []
+
+    def publish(event: Event) -> None:
+        if isinstance(event, TrialRecorded):
+            assert on_disk(event.number)
+            heard.append(event.number)
+
+    bench.session(tuner=Suspicious(), publish=publish)
+    assert sorted(heard) == list(range(BUDGET))
+    reader.close()
+
+
+def test_a_rejected_configuration_never_travels(bench: Bench) -> None:
+    measurer = TableMeasurer(by_configuration)
+    bench.session(measurer)
+    rejected = {each.number for each in bench.trials if each.outcome is Outcome.REJECTED}
+    assert rejected == {each.number for each in bench.trials if each.configuration % 3 == 0}
+    assert {int(key.split("/")[1]) for key in measurer.keys} == set(range(BUDGET)) - rejected
+    assert all(bench.trials[number].reason == "inp_overflow" for number in rejected)
+
+
+def test_the_last_progress_says_what_the_store_says(bench: Bench) -> None:
+    bench.session()
+    last = [event for event in bench.events if isinstance(event, Progress)][-1]
+    best = bench.store.best(UUID)
+    assert best is not None
+    assert (last.trials, last.budget) == (BUDGET, BUDGET)
+    assert last.counts == bench.store.counts(UUID)
+    assert last.valid == bench.store.summary(UUID).valid
+    assert (last.best_number, last.best_cycles, last.best_microseconds) == (best.number, best.cycles, best.microseconds)
+    assert last.best_gops == pytest.approx(2 * bench.run.macs / best.microseconds / 1000)
+
+
+@pytest.mark.parametrize("instant", range(1, 11))
+def test_stopped_after_any_trial_and_resumed_it_gives_the_same_records(
+    bench: Bench, undisturbed: list[Trial], instant: int
+) -> None:
+    control = Control()
+    measurer = TableMeasurer(by_configuration)
+
+    def stop(request: Request) -> None:
+        if len(measurer.keys) + 1 == instant:
+            control.obey(Command.STOP)
+
+    measurer._before = stop
+    assert not bench.session(measurer, control=control)
+    assert instant <= len(measurer.keys) <= instant + BATCH
+    before = bench.trials
+    assert {each.number for each in before} < set(range(BUDGET))
+    second = TableMeasurer(by_configuration)
+    task = PlainTask()
+    assert bench.session(second, task=task)
+    assert bench.trials == undisturbed
+    assert not set(measurer.keys) & set(second.keys)  # only what was missing was measured
+    assert sorted(task.lowered) == sorted(
+        each.configuration for each in undisturbed if each.number not in {earlier.number for earlier in before}
+    )
+
+
+@pytest.mark.parametrize("instant", range(0, 16, 2))
+def test_broken_off_between_result_and_record_it_gives_the_same_records(
+    bench: Bench, undisturbed: list[Trial], instant: int
+) -> None:
+    class PowerCut(BaseException):
+        pass
+
+    seen: list[Request] = []
+
+    def cut(request: Request) -> Result:
+        seen.append(request)
+        if len(seen) == instant + 1:
+            raise PowerCut
+        return by_configuration(request)
+
+    with pytest.raises(PowerCut):
+        bench.session(TableMeasurer(cut))
+    assert bench.session()
+    assert bench.trials == undisturbed
+
+
+def test_a_lost_board_does_not_count_against_a_configuration(bench: Bench, undisturbed: list[Trial]) -> None:
+    def now_and_then(request: Request) -> Result:
+        _, number, attempt = request.key.split("/")
+        if int(number) % 5 == 1 and int(attempt) < 2:
+            return Result(Outcome.BOARD_LOST, "link gone")
+        return by_configuration(request)
+
+    measurer = TableMeasurer(now_and_then)
+    assert bench.session(measurer)
+    assert bench.trials == undisturbed
+    assert {each.attempt for each in bench.trials if each.number % 5 == 1 and each.outcome != "rejected"} == {2}
+    assert len(measurer.keys) == len(set(measurer.keys))
+
+
+def test_a_board_that_stays_lost_ends_the_session_and_nothing_of_it_is_recorded(
+    bench: Bench, undisturbed: list[Trial]
+) -> None:
+    victim = next(each.number for each in undisturbed if each.number >= 6 and each.outcome is Outcome.OK)
+
+    def lost(request: Request) -> Result:
+        if request.number == victim:
+            return Result(Outcome.BOARD_LOST, "no power")
+        return by_configuration(request)
+
+    with pytest.raises(BoardLostError, match=f"lost 3 times with trial {victim} .no power.*hilt resume aaaaaaaa"):
+        bench.session(TableMeasurer(lost))
+    assert victim not in {each.number for each in bench.trials}
+    assert bench.session()
+    assert bench.trials == undisturbed
+
+
+def test_another_tuner_is_noticed_with_both_configurations(bench: Bench) -> None:
+    control = Control()
+    assert not bench.session(TableMeasurer(by_configuration, lambda _: control.obey(Command.STOP)), control=control)
+    first = bench.trials[0].configuration
+    other = GreedyTuner(seed=2).ask(1)[0]
+    assert first != other
+    with pytest.raises(RunMismatchError, match=f"trial 0 was of configuration {first}.* asks for {other} now"):
+        bench.session(tuner=GreedyTuner(seed=2))
+
+
+def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "small.db")
+    tuner = GreedyTuner()
+    tuner._left = list(range(6))
+    assert bench.session(tuner=tuner)
+    assert sorted(each.configuration for each in bench.trials) == list(range(6))
+    assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2"]
+    bench.store.close()
+
+
+def test_a_measurer_that_forgets_is_found_out(bench: Bench) -> None:
+    class Forgetful(TableMeasurer):
+        def measure(self, requests: Sequence[Request], report: Report) -> None:
+            super().measure(requests[:-1], report)
+
+    with pytest.raises(RuntimeError, match="did not answer"):
+        bench.session(Forgetful(by_configuration))
+
+
+def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: list[Trial]) -> None:
+    control = Control()
+    events: Queue[Event] = Queue()
+    measurer = TableMeasurer(by_configuration)
+
+    def pause(request: Request) -> None:
+        if len(measurer.keys) == 4:
+            control.obey(Command.PAUSE)
+
+    measurer._before = pause
+    running = threading.Thread(
+        target=bench.session, args=(measurer,), kwargs={"control": control, "publish": events.put}, daemon=True
+    )
+    running.start()
+    wait_for(events, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
+    measured = len(measurer.keys)
+    assert bench.run.state is RunState.PAUSED
+    assert 5 <= measured < BUDGET / 2
+    with pytest.raises(TimeoutError):
+        wait_for(events, lambda event: isinstance(event, TrialRecorded) and event.outcome != "rejected", 0.2)
+    assert len(measurer.keys) == measured
+    measurer._before = lambda request: None
+    control.obey(Command.RESUME)
+    wait_for(events, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
+    running.join(20)
+    assert bench.trials == undisturbed
+
+
+def wait_for(events: Queue[Event], wanted: Callable[[Event], bool], seconds: float = 20) -> Event:
+    while True:
+        try:
+            event = events.get(timeout=seconds)
+        except Empty:
+            raise TimeoutError from None
+        if wanted(event):
+            return event

@@ -1,0 +1,340 @@
+"""The engine as a process: started, attached to, paused, stopped, killed at any instant, resumed, refused."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import random
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hilt.engine import launch
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.design import Settings
+from hilt.engine.errors import EngineStartError, RunMismatchError, RunOverError
+from hilt.engine.events import Command, Event, Failure, Finished, Hello, Logged, Progress, StateChanged
+from hilt.engine.files import RunBusyError, RunFiles
+from hilt.engine.server import MAX_UNSENT_BYTES, EngineServer
+from hilt.store import Run, RunState, Store, Trial, database_path
+
+from .table import GATE, WORKLOAD, TableBoards
+
+ROOT = Path(__file__).parents[3]
+ENGINE = (sys.executable, "-m", "tests.unit.engine.table_engine")
+SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # where `tests` can be imported by the engine's process
+
+
+def settings(**changes: object) -> Settings:
+    values = {"workload": WORKLOAD, "board": "table:plain", "tuner": "random", "trials": 40, "seed": 3, "batch": 5}
+    return Settings(**values | changes)  # type: ignore[arg-type]
+
+
+def start(home: Path, **changes: object) -> Run:
+    return launch.start(settings(**changes), home, boards=TableBoards(), engine=ENGINE)
+
+
+def resume(home: Path, uuid: str, board: str | None = None) -> Run:
+    return launch.resume(uuid, home, board=board, boards=TableBoards(), engine=ENGINE)
+
+
+def follow(home: Path, run: Run) -> Finished | None:
+    """To the end of the engine; None where it was over before we came, or died."""
+    try:
+        with EngineClient.attach(home, run.uuid) as client:
+            for event in client.events(SECONDS):
+                if isinstance(event, Finished):
+                    return event
+    except NoEngineError:
+        pass
+    return None
+
+
+def to_the_end(home: Path, run: Run) -> tuple[Run, list[Trial]]:
+    follow(home, run)
+    with RunFiles(home, run.uuid)._open_lock() as lock:  # until the engine has let go of it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with Store(database_path(home)) as store:
+        return store.run(run.uuid), store.trials(run.uuid)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
+    home = tmp_path_factory.mktemp("quiet")
+    directory = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        run, trials = to_the_end(home, start(home))
+    finally:
+        os.chdir(directory)
+    assert run.state is RunState.FINISHED
+    assert len(trials) == 40
+    return trials
+
+
+def test_a_client_sees_the_whole_run(tmp_path: Path, undisturbed: list[Trial]) -> None:
+    run = start(tmp_path, trials=40)
+    with EngineClient.attach(tmp_path, run.uuid) as client:
+        events = list(client.events(SECONDS))
+    assert isinstance(events[0], Hello) and events[0].run == run.uuid
+    assert isinstance(events[-1], Finished) and events[-1].state is RunState.FINISHED
+    progress = [event for event in events if isinstance(event, Progress)][-1]
+    assert progress.trials == 40 and progress.valid == sum(each.verified for each in undisturbed)
+    _, trials = to_the_end(tmp_path, run)
+    assert trials == undisturbed
+    with pytest.raises(NoEngineError, match="hilt resume"):
+        EngineClient.attach(tmp_path, run.uuid)
+
+
+def test_the_same_events_in_asyncio(tmp_path: Path) -> None:
+    async def watch(uuid: str) -> list[Event]:
+        client = EngineClient.attach(tmp_path, uuid)
+        return [event async for event in client.stream()]
+
+    events = asyncio.run(watch(start(tmp_path).uuid))
+    assert isinstance(events[-1], Finished)
+
+
+class Gate:
+    """Holds up the boards of the engines that are started while it exists; open at first."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._file = path.open("w")
+        monkeypatch.setenv(GATE, str(path))
+
+    def shut(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def open(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return Gate(tmp_path / "gate", monkeypatch)
+
+
+def test_two_clients_and_pause_resume_stop(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    with EngineClient.attach(tmp_path, run.uuid) as one, EngineClient.attach(tmp_path, run.uuid) as two:
+        one.send(Command.PAUSE)
+        wait(one, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
+        gate.open()
+        for client in (one, two):
+            wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
+        gate.shut()
+        two.send(Command.RESUME)
+        wait(one, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
+        two.send(Command.STOP)
+        wait(one, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
+        gate.open()
+        for client in (one, two):
+            assert list(client.events(SECONDS))[-1] == Finished(
+                RunState.STOPPED, f"`hilt resume {run.uuid[:8]}` goes on", None
+            )
+    after, trials = to_the_end(tmp_path, run)
+    assert after.state is RunState.STOPPED
+    assert 0 < len(trials) < 40
+    assert {each.number: each for each in undisturbed}.items() >= {each.number: each for each in trials}.items()
+
+
+def wait(client: EngineClient, wanted: Callable[[Event], bool]) -> None:
+    assert any(wanted(event) for event in client.events(SECONDS))
+
+
+def stop(home: Path, run: Run, gate: Gate) -> None:
+    """Opens the gate only when the engine knows that it is to stop."""
+    with EngineClient.attach(home, run.uuid) as client:
+        client.send(Command.STOP)
+        wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
+        gate.open()
+        assert isinstance(list(client.events(SECONDS))[-1], Finished)
+
+
+def test_one_engine_a_run(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    files = RunFiles(tmp_path, run.uuid)
+    assert files.is_running()
+    with pytest.raises(RunBusyError, match=r"already running in process \d+"), files.locked():
+        pass
+    with pytest.raises(EngineStartError, match="already running") as refused:
+        launch._spawn(run, tmp_path, ENGINE)
+    assert refused.value.failure is Failure.INPUT
+    assert resume(tmp_path, run.uuid).uuid == run.uuid  # it is running: there is nothing to start
+    stop(tmp_path, run, gate)
+
+
+def test_socket_and_directory_are_for_the_owner_only(tmp_path: Path, gate: Gate) -> None:
+    deep = tmp_path / ("long" * 25) / ("longer" * 20)  # past the 108 bytes that a Unix socket's path may have
+    deep.mkdir(parents=True)
+    gate.shut()
+    run = start(deep)
+    files = RunFiles(deep, run.uuid)
+    assert stat.S_IMODE(files.socket_path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(files.directory.stat().st_mode) == 0o700
+    stop(deep, run, gate)
+    to_the_end(deep, run)
+    assert not files.socket_path.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"not json\n", b"[1]\n", b'{"command": "format"}\n', b"x" * 5000],
+    ids=["text", "list", "unknown", "endless"],
+)
+def test_bad_commands_are_refused_and_harm_nobody(tmp_path: Path, gate: Gate, words: bytes) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    rude = RunFiles(tmp_path, run.uuid).connect()
+    rude.sendall(words)
+    heard = [json.loads(line) for line in read_all(rude).splitlines()]
+    assert heard[-1]["event"] == "log" and "command refused" in heard[-1]["text"]
+    stop(tmp_path, run, gate)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    with connection:
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_a_client_that_does_not_read_is_dropped_and_the_run_goes_on(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path, "a" * 32)
+    with EngineServer(files, Hello("a" * 32, 1), lambda command: None) as server:
+        slow = files.connect()
+        slow.recv(1)  # it was let in
+        with EngineClient.attach(tmp_path, "a" * 32) as quick:
+            texts = 2 * MAX_UNSENT_BYTES // 4000
+            for number in range(texts):
+                server.publish(Logged("info", f"{number} ".ljust(4000), 0.0))
+                if number % 50 == 49:  # the quick one keeps up
+                    seen = (event.text for event in quick.events(SECONDS) if isinstance(event, Logged))
+                    assert any(text.startswith(f"{number} ") for text in seen)
+        received = 0
+        try:
+            while chunk := slow.recv(1 << 20):
+                received += len(chunk)
+        except ConnectionResetError:
+            pass
+        slow.close()
+    assert received < texts * 4000
+
+
+@pytest.mark.parametrize("instant", range(12))
+def test_killed_at_any_instant_and_resumed_it_gives_the_same_records(
+    tmp_path: Path, undisturbed: list[Trial], instant: int
+) -> None:
+    chance = random.Random(instant)
+    run = start(tmp_path)
+    for _ in range(2):
+        try:
+            client = EngineClient.attach(tmp_path, run.uuid)
+        except NoEngineError:
+            break  # it was quicker
+        with client:
+            after = chance.randrange(60)
+            pid = 0
+            for number, event in enumerate(client.events(SECONDS)):
+                pid = event.pid if isinstance(event, Hello) else pid
+                if number >= after or isinstance(event, Finished):
+                    os.kill(pid, signal.SIGKILL)
+                    break
+            for _ in client.events(SECONDS):
+                pass
+        with Store(database_path(tmp_path)) as store:
+            if store.run(run.uuid).state is RunState.FINISHED:
+                break
+        resume(tmp_path, run.uuid)
+    state, trials = to_the_end(tmp_path, run)
+    assert state.state is RunState.FINISHED
+    assert trials == undisturbed
+
+
+def test_resume_is_refused_with_both_values(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    run = start(tmp_path, board="table:one")
+    stop(tmp_path, run, gate)
+    run, _ = to_the_end(tmp_path, run)
+    with pytest.raises(RunMismatchError, match=f"bitstream: {'one' * 8} then, {'two' * 8} now"):
+        resume(tmp_path, run.uuid, board="table:two")
+    for column, then, now in (
+        ("workload_spec", json.dumps({**run.workload_spec, "in_channels": 64}), "_channels': 64.* then, .*: 32.* now"),
+        ("parameters", "4x8_i8w8a32_15_16_16_18", "4x8_i8w8a32_15_16_16_18 then, 1x16_i8w8a32_15_15_18_17 now"),
+        ("isa", "B", "ISA: B then, A now"),
+        ("bitstream", "0" * 64, f"bitstream: {'0' * 64} then, {'one' * 8} now"),
+        ("clock_hz", 333, "clock: 333 Hz then, 100000000 Hz now"),
+        ("space", "tile_b=1", "space: tile_b=1 then, tile_b=1 tile_h=1,2,7,14 .* now"),
+    ):
+        with Store(database_path(tmp_path)) as store:
+            original = store._connection.execute(f"SELECT {column} FROM runs").fetchone()[0]
+            store._connection.execute(f"UPDATE runs SET {column} = ?", (then,))
+        with pytest.raises(EngineStartError, match=now) as refused:
+            resume(tmp_path, run.uuid)
+        assert refused.value.failure is Failure.INPUT
+        assert "\n" not in str(refused.value)
+        with Store(database_path(tmp_path)) as store:
+            store._connection.execute(f"UPDATE runs SET {column} = ?", (original,))
+    resume(tmp_path, run.uuid)
+    finished, trials = to_the_end(tmp_path, run)
+    assert (finished.state, len(trials)) == (RunState.FINISHED, 40)
+    with pytest.raises(RunOverError, match="has finished"):
+        resume(tmp_path, run.uuid)
+
+
+def test_a_run_may_move_to_another_board_of_the_same_kind(
+    tmp_path: Path, gate: Gate, undisturbed: list[Trial]
+) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    stop(tmp_path, run, gate)
+    to_the_end(tmp_path, run)
+    resume(tmp_path, run.uuid, board="table:plain@second")
+    run, trials = to_the_end(tmp_path, run)
+    assert (run.board, run.state) == ("table:plain@second", RunState.FINISHED)
+    assert trials == undisturbed
+
+
+def test_an_engine_that_cannot_begin_says_why_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(EngineStartError, match="died at its start: .*no such thing") as died:
+        launch.start(
+            settings(),
+            tmp_path,
+            boards=TableBoards(),
+            engine=(sys.executable, "-c", "raise SystemExit('no such thing')"),
+        )
+    assert died.value.failure is Failure.INTERNAL
+    with Store(database_path(tmp_path)) as store:
+        assert store.runs()[0].state is RunState.FAILED
+
+
+def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, undisturbed: list[Trial]) -> None:
+    """The limit on the size of a file stands for a full disk; the engine's log and lock are small enough."""
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000)); "
+        "from hilt.engine.process import main; from tests.unit.engine.table import TableBoards; "
+        "sys.exit(main(boards=TableBoards()))"
+    )
+    run = launch.start(settings(), tmp_path, boards=TableBoards(), engine=(sys.executable, "-c", limited))
+    finished = follow(tmp_path, run)
+    assert finished is not None
+    assert (finished.state, finished.failure) == (RunState.FAILED, Failure.STORE)
+    assert "disk" in finished.detail and "\n" not in finished.detail
+    _, before = to_the_end(tmp_path, run)
+    assert len(before) < 40
+    resume(tmp_path, run.uuid)  # space was made
+    after, trials = to_the_end(tmp_path, run)
+    assert after.state is RunState.FINISHED
+    assert trials == undisturbed
