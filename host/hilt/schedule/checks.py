@@ -157,13 +157,17 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
     workload = problem.workload
     memory, gemm = problem.accelerator.formats.memory, problem.accelerator.formats.gemm
     ones = np.ones_like(tiling.batch)
-    before = workload.padding
-    after = tuple(
-        max(0, (out - 1) * workload.stride[axis] + workload.kernel[axis] - workload.padding[axis] - size)
-        for axis, (out, size) in enumerate(
-            ((problem.out_height, workload.height), (problem.out_width, workload.width))
+    pads = []
+    for axis, (out, size, box, step) in enumerate(
+        (
+            (problem.out_height, workload.height, tiling.box_height, problem.row_step),
+            (problem.out_width, workload.width, tiling.box_width, 1),
         )
-    )
+    ):
+        before = workload.padding[axis]
+        after = (out - 1) * workload.stride[axis] + workload.kernel[axis] - before - size
+        # A box that is all padding is written as zeros, without pads.
+        pads += [np.minimum(-(-outside // step), box - 1) for outside in (before, max(after, 0))]
     pad = memory.by_name["y_pad_0"].high
     extent = extents(tiling)
     rows = np.arange(len(ones))
@@ -173,10 +177,10 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
         problem.wgt_elements,
     )
     return {
-        Reason.FIELD_OVERFLOW_Y_PAD_0: (ones * before[0], pad),
-        Reason.FIELD_OVERFLOW_Y_PAD_1: (ones * after[0], pad),
-        Reason.FIELD_OVERFLOW_X_PAD_0: (ones * before[1], pad),
-        Reason.FIELD_OVERFLOW_X_PAD_1: (ones * after[1], pad),
+        Reason.FIELD_OVERFLOW_Y_PAD_0: (pads[0], pad),
+        Reason.FIELD_OVERFLOW_Y_PAD_1: (pads[1], pad),
+        Reason.FIELD_OVERFLOW_X_PAD_0: (pads[2], pad),
+        Reason.FIELD_OVERFLOW_X_PAD_1: (pads[3], pad),
         Reason.FIELD_OVERFLOW_ITER_OUT: (
             np.maximum(extent[rows, loops.out], tiling.batch * tiling.co),
             gemm.by_name["iter_out"].high,

@@ -18,7 +18,7 @@ from hilt.schedule.microops import tile_loops
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
 from hilt.schedule.tiling import IntArray
-from hilt.schedule.transfers import Moves, Pads, fold
+from hilt.schedule.transfers import Moves, Pads, fold, zeros
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode, uop_words
@@ -37,6 +37,10 @@ def lower(
     if rejection is not None:
         raise rejection
     return _Lowering(analysis).program()
+
+
+_OUTSIDE = 1 << 16
+"""Instead of four pads below 16: the whole box is padding."""
 
 
 class _Lowering:
@@ -102,36 +106,42 @@ class _Lowering:
         in_memory = (
             (steps.tile_b * (self.tile_b * problem.ci))[steps.tile] + steps.ci * self.tile_ci
         ) * plane + (row * workload.width + column)[steps.tile]
-        pads_of_tile = above | below << 4 | left << 8 | right << 12
+        outside = (above + below == self.box_height) | (left + right == self.box_width)
+        pads_of_tile = np.where(outside, _OUTSIDE, above | below << 4 | left << 8 | right << 12)
         pads_of_step = pads_of_tile[steps.tile]
-        for pads in np.unique(pads_of_tile):
-            y_pads, x_pads = (int(pads & 15), int(pads >> 4 & 15)), (int(pads >> 8 & 15), int(pads >> 12 & 15))
-            dimensions = [
-                (self.tile_b, problem.ci * plane),
-                (self.tile_ci, plane),
-                (self.box_height - sum(y_pads), problem.row_step * workload.width),
-                (self.box_width - sum(x_pads), 1),
-            ]
+        for pads in np.unique(pads_of_tile).tolist():
             chosen = np.flatnonzero(steps.inp_load & (pads_of_step == pads))
             words = self._moves(
                 (Opcode.LOAD, MemoryType.INP),
-                self._fold(dimensions, y_pads, x_pads),
+                zeros(self.inp_elements) if pads == _OUTSIDE else self._box(pads),
                 steps.inp_place[chosen] * self.inp_elements,
-                in_memory[chosen],
+                np.zeros_like(chosen) if pads == _OUTSIDE else in_memory[chosen],
             )
             self._set(words, 0, "pop_next", steps.wait_free[chosen])
             self._set(words, -1, "push_next", ~steps.wgt_load[chosen])
             self.stream.add("inp", chosen, words)
 
+    def _box(self, pads: int) -> Moves:
+        """The transfers of an input box whose four pads are the digits of `pads`, base 16."""
+        above, below, left, right = (pads >> digit & 15 for digit in (0, 4, 8, 12))
+        plane = self.workload.height * self.workload.width
+        dimensions = [
+            (self.tile_b, self.problem.ci * plane),
+            (self.tile_ci, plane),
+            (self.box_height - above - below, self.problem.row_step * self.workload.width),
+            (self.box_width - left - right, 1),
+        ]
+        return self._fold(dimensions, (above, below), (left, right))
+
     def _clip(self, axis: int, tile: int, box: int, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Of tiles by their number along an axis: the first row (column) of the input in the box, and the pads."""
         workload = self.workload
-        start = number * (tile * workload.stride[axis]) - workload.padding[axis]
-        if axis == 0 and self.problem.row_step > 1:
-            return start, np.zeros_like(start), np.zeros_like(start)
+        step = self.problem.row_step if axis == 0 else 1
         size = (workload.height, workload.width)[axis]
-        before, after = np.maximum(-start, 0), np.maximum(start + box - size, 0)
-        return start + before, before, after
+        start = number * (tile * workload.stride[axis]) - workload.padding[axis]
+        before = np.clip(-(start // step), 0, box)
+        after = np.clip(box + (start - size) // step, 0, box - before)
+        return start + before * step, before, after
 
     def _load_weights(self) -> None:
         steps, taps = self.steps, self.problem.taps

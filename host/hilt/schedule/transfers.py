@@ -64,6 +64,12 @@ def fold(dimensions: list[tuple[int, int]], largest_stride: int, y_pads: Pads = 
     return Moves(np.arange(len(offsets)) * block, offsets, y[0], x[0], y[1], y_pads, x_pads)
 
 
+def zeros(elements: int) -> Moves:
+    """One move that writes zeros only: a row of padding above no rows."""
+    nothing = np.zeros(1, dtype=np.int64)
+    return Moves(nothing, nothing, y_size=0, x_size=elements, x_stride=0, y_pads=(1, 0))
+
+
 def _merge(dimensions: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Without dimensions of one element, and with neighbours made one where they lie end to end."""
     merged: list[tuple[int, int]] = []

@@ -39,7 +39,7 @@ class Conv2d:
             kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
-            self._require(0 <= padding < kernel, f"padding of {side} is {padding}; it must be 0 to {kernel - 1}")
+            self._require(padding >= 0, f"padding of {side} is {padding}; it must be at least 0")
             self._require(kernel <= size + 2 * padding, f"the kernel's {side} {kernel} exceeds the padded input's")
         self._require(
             self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,

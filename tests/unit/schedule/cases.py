@@ -27,7 +27,7 @@ def accepted(workload: Conv2d, accelerator: Accelerator, count: int, seed: int) 
 def small_convolutions(draw: st.DrawFn) -> Conv2d:
     """Any kernel, stride and padding, channels and batch that fill blocks in part, bias or not."""
     kernel = (draw(st.integers(1, 5)), draw(st.integers(1, 4)))
-    padding = tuple(draw(st.integers(0, side - 1)) for side in kernel)
+    padding = tuple(draw(st.integers(0, side + 1)) for side in kernel)
     low = draw(st.integers(-128, 0))
     return Conv2d(
         name="small",

@@ -30,7 +30,8 @@ def test_resnet18(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "accelerator"), [("resnet18.C6", PYNQ_B), ("resnet18.C7", ZCU102), ("deepbench.107", BATCHED)]
+    ("name", "accelerator"),
+    [("resnet18.C6", PYNQ_B), ("resnet18.C7", ZCU102), ("deepbench.107", BATCHED), ("deepbench.59", PYNQ)],
 )
 def test_other_accelerators(name: str, accelerator: Accelerator) -> None:
     workload = load_workload(name)
