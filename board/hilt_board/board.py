@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import Optional
 
 from .protocol import Failure, Measure, Measured, Program, Programmed, Ready, Record, Reset, ResetDone
@@ -30,15 +31,17 @@ class Board:
         self._starting = asyncio.Lock()
         self._program: Optional[Program] = None
         self._broken = ""
-        self._activity = ""
+        self._recovering = False
         self.worker_restarts = 0
         self.trials = 0
 
     @property
     def state(self) -> str:
         """As in StatusReport."""
-        if self._activity:
-            return self._activity
+        if self._recovering:
+            return "recovering"
+        if self._worker is not None and self._worker.working:
+            return "busy"
         if self._broken:
             return "broken"
         return "ready" if self._program else "unprogrammed"
@@ -68,13 +71,10 @@ class Board:
         if not self._broken and loaded == message and self.worker_pid is not None:
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
         self._program = None
-        self._activity = "busy"
         try:
             reply = await self._load(message)
         except (WorkerError, OSError) as error:
             return Failure(code="bitstream_refused", message="worker gave up while loading: {}".format(error)[:4096])
-        finally:
-            self._activity = ""
         if isinstance(reply, Programmed):
             self._program, self._broken = message, ""
         return reply
@@ -86,61 +86,71 @@ class Board:
             return Failure(code="board_broken", message=self._broken[:4096])
         if program is None or program.bitstream != message.trial.bitstream:
             return Failure(code="not_programmed", message=_not_programmed(program, message))
-        self._activity = "busy"
         try:
             return await self._measure(message)
         except BoardBrokenError as error:
             return Failure(code="board_broken", message=str(error)[:4096])
-        finally:
-            self._activity = ""
 
     async def reset(self, message: Reset) -> Record:
         """Climbs the one rung that is asked for. Answers ResetDone or Failure."""
         if self._program is None:
             return Failure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
         started = time.monotonic()
-        self._activity = "recovering"
-        try:
-            sane = await self._climb(message.rung)
-        finally:
-            self._activity = ""
+        sane = await self._climb(message.rung)
         self._broken = "" if sane else "canary failed after reset ({})".format(message.rung)
         return ResetDone(rung=message.rung, canary=sane, seconds=time.monotonic() - started)
 
     async def _measure(self, message: Measure) -> Record:
-        if self.worker_pid is None and not await self._climb("worker"):
-            raise BoardBrokenError(self._break("worker had died, and a new one does not pass the canary"))
-        self.trials += 1
         trial = message.trial
-        worker = await self._alive_worker()
-        assert worker.ready is not None
-        seconds = (1 + trial.number * trial.repeat) * trial.limit_seconds * worker.ready.time_scale + _MARGIN_SECONDS
+        restarts = self.worker_restarts
+        self.trials += 1
         try:
-            reply = await worker.request(message, seconds, self._silence)
+            reply = await self._on_worker(message)
         except WorkerError as error:
             outcome = "crash" if isinstance(error, WorkerDiedError) else "timeout"
-            _LOG.warning("trial %s: %s: %s", trial.key, outcome, error)
-            sane = await self._recover("worker")
-            return Measured(key=trial.key, outcome=outcome, reason=str(error)[:4096], worker_restarts=1, canary=sane)
+            reply = Measured(key=trial.key, outcome=outcome, reason=str(error)[:4096])
         if not isinstance(reply, Measured) or reply.outcome in ("ok", "wrong_answer"):
             return reply
         _LOG.warning("trial %s: %s: %s", trial.key, reply.outcome, reply.reason)
-        before = self.worker_restarts
-        sane = await self._recover("soft")
-        return Measured(**{**vars(reply), "canary": sane, "worker_restarts": self.worker_restarts - before})
+        sane = await self._recover()
+        return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts)
 
-    async def _recover(self, first: str) -> bool:
-        """Climbs from rung `first` until the canary is well. Returns whether it is; if not, the board is broken."""
-        self._activity = "recovering"
-        rungs = ("soft", "reload", "worker")
-        for rung in rungs[rungs.index(first) :]:
-            started = time.monotonic()
-            sane = await self._climb(rung)
-            cost = time.monotonic() - started
-            _LOG.info("reset (%s) took %.3f s, canary %s", rung, cost, "well" if sane else "failed")
-            if sane:
-                return True
-        self._break("canary failed after soft reset, reload and a new worker")
+    async def _on_worker(self, message: Measure) -> Record:
+        """The worker's answer. One that ends before it has begun with the trial is replaced: not the trial's fault.
+
+        Raises WorkerError, BoardBrokenError.
+        """
+        trial = message.trial
+        for first in (True, False):
+            if self.worker_pid is None and not await self._recover():
+                raise BoardBrokenError(self._broken)
+            worker = await self._alive_worker()
+            assert worker.ready is not None
+            device_seconds = (1 + trial.number * trial.repeat) * trial.limit_seconds
+            try:
+                seconds = device_seconds * worker.ready.time_scale + _MARGIN_SECONDS
+                return await worker.request(message, seconds, self._silence)
+            except WorkerError as error:
+                if error.taken or not first:
+                    raise
+                _LOG.warning("%s, before it began with trial %s", error, trial.key)
+        raise AssertionError("unreachable")
+
+    async def _recover(self) -> bool:
+        """Climbs until the canary is well, from the first rung that makes sense. If none helps, the board is broken."""
+        self._recovering = True
+        try:
+            for rung in ("soft", "reload", "worker") if self.worker_pid is not None else ("worker",):
+                started = time.monotonic()
+                sane = await self._climb(rung)
+                cost = time.monotonic() - started
+                _LOG.info("reset (%s) took %.3f s, canary %s", rung, cost, "well" if sane else "failed")
+                if sane:
+                    return True
+        finally:
+            self._recovering = False
+        self._broken = "canary failed after soft reset, reload and a new worker"
+        _LOG.error("board is broken: %s", self._broken)
         return False
 
     async def _climb(self, rung: str) -> bool:
@@ -190,11 +200,6 @@ class Board:
                 if attempt == _STARTS:
                     raise
         raise AssertionError("unreachable")
-
-    def _break(self, reason: str) -> str:
-        self._broken = reason
-        _LOG.error("board is broken: %s", reason)
-        return reason
 
 
 def _not_programmed(program: Optional[Program], message: Measure) -> str:

@@ -99,8 +99,11 @@ def _same_agent_answers(home: Home) -> bool:
     """
     try:
         status = _ask_status(home)
+    except socket.timeout:
+        _end(home, signal.SIGKILL)  # it hangs
+        return False
     except (OSError, CommandError):
-        _end(home, signal.SIGKILL)
+        _end(home, signal.SIGTERM)  # it is ending already
         return False
     if status["agent"] == _agent_hash():
         return True

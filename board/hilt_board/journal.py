@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
@@ -20,6 +21,7 @@ from .protocol import Measured, MessageError
 MAX_UNACKNOWLEDGED = 20000
 COMPACT_BYTES = 1 << 20
 """The file is rewritten when it has grown by this much and something in it was acknowledged."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class JournalError(Exception):
@@ -50,6 +52,7 @@ class Journal:
         self._file = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._bytes = self._load()
         self._compacted_bytes = 0
+        self._torn = False
         if self.damaged:
             self._compact()
 
@@ -86,7 +89,7 @@ class Journal:
         if result.key in self._by_key:
             raise ValueError("journal has a result of {} already".format(result.key))
         self.check_room()
-        numbered = Measured(**{**vars(result), "sequence": self.next})
+        numbered = replace(result, sequence=self.next)
         self._write(numbered.to_fields())
         self._keep(numbered)
         return numbered
@@ -144,17 +147,27 @@ class Journal:
 
     def _write(self, entry: Dict[str, Any]) -> None:
         line = _encode(entry)
+        if self._torn:
+            line = b"\n" + line
         try:
             written = os.write(self._file, line)
             if written != len(line):
                 raise OSError(errno.ENOSPC, "short write")
             os.fsync(self._file)
         except OSError as error:
-            os.ftruncate(self._file, self._bytes)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            self._cut()
+            if error.errno in _FULL:
                 raise DiskFullError("the board's disk is full: remove files from it") from None
             raise
+        self._torn = False
         self._bytes += len(line)
+
+    def _cut(self) -> None:
+        """Takes back what came of a failed line; where even that fails, the next line starts on a line of its own."""
+        try:
+            os.ftruncate(self._file, self._bytes)
+        except OSError:
+            self._torn = True
 
     def _compact(self) -> None:
         """Rewrites the file with what is not acknowledged. On any failure the old file stays."""

@@ -2,124 +2,33 @@
 
 pynq's own Bitstream, MMIO and allocate run unchanged on it. The "bitstream" is a real .bit file whose payload is the
 shared library of the model; programming the device loads it. Importing this module registers the device with pynq, so
-the worker imports it only where HILT_VERILATED names the board's personality, a JSON file with the fields of
-`Personality`:
-
-    {"name": "pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
-     "memory_base": 268435456, "memory_bytes": 134217728, "read_latency": 32, "write_latency": 16,
-     "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1}
+the worker imports it only where HILT_VERILATED names the board's personality.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, List, Optional, Tuple, Type
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 from pynq.buffer import PynqBuffer
 from pynq.pl_server.device import Device
 
 from .bitfile import BitfileError, read_bitfile
+from .contiguous import ContiguousAllocator
 from .home import open_home
-from .model import MemoryModel, Model, ModelError
+from .model import Model, ModelError
+from .personality import Personality, load_personality
 from .registers import COMPUTE_DONE, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
-_PAGE = 4096
-
-
-class PersonalityError(Exception):
-    """The personality file is missing or says what cannot be; names the field."""
 
 
 class NotProgrammedError(Exception):
     """Registers or memory were used before a bitstream was loaded."""
-
-
-@dataclass(frozen=True)
-class Personality:
-    """What a virtual board is, whatever runs on it. Memory timing is struct vta_memory_model of hls/sim/vta_sim.h."""
-
-    name: str
-    part: str
-    """As the header of a .bit file has it."""
-    clock_hz: int
-    register_base: int
-    """Physical address of the fetch page."""
-    memory_base: int
-    memory_bytes: int
-    read_latency: int
-    write_latency: int
-    bandwidth_numerator: int
-    bandwidth_denominator: int
-    jitter: int
-    seed: int
-    quantum_cycles: int = 50000
-    """Cycles that may pass while `done` is read once, as waiting does on a board."""
-    time_scale: float = 1000.0
-    """Wall seconds that a second of the device may take: simulation is slower, and deadlines must know it."""
-
-    def memory_model(self) -> MemoryModel:
-        names = [name for name, _ in MemoryModel._fields_]
-        return MemoryModel(**{name: getattr(self, name) for name in names})
-
-
-def load_personality(path: Path) -> Personality:
-    """Reads and checks a personality file. Raises PersonalityError."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        personality = Personality(**values)
-    except (OSError, ValueError, TypeError) as error:
-        raise PersonalityError("{} is no personality: {}".format(path, error)) from None
-    _check(personality, path)
-    return personality
-
-
-def _check(personality: Personality, path: Path) -> None:
-    for name, value in vars(personality).items():
-        wanted: Tuple[Type[Any], ...] = (str,) if name in ("name", "part") else (int,)
-        if name == "time_scale":
-            wanted = (int, float)
-        if isinstance(value, bool) or not isinstance(value, wanted) or (not isinstance(value, str) and value < 0):
-            raise PersonalityError("{}: {} cannot be {!r}".format(path, name, value))
-    for name in ("memory_base", "memory_bytes"):
-        if getattr(personality, name) % _PAGE:
-            raise PersonalityError("{}: {} must be a multiple of {}".format(path, name, _PAGE))
-    for name in ("clock_hz", "memory_bytes", "quantum_cycles", "time_scale"):
-        if not getattr(personality, name) >= 1:
-            raise PersonalityError("{}: {} must be at least 1".format(path, name))
-
-
-class ContiguousAllocator:
-    """First fit over [0, size), in pages, as the kernel's contiguous memory is handed out."""
-
-    def __init__(self, size: int) -> None:
-        self._free: List[Tuple[int, int]] = [(0, size)]
-
-    def take(self, count: int) -> int:
-        """Offset of `count` bytes, page aligned. Raises MemoryError."""
-        count = -(-max(count, 1) // _PAGE) * _PAGE
-        for index, (start, length) in enumerate(self._free):
-            if length >= count:
-                self._free[index : index + 1] = [(start + count, length - count)] if length > count else []
-                return start
-        raise MemoryError("no {} contiguous bytes are free".format(count))
-
-    def give(self, start: int, count: int) -> None:
-        """Takes back what `take` gave, and joins it with its free neighbours."""
-        count = -(-max(count, 1) // _PAGE) * _PAGE
-        merged: List[Tuple[int, int]] = []
-        for each_start, each_length in sorted([*self._free, (start, count)]):
-            if merged and merged[-1][0] + merged[-1][1] == each_start:
-                merged[-1] = (merged[-1][0], merged[-1][1] + each_length)
-            else:
-                merged.append((each_start, each_length))
-        self._free = merged
 
 
 class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
@@ -170,7 +79,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
             fresh.chmod(0o700)
             fresh.replace(library)
         self._model = Model(library, self.personality.memory_model())
-        self._allocator = ContiguousAllocator(self.personality.memory_bytes)
+        self._allocator = ContiguousAllocator(self.personality.memory["bytes"])
         self._loaded = digest
 
     def read_registers(self, address: int, length: int) -> bytes:
@@ -197,7 +106,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         region = self._model.view(offset, max(count, 1))
         weakref.finalize(region, allocator.give, offset, count)
         return PynqBuffer(
-            shape, dtype, buffer=region, device=self, device_address=self.personality.memory_base + offset, bo=offset
+            shape, dtype, buffer=region, device=self, device_address=self.personality.memory["base"] + offset, bo=offset
         )
 
     def flush(self, bo: int, offset: int, pointer: int, size: int) -> None:

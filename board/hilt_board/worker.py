@@ -85,6 +85,7 @@ class Worker:
             if frame is None:
                 return
             request, message = from_frame(frame)
+            self._send(Beat())
             self._send(self._handlers[type(message)](message), request)
 
     def _load(self, message: Program) -> Record:

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Deque, Dict, List, Optional, Tuple
+from typing import Deque, Dict, List, Optional
 
 from .protocol import (
     Beat,
@@ -34,6 +34,9 @@ START_SECONDS = 120.0
 
 class WorkerError(Exception):
     """The worker gave no answer and is gone. The base of the errors below."""
+
+    taken = False
+    """Whether it had begun with the request. If not, its end says nothing about the request."""
 
 
 class WorkerDiedError(WorkerError):
@@ -75,6 +78,8 @@ class WorkerProcess:
         self._last_lines: Deque[str] = collections.deque(maxlen=1)
         self._stderr = asyncio.ensure_future(self._log_lines())
         self.ready: Optional[Ready] = None
+        self.working = False
+        """Whether it has begun with a request that it has not answered yet."""
 
     @property
     def pid(self) -> int:
@@ -118,6 +123,15 @@ class WorkerProcess:
         Raises WorkerSilentError when it takes more than `seconds` in all, or gives no sign of life for `silence`
         seconds; WorkerDiedError when it ends. After either it is gone.
         """
+        try:
+            return await self._request_once(message, seconds, silence)
+        except WorkerError as error:
+            error.taken = self.working
+            raise
+        finally:
+            self.working = False
+
+    async def _request_once(self, message: Record, seconds: float, silence: float) -> Record:
         self._request += 1
         try:
             frame = encode_frame(to_frame(message, self._request))
@@ -153,9 +167,10 @@ class WorkerProcess:
                 raise WorkerDiedError("{} ({})".format(await self._how_it_ended(), error)) from None
             if frame is None:
                 raise WorkerDiedError(await self._how_it_ended())
-            request, message = self._understand(frame)
-            if not isinstance(message, Beat) and request == self._request:
+            message = self._understand(frame)
+            if not isinstance(message, Beat):
                 return message
+            self.working = True
 
     async def _next_frame(self) -> Optional[Frame]:
         while not self._frames:
@@ -166,9 +181,9 @@ class WorkerProcess:
         return self._frames.pop(0)
 
     @staticmethod
-    def _understand(frame: Frame) -> Tuple[int, Record]:
+    def _understand(frame: Frame) -> Record:
         try:
-            return from_frame(frame)
+            return from_frame(frame)[1]
         except MessageError as error:
             raise WorkerDiedError("worker spoke nonsense: {}".format(error)) from None
 

@@ -293,7 +293,7 @@ class Ready(Record):
 
 @dataclass(frozen=True)
 class Beat(Record):
-    """The worker is alive and waiting for the device."""
+    """The worker has begun with the request, or is alive and waiting for the device."""
 
 
 MESSAGES: Dict[str, Type[Record]] = {

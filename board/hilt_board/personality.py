@@ -1,0 +1,75 @@
+"""What a virtual board is: a JSON file, whose path is in HILT_VERILATED.
+
+    {"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
+     "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
+                "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
+     "quantum_cycles": 50000, "time_scale": 500.0}
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict
+
+from .model import MemoryModel
+
+_PAGE = 4096
+_MODEL_NAMES = {"base": "memory_base", "bytes": "memory_bytes"}
+
+
+class PersonalityError(Exception):
+    """The personality file is missing or says what cannot be; names the field."""
+
+
+@dataclass(frozen=True)
+class Personality:
+    """What a virtual board is, whatever runs on it."""
+
+    name: str
+    part: str
+    """As the header of a .bit file has it."""
+    clock_hz: int
+    register_base: int
+    """Physical address of the fetch page."""
+    memory: Dict[str, int]
+    """struct vta_memory_model of hls/sim/vta_sim.h, with `base` and `bytes` for its first two."""
+    quantum_cycles: int
+    """Cycles that may pass while `done` is read once, as waiting does on a board."""
+    time_scale: float
+    """Wall seconds that a second of the device may take: simulation is slower, and deadlines must know it."""
+
+    def memory_model(self) -> MemoryModel:
+        return MemoryModel(**{_MODEL_NAMES.get(name, name): value for name, value in self.memory.items()})
+
+
+def load_personality(path: Path) -> Personality:
+    """Reads and checks a personality file. Raises PersonalityError."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        personality = Personality(**values)
+    except (OSError, ValueError, TypeError) as error:
+        raise PersonalityError("{} is no personality: {}".format(path, error)) from None
+    _check(personality, path)
+    return personality
+
+
+def _check(personality: Personality, path: Path) -> None:
+    memory = personality.memory
+    names = {"base", "bytes"} | {name for name, _ in MemoryModel._fields_} - set(_MODEL_NAMES.values())
+    if not isinstance(memory, dict) or set(memory) != names:
+        raise PersonalityError("{}: memory must have {}".format(path, ", ".join(sorted(names))))
+    numbers = {**vars(personality), **memory}
+    for name in ("name", "part"):
+        if not isinstance(numbers.pop(name), str):
+            raise PersonalityError("{}: {} must be text".format(path, name))
+    del numbers["memory"]
+    for name, value in numbers.items():
+        wanted = (int, float) if name == "time_scale" else (int,)
+        least = 1 if name in ("clock_hz", "bytes", "quantum_cycles", "time_scale") else 0
+        if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
+            raise PersonalityError("{}: {} cannot be {!r}, it must be at least {}".format(path, name, value, least))
+    for name in ("base", "bytes"):
+        if memory[name] % _PAGE:
+            raise PersonalityError("{}: {} of the memory must be a multiple of {}".format(path, name, _PAGE))

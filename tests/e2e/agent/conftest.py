@@ -1,0 +1,107 @@
+"""A virtual board's agent without its SSH server: the daemon, its worker, pynq, and a model as bitstream."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hilt import paths
+from hilt.measure.identity import identity_of
+from hilt.simulator.build import Form, build
+from hilt.virtual.bitstream import bitfile
+from hilt.vta.accelerator import Accelerator, load_parameters
+from hilt_board.protocol import Manifest, Program
+from tests.e2e.agent.client import Agent, Client
+from tests.e2e.agent.programs import sha256
+
+PART = "7z020clg400"
+CLOCK_HZ = 100_000_000
+REGISTER_BASE = 0x43C0_0000
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """An accelerator, its .bit file, and what its manifest says."""
+
+    accelerator: Accelerator
+    bitfile: bytes
+    manifest: Manifest
+
+    @property
+    def bitstream(self) -> str:
+        return sha256(self.bitfile)
+
+    def program(self, **fields: Any) -> Program:
+        return Program(self.bitstream, self.manifest, **fields)
+
+
+def make_hardware(form: Form, parameters: str = "pynq") -> Hardware:
+    accelerator = Accelerator.for_parameters(load_parameters(parameters), clock_hz=CLOCK_HZ)
+    library = build(accelerator, form)
+    return Hardware(
+        accelerator,
+        bitfile(f"vta_{accelerator.parameters.name}", PART, library.read_bytes()),
+        Manifest(
+            board="pynq",
+            part=PART,
+            parameters=accelerator.parameters.name,
+            isa=str(accelerator.isa),
+            clock_hz=CLOCK_HZ,
+            register_base=REGISTER_BASE,
+            identity=identity_of(accelerator),
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def golden() -> Hardware:
+    return make_hardware("golden")
+
+
+@pytest.fixture(scope="session")
+def personality(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("personality") / "personality.json"
+    memory = {"base": 0x1000_0000, "bytes": 16 << 20, "read_latency": 32, "write_latency": 16}
+    memory |= {"bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1}
+    settings = {"name": "virtual:pynq", "part": PART, "clock_hz": CLOCK_HZ, "register_base": REGISTER_BASE}
+    path.write_text(json.dumps({**settings, "memory": memory, "quantum_cycles": 50_000, "time_scale": 1000.0}))
+    return path
+
+
+@pytest.fixture
+def agent(personality: Path) -> Iterator[Agent]:
+    if not paths.board_python().exists():
+        pytest.skip(f"no board environment at {paths.board_python()}: make setup")
+    environment = {**os.environ, "HILT_VERILATED": str(personality)}
+    # Not pytest's own directory: a socket's path holds 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="hilt-") as directory:
+        board = Agent(paths.board_python(), paths.board_package_directory().parent, Path(directory), environment)
+        try:
+            yield board
+        finally:
+            board.stop()
+
+
+@pytest.fixture
+def client(agent: Agent) -> Iterator[Client]:
+    """A session on a daemon that kills a worker after a second of silence."""
+    agent.start("--silence", "2")
+    session = agent.connect()
+    session.hello()
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def board(client: Client, golden: Hardware) -> Client:
+    """The same, programmed with the golden model."""
+    client.put({golden.bitstream: golden.bitfile})
+    client.program(golden.program())
+    return client

@@ -1,0 +1,349 @@
+"""What the daemon lives through: its worker killed or stopped, its own death, a lost link, a second client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hilt_board.protocol import (
+    Acknowledge,
+    Acknowledged,
+    Failure,
+    FrameDecoder,
+    Have,
+    Hello,
+    Log,
+    LogText,
+    Measure,
+    Measured,
+    Missing,
+    Program,
+    Put,
+    Reset,
+    ResetDone,
+    Results,
+    ResultsReport,
+    Shutdown,
+    ShuttingDown,
+    encode_frame,
+    from_frame,
+    read_frame,
+    to_frame,
+)
+from tests.e2e.agent.client import Agent, Client
+from tests.e2e.agent.conftest import Hardware
+from tests.e2e.agent.programs import MANY, Prepared, add_constant, sha256
+
+
+def short(golden: Hardware, key: str) -> Prepared:
+    return add_constant(golden.accelerator, golden.bitstream, key)
+
+
+def endless(golden: Hardware, key: str) -> Prepared:
+    """Minutes of simulation, every cycle of it within the limit."""
+    return add_constant(golden.accelerator, golden.bitstream, key, rounds=MANY, elements=2000, limit_seconds=3000.0)
+
+
+def seconds_long(golden: Hardware, key: str) -> Prepared:
+    return add_constant(golden.accelerator, golden.bitstream, key, rounds=MANY, elements=1000, limit_seconds=3000.0)
+
+
+def running(board: Client, prepared: Prepared) -> tuple[int, int]:
+    """Sends a trial that takes long; returns its request number and the worker that is at it."""
+    board.put(prepared.blobs)
+    number = board.send(Measure(prepared.trial, prepared.code))
+    while (status := board.status()).state != "busy":
+        pass
+    assert status.worker is not None
+    return number, status.worker
+
+
+def test_a_worker_that_is_killed_is_a_crash(board: Client, golden: Hardware) -> None:
+    number, worker = running(board, endless(golden, "run/1/0"))
+    os.kill(worker, signal.SIGKILL)
+    measured = board.reply(number)
+    assert isinstance(measured, Measured)
+    assert (measured.outcome, measured.reason) == ("crash", "worker was ended by signal 9 (SIGKILL)")
+    assert (measured.canary, measured.worker_restarts) == (True, 1)
+    status = board.status()
+    assert (status.state, status.worker_restarts) == ("ready", 1)
+    assert status.worker not in (None, worker)
+    assert board.measure(short(golden, "run/2/0")).outcome == "ok"
+
+
+def test_a_worker_that_stands_still_is_a_timeout(board: Client, golden: Hardware) -> None:
+    number, worker = running(board, endless(golden, "run/1/0"))
+    os.kill(worker, signal.SIGSTOP)
+    measured = board.reply(number)
+    assert isinstance(measured, Measured)
+    assert (measured.outcome, measured.canary, measured.worker_restarts) == ("timeout", True, 1)
+    assert "no sign of life for 2 s" in measured.reason
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert board.measure(short(golden, "run/2/0")).outcome == "ok"
+
+
+def test_a_worker_that_dies_between_trials_costs_none(board: Client, golden: Hardware) -> None:
+    worker = board.status().worker
+    assert worker is not None
+    os.kill(worker, signal.SIGKILL)
+    measured = board.measure(short(golden, "run/1/0"))
+    assert measured.outcome == "ok"
+    assert board.status().worker_restarts == 1
+
+
+def test_a_key_is_run_once(board: Client, golden: Hardware) -> None:
+    prepared = short(golden, "run/1/0")
+    first = board.measure(prepared)
+    again = board.measure(prepared)
+    assert again == first
+    assert board.status().trials == 1
+    assert board.measure(short(golden, "run/1/1")).sequence == first.sequence + 1
+
+
+def test_the_journal_outlives_the_daemon(agent: Agent, board: Client, golden: Hardware) -> None:
+    first = board.measure(short(golden, "run/1/0"))
+    second = board.measure(short(golden, "run/2/0"))
+    running(board, endless(golden, "run/3/0"))
+    daemon = _daemon_pid(agent)
+    worker = board.status().worker
+    os.kill(daemon, signal.SIGKILL)
+    agent.start()
+    assert _daemon_pid(agent) != daemon
+    assert worker is not None and _gone(worker)
+    client = agent.connect()
+    welcome = client.hello()
+    assert (welcome.bitstream, welcome.journal_next) == (None, second.sequence + 1)
+    report = client.ask(Results(0), ResultsReport)
+    assert (report.results, report.more) == ((first, second), False)
+    assert client.ask(Results(first.sequence), ResultsReport).results == (second,)
+    assert client.measure(short(golden, "run/1/0")) == first
+    prepared = short(golden, "run/4/0")
+    client.put(prepared.blobs)
+    assert client.refused(Measure(prepared.trial, prepared.code)) == "not_programmed"
+    assert client.ask(Acknowledge(first.sequence), Acknowledged).through == first.sequence
+    assert client.ask(Results(0), ResultsReport).results == (second,)
+    client.close()
+
+
+def test_a_lost_link_loses_no_result(agent: Agent, board: Client, golden: Hardware) -> None:
+    long = seconds_long(golden, "run/1/0")
+    running(board, long)
+    board.close()
+    client = agent.connect()
+    client.hello()
+    measured = client.measure(long)  # waits for the one that runs, then answers from the journal
+    assert measured.outcome == "ok"
+    assert client.status().trials == 1
+    client.close()
+
+
+def test_a_second_client_is_told_who_has_the_board(agent: Agent, client: Client) -> None:
+    other = agent.connect()
+    refusal = other.ask(Hello("someone else"), Failure)
+    assert refusal.code == "board_busy"
+    assert "in use by test" in refusal.message
+    with pytest.raises((EOFError, ConnectionError)):
+        other.reply(other.send(Hello("someone else")))
+    client.close()
+    late = agent.connect()
+    while isinstance(reply := late.reply(late.send(Hello("someone else"))), Failure):
+        late = agent.connect()
+    assert reply.device == "virtual:pynq"
+    late.close()
+
+
+def test_a_new_session_of_the_same_client_replaces_the_dead_one(agent: Agent, client: Client) -> None:
+    again = agent.connect()
+    again.hello("test")
+    with pytest.raises((EOFError, ConnectionError)):
+        client.ask(Have(()), Missing)
+    assert again.ask(Have(()), Missing).sha256 == ()
+    again.close()
+
+
+def test_without_hello_only_status_is_answered(agent: Agent, client: Client) -> None:
+    other = agent.connect()
+    assert other.status().holder == "test"
+    assert other.refused(Have(())) == "hello_needed"
+    assert other.refused(Shutdown()) == "hello_needed"
+    other.close()
+
+
+def test_connect_bridges_and_answers_after_half_close(agent: Agent, client: Client, golden: Hardware) -> None:
+    client.put({golden.bitstream: golden.bitfile})
+    client.program(golden.program())
+    prepared = short(golden, "run/1/0")
+    client.put(prepared.blobs)
+    client.close()
+    bridge = agent.bridge()
+    messages = (Hello("test"), Measure(prepared.trial, prepared.code), Have(("0" * 64,)))
+    said = b"".join(encode_frame(to_frame(each, number)) for number, each in enumerate(messages, start=1))
+    answered, complaints = bridge.communicate(said, timeout=60)
+    assert (bridge.returncode, complaints) == (0, b"")
+    replies = {}
+    for frame in FrameDecoder().feed(answered):
+        number, replies[number] = from_frame(frame)[0], from_frame(frame)[1]
+    assert replies[2].outcome == "ok"
+    assert replies[3] == Missing(("0" * 64,))
+
+
+def test_connect_without_a_daemon_says_so(agent: Agent) -> None:
+    bridge = agent.bridge()
+    _, complaints = bridge.communicate(b"", timeout=60)
+    assert bridge.returncode == 1
+    assert complaints == b"hilt agent: no daemon runs: start it first\n"
+
+
+def test_start_is_idempotent_and_stop_ends_it(agent: Agent) -> None:
+    agent.start()
+    first = _daemon_pid(agent)
+    agent.start()
+    assert _daemon_pid(agent) == first
+    agent.stop()
+    assert _gone(first)
+    assert agent.run("status").returncode == 1
+    agent.start()
+    assert _daemon_pid(agent) != first
+
+
+def test_a_daemon_that_hangs_is_replaced_by_start(agent: Agent) -> None:
+    agent.start()
+    first = _daemon_pid(agent)
+    os.kill(first, signal.SIGSTOP)
+    agent.start()
+    assert _gone(first)
+    session = agent.connect()
+    assert session.hello().device == "virtual:pynq"
+    session.close()
+
+
+def test_shutdown_finishes_the_trial_that_runs(agent: Agent, board: Client, golden: Hardware) -> None:
+    long = seconds_long(golden, "run/1/0")
+    number, _ = running(board, long)
+    queued = short(golden, "run/2/0")
+    waiting = board.send(Measure(queued.trial, queued.code))
+    daemon = _daemon_pid(agent)
+    board.ask(Shutdown(), ShuttingDown)
+    assert board.reply(number).outcome == "ok"
+    assert board.reply(waiting).code == "shutting_down"
+    with pytest.raises(EOFError):
+        board.reply(0)
+    agent.stop()
+    assert _gone(daemon)
+
+
+def test_the_home_is_private(agent: Agent, client: Client) -> None:
+    modes = {path.name: stat.S_IMODE(path.lstat().st_mode) for path in agent.home.iterdir()}
+    assert stat.S_IMODE(agent.home.stat().st_mode) == 0o700
+    assert modes["agent.sock"] == 0o600
+    assert all(mode & 0o077 == 0 for mode in modes.values()), modes
+    agent.home.chmod(0o755)
+    refused = agent.run("status")
+    agent.home.chmod(0o700)
+    assert refused.returncode == 1 and "open to others" in refused.stderr
+
+
+def test_blobs_are_what_they_say(client: Client) -> None:
+    data = b"tensor" * 1000
+    name = sha256(data)
+    assert client.refused(Put(name, len(data), 10, data[10:])) == "blob_order"
+    assert client.refused(Put(name, len(data), 0, data[:-1] + b"?")) == "blob_corrupt"
+    assert client.ask(Have((name,)), Missing).sha256 == (name,)
+    client.put({name: data})
+    assert client.ask(Have((name,)), Missing).sha256 == ()
+
+
+def test_a_bitstream_that_cannot_be_loaded_is_refused(board: Client, golden: Hardware) -> None:
+    truncated = golden.bitfile[:-100]
+    other_part = golden.bitfile.replace(b"7z020clg400", b"7z010clg400")
+    no_model = golden.bitfile[:200]
+    manifest = golden.manifest
+    cases = [
+        (truncated, manifest, "truncated"),
+        (other_part, manifest, "is for part 7z010clg400, this board has 7z020clg400"),
+        (other_part, replace(manifest, part="xc7z010clg400"), "is for part 7z010clg400, this board has 7z020clg400"),
+        (no_model, manifest, "truncated"),
+        (b"\x7fELF" + bytes(1000), manifest, "is no .bit file"),
+    ]
+    for data, described, message in cases:
+        board.put({sha256(data): data})
+        refusal = board.ask(Program(sha256(data), described), Failure)
+        assert refusal.code == "bitstream_refused"
+        assert message in refusal.message
+    assert golden.manifest.identity is not None
+    wrong = replace(manifest, identity=replace(golden.manifest.identity, buffers=0x10101010))
+    refusal = board.ask(Program(golden.bitstream, wrong), Failure)
+    assert refusal.code == "identity_mismatch"
+    assert "register 0x4c" in refusal.message and "0x10101010" in refusal.message
+    board.program(golden.program())
+    assert board.measure(short(golden, "run/1/0")).outcome == "ok"
+
+
+def test_a_bitstream_without_hilts_registers_is_timed_by_the_clock(client: Client, golden: Hardware) -> None:
+    client.put({golden.bitstream: golden.bitfile})
+    client.program(Program(golden.bitstream, replace(golden.manifest, identity=None)))
+    measured = client.measure(replace_trial(short(golden, "run/1/0"), repeat=3))
+    assert (measured.outcome, measured.cycles) == ("ok", ())
+    assert len(measured.microseconds) == 3 and min(measured.microseconds) > 0
+    hung = add_constant(golden.accelerator, golden.bitstream, "run/2/0", lose_token=True, limit_seconds=0.001)
+    measured = client.measure(hung)
+    assert (measured.outcome, measured.canary) == ("timeout", True)
+    assert client.measure(short(golden, "run/3/0")).outcome == "ok"
+
+
+def test_a_canary_of_the_clients_own_decides(client: Client, golden: Hardware) -> None:
+    canary = short(golden, "canary/0/0")
+    client.put({golden.bitstream: golden.bitfile, **canary.blobs})
+    client.program(golden.program(canary=canary.trial, code=canary.code))
+    for rung in ("soft", "reload", "worker"):
+        assert client.ask(Reset(rung), ResetDone).canary is True
+    failing = add_constant(golden.accelerator, golden.bitstream, "canary/0/0", corrupt_item=0)
+    client.put(failing.blobs)
+    refusal = client.ask(golden.program(canary=failing.trial, code=failing.code), Failure)
+    assert refusal.code == "bitstream_refused"
+    assert "canary failed after loading: wrong_answer" in refusal.message
+
+
+def test_missing_blobs_are_named(board: Client, golden: Hardware) -> None:
+    prepared = add_constant(golden.accelerator, golden.bitstream, "run/1/0", seed=99)
+    refusal = board.ask(Measure(prepared.trial, prepared.code), Failure)
+    assert refusal.code == "blob_missing"
+    assert prepared.trial.inputs[0].sha256 in refusal.message
+
+
+def test_nonsense_ends_the_session_and_nothing_else(agent: Agent, client: Client) -> None:
+    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", encode_frame(to_frame(Hello("x"), 1))[:-3] + b"???"):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(30)
+        connection.connect(str(agent.home / "agent.sock"))
+        connection.sendall(nonsense)
+        frame = read_frame(connection.recv)
+        assert frame is not None and from_frame(frame)[1].code == "bad_message"
+        assert connection.recv(1) == b""
+        connection.close()
+    assert client.ask(Have(()), Missing).sha256 == ()
+    assert "link lost" not in client.ask(Log(10_000), LogText).text.decode()
+
+
+def replace_trial(prepared: Prepared, **fields: object) -> Prepared:
+    return Prepared(replace(prepared.trial, **fields), prepared.code, prepared.blobs)
+
+
+def _daemon_pid(agent: Agent) -> int:
+    return json.loads((agent.home / "agent.pid").read_text())["pid"]
+
+
+def _gone(pid: int) -> bool:
+    """Ended; a process that nobody has waited for (its parent is not us) counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].startswith("Z")
+    except FileNotFoundError:
+        return True

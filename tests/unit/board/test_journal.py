@@ -1,0 +1,224 @@
+"""The journal: what append returned is there, whatever tore the file afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from hilt_board import journal as journal_module
+from hilt_board.journal import DiskFullError, Journal, JournalFullError
+from hilt_board.protocol import Measured
+from tests.unit.board.examples import results
+
+
+def measured(number: int) -> Measured:
+    return Measured(key=f"run/{number}/0", outcome="ok", cycles=(float(number),))
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the tear is made by hand, waiting for the disk shows nothing."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.mark.usefixtures("no_fsync")
+def test_torn_at_every_byte(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    kept = []
+    ends = [0]
+    for number in range(1, 6):
+        kept.append(journal.append(measured(number)))
+        ends.append(path.stat().st_size)
+    journal.close()
+    whole = path.read_bytes()
+    for length in range(len(whole) + 1):
+        path.write_bytes(whole[:length])
+        journal = Journal(path)
+        complete = sum(end <= length for end in ends[1:])
+        assert journal.since(0, 100) == kept[:complete]
+        assert journal.next == complete + 1
+        again = journal.append(measured(99))
+        journal.close()
+        journal = Journal(path)
+        assert journal.since(0, 100) == [*kept[:complete], again]
+        assert journal.damaged == 0
+        journal.close()
+
+
+@pytest.mark.usefixtures("no_fsync")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(results, min_size=1, max_size=8, unique_by=lambda each: each.key), st.data())
+def test_a_flipped_byte_costs_at_most_its_lines(tmp_path: Path, several: list[Measured], data: st.DataObject) -> None:
+    path = tmp_path / "journal"
+    path.unlink(missing_ok=True)
+    journal = Journal(path)
+    kept = [journal.append(each) for each in several]
+    journal.close()
+    content = bytearray(path.read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(bytes(content))
+    journal = Journal(path)
+    found = journal.since(0, 100)
+    journal.close()
+    assert set(map(repr, found)) <= set(map(repr, kept))
+    assert len(found) >= len(kept) - 2  # a damaged line end joins two lines
+
+
+class JournalMachine(RuleBasedStateMachine):
+    """A journal against a dictionary, closed and opened again at any moment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(os.environ["HILT_TEST_JOURNAL"])
+        self.path = self.folder / "journal"
+        self.path.unlink(missing_ok=True)
+        self.journal = Journal(self.path)
+        self.kept: dict[int, Measured] = {}
+        self.next = 1
+
+    @rule(result=results)
+    def append(self, result: Measured) -> None:
+        if any(each.key == result.key for each in self.kept.values()):
+            with pytest.raises(ValueError, match="already"):
+                self.journal.append(result)
+            return
+        assert self.journal.append(result) == replace(result, sequence=self.next)
+        self.kept[self.next] = replace(result, sequence=self.next)
+        self.next += 1
+
+    @precondition(lambda self: self.kept)
+    @rule(data=st.data())
+    def acknowledge(self, data: st.DataObject) -> None:
+        through = data.draw(st.integers(0, self.next + 2))
+        self.journal.acknowledge(through)
+        self.kept = {sequence: each for sequence, each in self.kept.items() if sequence > through}
+
+    @rule()
+    def reopen(self) -> None:
+        self.journal.close()
+        self.journal = Journal(self.path)
+        assert self.journal.damaged == 0
+
+    @rule(torn=st.binary(min_size=1, max_size=30).filter(lambda data: b"\n" not in data))
+    def crash_within_a_line(self, torn: bytes) -> None:
+        self.journal.close()
+        with self.path.open("ab") as file:
+            file.write(torn)
+        self.journal = Journal(self.path)
+        assert self.journal.damaged == 1
+
+    @invariant()
+    def holds_what_was_kept(self) -> None:
+        assert self.journal.since(0, 10_000) == list(self.kept.values())
+        assert self.journal.next == self.next
+        assert len(self.journal) == len(self.kept)
+        for result in self.kept.values():
+            assert self.journal.find(result.key) == result
+
+    def teardown(self) -> None:
+        self.journal.close()
+
+
+def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    monkeypatch.setenv("HILT_TEST_JOURNAL", str(tmp_path))
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 500)
+    run_state_machine_as_test(JournalMachine, settings=settings(max_examples=60, stateful_step_count=25, deadline=None))
+
+
+def test_acknowledged_results_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 10_000)
+    journal = Journal(tmp_path / "journal")
+    largest = 0
+    for number in range(1, 501):
+        journal.append(measured(number))
+        assert journal.acknowledge(number) == number
+        largest = max(largest, (tmp_path / "journal").stat().st_size)
+    assert largest < 12_000
+    assert journal.next == 501
+    journal.close()
+    assert Journal(tmp_path / "journal").next == 501  # a number is never given twice
+
+
+def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "MAX_UNACKNOWLEDGED", 3)
+    journal = Journal(tmp_path / "journal")
+    for number in range(1, 4):
+        journal.append(measured(number))
+    with pytest.raises(JournalFullError, match="holds 3 results that were not acknowledged"):
+        journal.append(measured(4))
+    journal.acknowledge(1)
+    assert journal.append(measured(4)).sequence == 4
+
+
+def test_a_disk_that_fills_within_a_line_keeps_what_was(tmp_path: Path) -> None:
+    """A real short write, by the kernel: a limit on the file's size in a process of its own."""
+    program = """
+import resource, signal, sys
+from pathlib import Path
+from hilt_board.journal import DiskFullError, Journal
+from hilt_board.protocol import Measured
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+journal = Journal(Path(sys.argv[1]))
+kept = 0
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+for number in range(1, 20):
+    try:
+        journal.append(Measured(key="run/%d/0" % number, outcome="ok"))
+        kept += 1
+    except DiskFullError:
+        pass
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.append(Measured(key="run/20/0", outcome="ok"))
+print(kept)
+"""
+    path = tmp_path / "journal"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    kept = int(done.stdout)
+    assert 1 <= kept < 19
+    journal = Journal(path)
+    assert journal.damaged == 0
+    assert [each.key for each in journal.since(0, 100)] == [f"run/{n}/0" for n in (*range(1, kept + 1), 20)]
+
+
+def test_a_disk_that_cannot_even_be_cut_costs_no_later_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    first = journal.append(measured(1))
+    write, truncate = os.write, os.ftruncate
+
+    def half_a_write(file: int, data: bytes) -> int:
+        return write(file, data[: len(data) // 2])
+
+    def no_truncate(file: int, length: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "write", half_a_write)
+        broken.setattr(os, "ftruncate", no_truncate)
+        with pytest.raises(DiskFullError):
+            journal.append(measured(2))
+    assert os.ftruncate is truncate
+    second = journal.append(measured(2))
+    journal.close()
+    assert Journal(path).since(0, 10) == [first, second]
+
+
+def test_its_lines_are_as_documented(tmp_path: Path) -> None:
+    Journal(tmp_path / "journal").append(measured(1))
+    (line,) = (tmp_path / "journal").read_bytes().splitlines()
+    checksum, text = line.split(b" ", 1)
+    assert int(checksum, 16) == zlib.crc32(text)
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
