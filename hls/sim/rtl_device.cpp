@@ -1,0 +1,311 @@
+// The C API of vta_sim.h over the Verilated RTL.
+//
+// Inputs are set before a rising edge from outputs that are a function of registers alone, so one evaluation per edge
+// settles everything. Registers are accessed through the AXI4-Lite port, which takes cycles.
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "Vvta_top.h"
+#include "memory_ports.h"
+#include "verilated.h"
+#include "vta_sim.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
+
+namespace {
+
+constexpr uint32_t kRegisterBytes = 0x4000;
+constexpr int kResetCycles = 4;
+constexpr int kAccessCycles = 1000;  // an AXI4-Lite access that takes longer never ends
+
+}  // namespace
+
+struct vta_device {
+  explicit vta_device(const vta_memory_model &model)
+      : model_(model), memory(model.memory_base, model.memory_bytes) {}
+
+  void reset();
+  void tick();
+  bool read_register(uint32_t offset, uint32_t &value);
+  bool write_register(uint32_t offset, uint32_t value);
+  int status() const;
+  int trace(const char *path);
+
+ private:
+  vta_memory_model model_;
+  std::unique_ptr<VerilatedContext> context_;
+  std::unique_ptr<Vvta_top> top_;
+  std::unique_ptr<vta::MemoryPorts> ports_;
+#if VM_TRACE
+  std::unique_ptr<VerilatedFstC> trace_;
+  std::string trace_path_;
+#endif
+
+ public:
+  vta::PhysicalMemory memory;
+};
+
+// A new model, because block RAM has no reset: power-on is the one time that buffers are cleared.
+void vta_device::reset() {
+#if VM_TRACE
+  if (trace_) trace_->close();
+  trace_.reset();
+#endif
+  top_.reset();
+  context_ = std::make_unique<VerilatedContext>();
+  context_->randReset(2);  // of what the profile leaves to chance
+  context_->randSeed(static_cast<int>(model_.seed) + 1);
+#if VM_TRACE
+  context_->traceEverOn(true);
+#endif
+  top_ = std::make_unique<Vvta_top>(context_.get(), "");
+  ports_ = std::make_unique<vta::MemoryPorts>(model_, memory);
+#if VM_TRACE
+  if (!trace_path_.empty()) trace(trace_path_.c_str());
+#endif
+  Vvta_top &top = *top_;
+  top.clk = 0;
+  top.rst_n = 0;
+  top.s_axi_awvalid = top.s_axi_wvalid = top.s_axi_arvalid = 0;
+  top.s_axi_bready = top.s_axi_rready = 1;
+  top.m_axi_fetch_rvalid = top.m_axi_load_rvalid = top.m_axi_compute_rvalid = top.m_axi_store_bvalid = 0;
+  top.m_axi_fetch_arready = top.m_axi_load_arready = top.m_axi_compute_arready = top.m_axi_store_awready = 1;
+  for (int cycle = 0; cycle < kResetCycles; ++cycle) {
+    top.clk = 0;
+    top.eval();
+    top.clk = 1;
+    top.eval();
+  }
+  top.rst_n = 1;
+}
+
+void vta_device::tick() {
+  Vvta_top &top = *top_;
+  vta::MemoryPorts &ports = *ports_;
+
+#define READ_PORT(number, name)                               \
+  {                                                           \
+    vta::ReadPort &port = ports.reads[number];                \
+    port.address_valid = top.m_axi_##name##_arvalid;          \
+    port.address = top.m_axi_##name##_araddr;                 \
+    port.length = top.m_axi_##name##_arlen;                   \
+    port.data_ready = top.m_axi_##name##_rready;              \
+  }
+  READ_PORT(0, fetch)
+  READ_PORT(1, load)
+  READ_PORT(2, compute)
+#undef READ_PORT
+  ports.write.address_valid = top.m_axi_store_awvalid;
+  ports.write.address = top.m_axi_store_awaddr;
+  ports.write.length = top.m_axi_store_awlen;
+  ports.write.data_valid = top.m_axi_store_wvalid;
+  ports.write.data = reinterpret_cast<const uint8_t *>(&top.m_axi_store_wdata);
+  ports.write.strobe = (top.m_axi_store_wstrb & 1) != 0;
+
+  ports.present();
+
+#define READ_PORT(number, name)                                                      \
+  {                                                                                  \
+    const vta::ReadPort &port = ports.reads[number];                                 \
+    top.m_axi_##name##_rvalid = port.data_valid;                                     \
+    if (port.data_valid) {                                                           \
+      std::memcpy(&top.m_axi_##name##_rdata, port.data.data(), vta::kBusBytes);      \
+      top.m_axi_##name##_rresp = port.response;                                      \
+      top.m_axi_##name##_rlast = port.last;                                          \
+    }                                                                                \
+  }
+  READ_PORT(0, fetch)
+  READ_PORT(1, load)
+  READ_PORT(2, compute)
+#undef READ_PORT
+  top.m_axi_store_wready = ports.write.data_ready;
+  top.m_axi_store_bvalid = ports.write.response_valid;
+  top.m_axi_store_bresp = ports.write.response;
+
+  // The write port's data is the accelerator's own: take it before the edge changes it.
+  ports.transfer();
+  top.clk = 0;
+  top.eval();
+#if VM_TRACE
+  if (trace_) trace_->dump(context_->time());
+#endif
+  context_->timeInc(1);
+  top.clk = 1;
+  top.eval();
+#if VM_TRACE
+  if (trace_) trace_->dump(context_->time());
+#endif
+  context_->timeInc(1);
+}
+
+bool vta_device::write_register(uint32_t offset, uint32_t value) {
+  Vvta_top &top = *top_;
+  top.s_axi_awaddr = static_cast<uint16_t>(offset);
+  top.s_axi_wdata = value;
+  top.s_axi_wstrb = 0xF;
+  top.s_axi_awvalid = top.s_axi_wvalid = 1;
+  bool answered = false;
+  for (int cycle = 0; cycle < kAccessCycles && !answered; ++cycle) {
+    const bool address_taken = top.s_axi_awready, data_taken = top.s_axi_wready;
+    answered = top.s_axi_bvalid;
+    tick();
+    if (address_taken) top.s_axi_awvalid = 0;
+    if (data_taken) top.s_axi_wvalid = 0;
+  }
+  return answered;
+}
+
+bool vta_device::read_register(uint32_t offset, uint32_t &value) {
+  Vvta_top &top = *top_;
+  top.s_axi_araddr = static_cast<uint16_t>(offset);
+  top.s_axi_arvalid = 1;
+  bool answered = false;
+  for (int cycle = 0; cycle < kAccessCycles && !answered; ++cycle) {
+    const bool address_taken = top.s_axi_arready;
+    answered = top.s_axi_rvalid;
+    value = top.s_axi_rdata;
+    tick();
+    if (address_taken) top.s_axi_arvalid = 0;
+  }
+  return answered;
+}
+
+int vta_device::status() const {
+  if (top_->fault) return VTA_FAULT;
+  if (top_->finished) return VTA_DONE;
+  return top_->running ? VTA_RUNNING : VTA_IDLE;
+}
+
+#if VM_TRACE
+int vta_device::trace(const char *path) {
+  if (trace_) trace_->close();
+  trace_.reset();
+  trace_path_ = path == nullptr ? "" : path;
+  if (path == nullptr) return 0;
+  trace_ = std::make_unique<VerilatedFstC>();
+  top_->trace(trace_.get(), 99);
+  trace_->open(path);
+  return trace_->isOpen() ? 0 : VTA_BAD_ARGUMENT;
+}
+#else
+int vta_device::trace(const char *) { return VTA_BAD_ARGUMENT; }
+#endif
+
+namespace {
+
+bool read_long(vta_device *device, uint32_t offset, uint64_t &value) {
+  uint32_t low = 0, high = 0;
+  const bool answered = device->read_register(offset, low) && device->read_register(offset + 4, high);
+  value = uint64_t{high} << 32 | low;
+  return answered;
+}
+
+void read_stage(vta_device *device, uint32_t page, vta_stage_counters &stage) {
+  read_long(device, page + 0x80, stage.busy);
+  read_long(device, page + 0x88, stage.starved);
+  read_long(device, page + 0x90, stage.stalled);
+  read_long(device, page + 0x98, stage.bytes);
+  read_long(device, page + 0xA0, stage.instructions);
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t vta_api_version(void) { return VTA_SIM_API_VERSION; }
+
+const char *vta_describe(void) {
+  static const std::string text = [] {
+    const char *isa = VTA_ISA_REVISION == 0 ? "A" : VTA_ISA_REVISION == 1 ? "B" : "wide";
+    char line[256];
+    std::snprintf(line, sizeof line,
+                  "{\"form\": \"rtl\", \"parameters\": \"%dx%d_i%dw%da%d_%d_%d_%d_%d\", \"isa\": \"%s\", "
+                  "\"bus_bits\": %d, \"hazards\": \"%s\"}",
+                  1 << VTA_LOG_BATCH, 1 << VTA_LOG_BLOCK, 1 << VTA_LOG_INP_WIDTH, 1 << VTA_LOG_WGT_WIDTH,
+                  1 << VTA_LOG_ACC_WIDTH, VTA_LOG_UOP_BUFF_SIZE, VTA_LOG_INP_BUFF_SIZE, VTA_LOG_WGT_BUFF_SIZE,
+                  VTA_LOG_ACC_BUFF_SIZE, isa, VTA_BUS_WIDTH, VTA_HAZARD_INTERLOCK ? "interlock" : "none");
+    return std::string(line);
+  }();
+  return text.c_str();
+}
+
+vta_device *vta_create(const vta_memory_model *memory, char *error, size_t error_bytes) {
+  const auto refuse = [&](const char *reason) -> vta_device * {
+    if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", reason);
+    return nullptr;
+  };
+  if (memory == nullptr) return refuse("no memory model");
+  if (memory->memory_base % 4096 != 0) return refuse("memory_base is not a multiple of 4096");
+  if (memory->memory_bytes == 0) return refuse("memory_bytes is 0");
+  if (memory->memory_base + memory->memory_bytes < memory->memory_base) return refuse("the memory passes 2^64");
+  if (memory->bandwidth_numerator != 0 && memory->bandwidth_denominator == 0)
+    return refuse("bandwidth_denominator is 0");
+  try {
+    auto device = std::make_unique<vta_device>(*memory);
+    if (device->memory.bytes() == nullptr) return refuse("the system has no memory of that size");
+    device->reset();
+    return device.release();
+  } catch (const std::bad_alloc &) {
+    return refuse("the system has no memory for the model");
+  }
+}
+
+void vta_destroy(vta_device *device) { delete device; }
+
+void vta_reset(vta_device *device) { device->reset(); }
+
+uint8_t *vta_memory(vta_device *device) { return device->memory.bytes(); }
+
+int vta_read_memory(vta_device *device, uint64_t address, void *bytes, uint64_t count) {
+  const uint8_t *from = device->memory.at(address, count);
+  if (from == nullptr) return VTA_BAD_ADDRESS;
+  std::memcpy(bytes, from, count);
+  return 0;
+}
+
+int vta_write_memory(vta_device *device, uint64_t address, const void *bytes, uint64_t count) {
+  uint8_t *to = device->memory.at(address, count);
+  if (to == nullptr) return VTA_BAD_ADDRESS;
+  std::memcpy(to, bytes, count);
+  return 0;
+}
+
+int vta_read_register(vta_device *device, uint32_t offset, uint32_t *value) {
+  if (offset % 4 != 0 || offset >= kRegisterBytes) return VTA_BAD_ADDRESS;
+  return device->read_register(offset, *value) ? 0 : VTA_BAD_ADDRESS;
+}
+
+int vta_write_register(vta_device *device, uint32_t offset, uint32_t value) {
+  if (offset % 4 != 0 || offset >= kRegisterBytes) return VTA_BAD_ADDRESS;
+  return device->write_register(offset, value) ? 0 : VTA_BAD_ADDRESS;
+}
+
+int vta_step(vta_device *device, uint64_t max_cycles, uint64_t *ran) {
+  uint64_t cycles = 0;
+  int status = device->status();
+  while (status == VTA_RUNNING && cycles < max_cycles) {
+    device->tick();
+    ++cycles;
+    status = device->status();
+  }
+  if (ran != nullptr) *ran = cycles;
+  return status;
+}
+
+void vta_read_counters(vta_device *device, vta_counters *counters) {
+  read_long(device, 0x60, counters->cycles);
+  read_long(device, 0x70, counters->macs);
+  counters->macs <<= VTA_LOG_BATCH + 2 * VTA_LOG_BLOCK;
+  read_stage(device, 0x0000, counters->fetch);
+  read_stage(device, 0x1000, counters->load);
+  read_stage(device, 0x2000, counters->compute);
+  read_stage(device, 0x3000, counters->store);
+}
+
+int vta_trace(vta_device *device, const char *path) { return device->trace(path); }
+
+}  // extern "C"

@@ -1,0 +1,12 @@
+// Verilator's flags, the RTL and the harness for the fast profile: no assertions, no trace.
+-O3
+--x-assign fast
+--x-initial fast
+--noassert
+--top-module vta_top
+--prefix Vvta_top
+-Wno-fatal
+-DSYNTHESIS
+-F ../rtl/vta.f
+rtl_device.cpp
+memory_ports.cpp
