@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from hilt import schedule, tune
-from hilt.engine.errors import RunMismatchError
+from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
 from hilt.schedule.checks import Checks
 from hilt.schedule.space import Space
@@ -30,7 +30,7 @@ LIMIT_OVER_BOUND = 100
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user asks for. Raises ValueError for a number that cannot be."""
+    """What a user asks for. Raises SettingsError for a number that cannot be."""
 
     workload: str
     board: str
@@ -47,11 +47,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("trials", "batch", "repeat"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must not be negative")
+            raise SettingsError(f"seed is {self.seed}; it must not be negative")
         if self.limit_seconds is not None and not 0 < self.limit_seconds <= 3600:
-            raise ValueError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
+            raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
 
 
 def design(settings: Settings, board: BoardDescription) -> Run:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+
 from hilt.engine.events import Failure
+from hilt.store import StoreError, UnknownRunError
+
+
+class SettingsError(ValueError):
+    """A number that no run can have."""
+
+
+class RunBusyError(Exception):
+    """Another engine is running this run."""
 
 
 class RunMismatchError(Exception):
@@ -23,3 +34,30 @@ class EngineStartError(Exception):
     def __init__(self, message: str, failure: Failure) -> None:
         super().__init__(message)
         self.failure = failure
+
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError)
+_MISTAKEN_BELOW = {"UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BitstreamRefusedError"}
+"""Of the link and the virtual boards, which are not loaded to say whose fault an error is."""
+_ROOMS = {
+    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams"), Failure.INPUT),
+    **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
+}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Whose fault an error is."""
+    if isinstance(error, EngineStartError):
+        return error.failure
+    if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in _DISK):
+        return Failure.STORE
+    if isinstance(error, BoardLostError):
+        return Failure.BOARD
+    kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith("hilt.")]
+    if isinstance(error, _MISTAKEN) or any(kind.__name__ in _MISTAKEN_BELOW for kind in kinds):
+        return Failure.INPUT
+    for kind in kinds:
+        if (room := kind.__module__.split(".")[1]) in _ROOMS:
+            return _ROOMS[room]
+    return Failure.INTERNAL

@@ -8,11 +8,12 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO
 
+from hilt.engine.errors import RunBusyError
 
-class RunBusyError(Exception):
-    """Another engine is running this run."""
+_POLL_SECONDS = 0.02
 
 
 class RunFiles:
@@ -83,6 +84,15 @@ class RunFiles:
             finally:
                 with suppress(OSError):
                     file.truncate(0)
+
+    def wait_until_free(self, seconds: float) -> bool:
+        """Whether the engine that holds the run, if one does, let go of it within so long."""
+        deadline = monotonic() + seconds
+        while self.is_running():
+            if monotonic() > deadline:
+                return False
+            sleep(_POLL_SECONDS)  # flock has no time limit of its own
+        return True
 
     def is_running(self) -> bool:
         """Whether an engine holds the run now."""

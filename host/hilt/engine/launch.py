@@ -20,6 +20,7 @@ from hilt.store import Run, RunState, Store, database_path
 
 ENGINE = (sys.executable, "-m", "hilt.engine")
 _START_SECONDS = 60.0
+_END_SECONDS = 10.0
 _LOG_LINES = 3
 
 
@@ -34,7 +35,7 @@ def start(settings: Settings, home: Path, *, boards: Boards = measure, engine: S
         try:
             _spawn(run, home, engine)
         except EngineStartError as error:
-            store.set_state(run.uuid, RunState.FAILED, str(error))
+            store.set_state(run.uuid, RunState.FAILED, str(error), error.failure)
             raise
     return run
 
@@ -54,7 +55,7 @@ def resume(
     """
     with Store(database_path(home)) as store:
         run = store.run(identifier)
-        if RunFiles(home, run.uuid).is_running():
+        if _is_served(RunFiles(home, run.uuid)):
             return run
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
@@ -63,6 +64,17 @@ def resume(
             store.move(run.uuid, board)
     _spawn(run, home, engine)
     return run
+
+
+def _is_served(files: RunFiles) -> bool:
+    """An engine that is just ending is waited for, not attached to."""
+    if not files.is_running():
+        return False
+    try:
+        files.connect().close()
+    except OSError:
+        return not files.wait_until_free(_END_SECONDS)
+    return True
 
 
 def _spawn(run: Run, home: Path, engine: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import logging
 import os
@@ -18,15 +17,14 @@ from typing import Protocol
 from hilt import measure, tune
 from hilt.engine.control import Control
 from hilt.engine.design import RunTask, check_same
-from hilt.engine.errors import BoardLostError, RunMismatchError, RunOverError
+from hilt.engine.errors import RunOverError, failure_of
 from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Hello, Logged, StateChanged
-from hilt.engine.files import RunBusyError, RunFiles
+from hilt.engine.files import RunFiles
 from hilt.engine.loop import TuningLoop
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
-from hilt.store import Run, RunState, Store, StoreError, UnknownRunError, database_path
+from hilt.store import Run, RunState, Store, StoreError, database_path
 
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SAYINGS = {
     Command.PAUSE: "pausing after what is on the board",
     Command.RESUME: "",
@@ -60,22 +58,6 @@ def main(arguments: Sequence[str] | None = None, boards: Boards = measure) -> in
         _log_unexpected(error)
         announce({"failure": failure_of(error), "message": str(error)})
         return 1
-
-
-def failure_of(error: Exception) -> Failure:
-    """Whose fault an error is."""
-    if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in _DISK):
-        return Failure.STORE
-    if isinstance(error, RunMismatchError | RunOverError | RunBusyError | UnknownRunError):
-        return Failure.INPUT
-    if isinstance(error, BoardLostError):
-        return Failure.BOARD
-    rooms = {kind.__module__.split(".")[1] for kind in type(error).__mro__ if kind.__module__.startswith("hilt.")}
-    if rooms & {"schedule", "tune", "vta"}:
-        return Failure.INPUT
-    if rooms & {"link", "virtual", "measure", "simulator", "bitstreams"}:
-        return Failure.BOARD
-    return Failure.INTERNAL
 
 
 class _Session:
@@ -131,7 +113,7 @@ class _Session:
 
     def _end(self, finished: Finished) -> None:
         try:
-            self._store.set_state(self._run.uuid, finished.state, finished.detail)
+            self._store.set_state(self._run.uuid, finished.state, finished.detail, finished.failure or "")
         except StoreError as error:  # most likely what the run failed of; clients hear of it all the same
             finished = finished if finished.failure else Finished(RunState.FAILED, str(error), Failure.STORE)
         self._publish(finished)

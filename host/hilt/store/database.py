@@ -76,12 +76,13 @@ class Store:
         with self._writing() as connection:
             connection.execute(_INSERT_RUN, run_row(run))
 
-    def set_state(self, uuid: str, state: RunState, detail: str = "") -> None:
+    def set_state(self, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
         """`finished` is set by the first state that ends a run, and cleared when it goes on."""
         finished = self._now() if state in (RunState.STOPPED, RunState.FAILED, RunState.FINISHED) else None
         with self._writing() as connection:
             changed = connection.execute(
-                "UPDATE runs SET state = ?, detail = ?, finished = ? WHERE uuid = ?", (state, detail, finished, uuid)
+                "UPDATE runs SET state = ?, detail = ?, failure = ?, finished = ? WHERE uuid = ?",
+                (state, detail, failure, finished, uuid),
             )
             if not changed.rowcount:
                 raise _unknown(uuid)

@@ -65,6 +65,8 @@ class Run:
     state: RunState = field(default=RunState.CREATED, compare=False)
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""
+    failure: str = field(default="", compare=False)
+    """Of a failed run, whose fault that was: a word of hilt.engine.events.Failure."""
     finished: float | None = field(default=None, compare=False)
 
     @property

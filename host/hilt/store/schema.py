@@ -40,7 +40,8 @@ CREATE TABLE runs (
   bound_cycles INTEGER NOT NULL,
   -- how it went
   state TEXT NOT NULL,
-  detail TEXT NOT NULL DEFAULT '',
+  detail TEXT NOT NULL,
+  failure TEXT NOT NULL,
   created REAL NOT NULL,
   finished REAL,
   versions TEXT NOT NULL

@@ -19,9 +19,9 @@ import pytest
 from hilt.engine import launch
 from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.design import Settings
-from hilt.engine.errors import EngineStartError, RunMismatchError, RunOverError
+from hilt.engine.errors import EngineStartError, RunBusyError, RunMismatchError, RunOverError
 from hilt.engine.events import Command, Event, Failure, Finished, Hello, Logged, Progress, StateChanged
-from hilt.engine.files import RunBusyError, RunFiles
+from hilt.engine.files import RunFiles
 from hilt.engine.server import MAX_UNSENT_BYTES, EngineServer
 from hilt.store import Run, RunState, Store, Trial, database_path
 

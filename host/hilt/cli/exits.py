@@ -1,0 +1,54 @@
+"""Exit codes, and errors as one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from enum import IntEnum
+
+from hilt.engine.errors import failure_of
+from hilt.engine.events import Failure
+
+
+class Exit(IntEnum):
+    OK = 0
+    NOTHING_VERIFIED = 1
+    BAD_INPUT = 2
+    BOARD = 3
+    STORE = 4
+    INTERRUPTED = 130
+
+
+HELP = (
+    "Exit codes: 0 ok; 1 no verified configuration was found; 2 bad input (unknown workload, board, tuner or run, or "
+    "one that does not match); 3 the board or what it needs failed; 4 the database cannot be used (corrupt, full "
+    "disk); 130 interrupted. HILT_DEBUG=1 shows tracebacks. HILT_HOME is where runs, keys and boards are kept."
+)
+
+_CODES = {
+    Failure.INPUT: Exit.BAD_INPUT,
+    Failure.BOARD: Exit.BOARD,
+    Failure.STORE: Exit.STORE,
+    Failure.INTERNAL: Exit.BOARD,
+}
+
+
+def exit_of(failure: Failure) -> Exit:
+    return _CODES[failure]
+
+
+def complain(error: BaseException) -> Exit:
+    """Prints the error as one line to standard error; returns what to exit with."""
+    failure = failure_of(error)
+    if os.environ.get("HILT_DEBUG") == "1":
+        traceback.print_exception(error)
+    words = " ".join(str(error).split()) or type(error).__name__
+    if failure is Failure.INTERNAL:
+        words = f"{type(error).__name__}: {words}; this is a fault of hilt's: HILT_DEBUG=1 shows where"
+    say(words)
+    return exit_of(failure)
+
+
+def say(words: str) -> None:
+    print(f"hilt: {words}", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,86 @@
+"""Follows a run to its end, or until the user lets go of it. Ctrl-C asks the engine to stop; a second one detaches."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from hilt.cli.progress import View, view_of
+from hilt.cli.words import short
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.events import Command, Failure, Finished
+from hilt.store import Run, RunState, Store, database_path
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How following ended."""
+
+    finished: Finished | None
+    """None: the user detached, and the run goes on."""
+    interrupted: bool
+    """Ctrl-C was pressed."""
+
+
+class _Detached(Exception):  # noqa: N818  # not an error
+    pass
+
+
+def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> Ending:
+    """Shows the run on `console` until it ends. `wake` resumes it where it is paused."""
+    with view_of(run, console) as view:
+        try:
+            client = EngineClient.attach(home, run.uuid)
+        except NoEngineError:
+            return Ending(_recorded_end(home, run), False)  # it was over before we came
+        with client, _asking_to_stop(client, view, run) as presses:
+            if wake:
+                client.send(Command.RESUME)
+            try:
+                finished = None
+                for event in client.events():
+                    if isinstance(event, Finished):
+                        finished = event
+                    else:
+                        view.show(event)
+            except _Detached:
+                return Ending(None, True)
+            return Ending(finished or _recorded_end(home, run), bool(presses))
+
+
+def _recorded_end(home: Path, run: Run) -> Finished:
+    """How the store says that the run ended."""
+    with Store(database_path(home)) as store:
+        now = store.run(run.uuid)
+    if now.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED):
+        return Finished(now.state, now.detail, Failure(now.failure) if now.failure else None)
+    detail = f"the engine ended without a word; `hilt resume {short(run.uuid)}` goes on with what is recorded"
+    return Finished(RunState.FAILED, detail, Failure.INTERNAL)
+
+
+@contextmanager
+def _asking_to_stop(client: EngineClient, view: View, run: Run) -> Iterator[list[int]]:
+    """Gives the presses of Ctrl-C so far. Raises _Detached at the second."""
+    presses: list[int] = []
+
+    def pressed(number: int, frame: FrameType | None) -> None:
+        presses.append(number)
+        if len(presses) > 1:
+            raise _Detached
+        view.note("stopping after what is on the board; Ctrl-C again leaves the run alone and detaches")
+        try:
+            client.send(Command.STOP)
+        except NoEngineError as error:
+            view.note(str(error))
+
+    before = signal.signal(signal.SIGINT, pressed)
+    try:
+        yield presses
+    finally:
+        signal.signal(signal.SIGINT, before)

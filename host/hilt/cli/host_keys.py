@@ -1,0 +1,39 @@
+"""First contact with a real board: a person compares the fingerprint, or nobody connects."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+CONNECT_SECONDS = 20.0
+
+
+def confirm_host_key(board: str) -> None:
+    """Asks on the terminal whether a board's unknown key is its own. Raises UnknownHostKeyError where nobody can be
+    asked or says no, and what else the link raises on the way to the key."""
+    from hilt.virtual.names import PREFIX
+
+    if board.startswith(PREFIX):
+        return  # its key is in its own directory on this machine
+    from hilt.link.boards import registered_board
+    from hilt.link.deadline import Deadline
+    from hilt.link.errors import UnknownHostKeyError
+    from hilt.link.host_keys import HostKeys
+    from hilt.link.session import Session
+
+    endpoint = registered_board(board).endpoint
+    known = HostKeys()
+    if known.of(endpoint.host, endpoint.port):
+        return
+    try:
+        Session.connect(endpoint, known, Deadline(CONNECT_SECONDS)).close()
+    except UnknownHostKeyError as unknown:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        typer.echo(f"{board} ({endpoint.host}) is new here. Its key: {unknown.key.split()[0]}", err=True)
+        typer.echo(f"  {unknown.fingerprint}", err=True)
+        typer.echo("Compare it on the board: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)
+        if not typer.confirm("Is it the same?", err=True):
+            raise
+        known.accept(unknown)

@@ -1,0 +1,66 @@
+"""`hilt`: the commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from hilt import paths
+from hilt.cli import bitstream, exits
+from hilt.cli.boards import boards
+from hilt.cli.history import best, runs, show
+from hilt.cli.sim import sim
+from hilt.cli.tune import resume, tune
+
+application = typer.Typer(
+    name="hilt",
+    help="Finds the fastest schedules for a VTA accelerator by trying them on the board.",
+    epilog=exits.HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@application.callback(invoke_without_command=True)
+def hilt(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Finds the fastest schedules for a VTA accelerator by trying them on the board."""
+    if version:
+        typer.echo(f"hilt {metadata.version('hilt')}")
+        raise typer.Exit
+
+
+@application.command()
+def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newest one.")] = None) -> None:
+    """Watch and steer a run in the terminal; closing it stops nothing."""
+    from hilt.tui import run as run_tui
+
+    run_tui(paths.home(), run)
+
+
+for command in (tune, resume, runs, show, best, boards, sim):
+    application.command()(command)
+application.add_typer(bitstream.application, name="bitstream")
+
+
+def main() -> None:
+    """Runs the command line and exits: see hilt.cli.exits."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """One command. Every error is one line on standard error."""
+    try:
+        return application(arguments, prog_name="hilt", standalone_mode=False) or 0
+    except (typer.Abort, KeyboardInterrupt):
+        return exits.Exit.INTERRUPTED
+    except BrokenPipeError:  # `hilt runs | head`
+        return exits.Exit.OK
+    except Exception as error:
+        if hasattr(error, "format_message"):  # what is wrong with the command line itself
+            exits.say(f"{' '.join(error.format_message().split()).rstrip('.')}; `hilt --help` and `hilt COMMAND --help` say how")
+            return exits.Exit.BAD_INPUT
+        return exits.complain(error)

@@ -1,0 +1,33 @@
+"""How a run ended, in plain words."""
+
+from __future__ import annotations
+
+from hilt.cli.words import knobs_text, latency_text, outcomes_text, short
+from hilt.store import Run, RunState, Store
+from hilt.trial import Outcome
+
+
+def summary_text(store: Store, run: Run) -> str:
+    """Best configuration, how many trials were valid, what became of the others, what to do next."""
+    summary = store.summary(run.uuid)
+    name = short(run.uuid)
+    lines = ["", f"{run.workload} on {run.board}: {summary.trials} of {run.budget} trials, {summary.valid} valid"]
+    if summary.valid:
+        lines.append(
+            f"every valid trial's output was compared in full with the reference "
+            f"({run.output_elements:,} elements each) and is right"
+        )
+    for outcome, count, reasons in outcomes_text(store, run):
+        if outcome != Outcome.OK:
+            lines.append(f"  {count} {outcome}{f': {reasons}' if reasons else ''}")
+        elif count > summary.valid:
+            lines.append(f"  {count - summary.valid} ran but were not compared in full, so they do not count")
+    best = summary.best
+    if best is None or best.microseconds is None:
+        lines.append("no verified configuration was found; more trials or another seed may find one")
+    else:
+        lines.append(f"best: configuration {best.configuration}: {knobs_text(best.knobs)}")
+        lines.append(f"  {latency_text(run, best.cycles, best.microseconds)}")
+    onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
+    lines.append(f"run {name}, {run.state}: `hilt show {name}` shows it{onward}")
+    return "\n".join(lines)

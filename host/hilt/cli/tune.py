@@ -1,0 +1,153 @@
+"""`hilt tune` and `hilt resume`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hilt import paths
+from hilt.cli.exits import Exit, exit_of, say
+from hilt.cli.summary import summary_text
+from hilt.cli.words import print_json, run_json, short
+from hilt.engine.files import RunFiles
+from hilt.store import Run, Store, database_path
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hilt.cli.following import Ending
+
+SHORT_RUN_PLANS = 4
+LARGEST_PLAN = 64
+"""AutoTVM's plan size is 64: in a run as short as that its model would never be used. Such a run is four plans."""
+
+
+class CheckLevel(StrEnum):
+    COMPILER = "compiler"
+    STRICT = "strict"
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
+]
+Detach = Annotated[bool, typer.Option("--detach", help="Start the run and leave it to itself.")]
+
+
+def tune(
+    workload: Annotated[
+        str, typer.Argument(help="resnet18.C5, deepbench.107, or conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1")
+    ],
+    board: Annotated[str, typer.Option(help="A board of `hilt boards`.")] = "virtual:pynq",
+    tuner: Annotated[str, typer.Option(help="xgb or random.")] = "xgb",
+    trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
+    seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
+    batch: Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")] = 8,
+    checks: Annotated[
+        CheckLevel, typer.Option(help="What is rejected before it travels; strict: also what could lose sums.")
+    ] = CheckLevel.COMPILER,
+    repeat: Annotated[int, typer.Option(help="Timed runs of each program; the median counts.")] = 1,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds that a program may run, by the board's clock; 100 times the bound.")
+    ] = None,
+    tuner_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the tuner, such as plan_size=32.")
+    ] = None,
+    detach: Detach = False,
+    as_json: Json = False,
+) -> None:
+    """Find the fastest schedule of a workload by trying schedules on a board."""
+    from hilt.cli.host_keys import confirm_host_key
+    from hilt.engine import launch
+    from hilt.engine.design import Settings
+
+    settings = Settings(
+        workload=workload,
+        board=board,
+        tuner=tuner,
+        trials=trials,
+        seed=seed,
+        batch=batch,
+        checks=checks.value,
+        repeat=repeat,
+        limit_seconds=time_limit,
+        tuner_options=_options(tuner, trials, tuner_option or []),
+    )
+    confirm_host_key(board)
+    home = paths.home()
+    _attend(home, launch.start(settings, home), detach, as_json)
+
+
+def resume(
+    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")],
+    board: Annotated[str | None, typer.Option(help="Go on on another board of the same kind.")] = None,
+    detach: Detach = False,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped or interrupted, or attach to one that is running."""
+    from hilt.cli.host_keys import confirm_host_key
+    from hilt.engine import launch
+
+    home = paths.home()
+    with Store(database_path(home)) as store:
+        confirm_host_key(board or store.run(run).board)
+    _attend(home, launch.resume(run, home, board=board), detach, as_json, wake=True)
+
+
+def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = False) -> None:
+    """Follows a run that has an engine, and says how it ended."""
+    from rich.console import Console
+
+    from hilt.cli.following import follow
+
+    console = Console(stderr=as_json)
+    ending = None
+    if not detach:
+        limit = f"{run.limit_seconds * 1e3:,.0f} ms by the board's clock"
+        _print(console, f"a program may run for {limit}; its whole output is compared with the reference")
+        ending = follow(home, run, console, wake=wake)
+    with Store(database_path(home)) as store:
+        run = store.run(run.uuid)
+        if as_json:
+            print_json(run_json(store, run, RunFiles(home, run.uuid).is_running()))
+        elif ending is not None and ending.finished is not None:
+            _print(console, summary_text(store, run))
+        verified = store.best(run.uuid) is not None
+    if ending is None or ending.finished is None:
+        name = short(run.uuid)
+        _print(console, f"run {name} goes on by itself: `hilt tui {name}` watches it, `hilt resume {name}` attaches")
+        raise typer.Exit(Exit.OK if ending is None else Exit.INTERRUPTED)
+    raise typer.Exit(_exit(run, ending, verified))
+
+
+def _exit(run: Run, ending: Ending, verified: bool) -> Exit:
+    assert ending.finished is not None
+    if ending.finished.failure is not None:
+        say(f"run {short(run.uuid)} failed: {ending.finished.detail}")
+        return exit_of(ending.finished.failure)
+    if ending.interrupted:
+        return Exit.INTERRUPTED
+    return Exit.OK if verified else Exit.NOTHING_VERIFIED
+
+
+def _print(console: Console, words: str) -> None:
+    console.print(words, highlight=False, markup=False, soft_wrap=True)
+
+
+def _options(tuner: str, trials: int, given: list[str]) -> dict[str, object]:
+    """Values are read as JSON where they are, else as text."""
+    options: dict[str, object] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--tuner-option {text!r} is not NAME=VALUE")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    if tuner == "xgb":
+        options.setdefault("plan_size", max(1, min(LARGEST_PLAN, trials // SHORT_RUN_PLANS)))
+    return options
