@@ -67,12 +67,16 @@ class HiltApp(App[None]):
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
 
     def action_detach(self) -> None:
+        self.exit(message=self.farewell)
+
+    @property
+    def farewell(self) -> str | None:
+        """What closing the window leaves behind, for the terminal."""
         view = self.screen.view if isinstance(self.screen, RunScreen) else None
         if view is None:
-            self.exit()
-        elif view.interrupted:
-            self.exit(message=f"Run {view.short_id} is interrupted: `hilt resume {view.short_id}` goes on with it.")
-        elif not view.over:
-            self.exit(message=f"Run {view.short_id} goes on. `hilt tui {view.short_id}` attaches again.")
-        else:
-            self.exit(message=f"Run {view.short_id} is {view.state}. `hilt show {view.short_id}` prints it.")
+            return None
+        if view.interrupted:
+            return f"Run {view.short_id} is interrupted: `hilt resume {view.short_id}` goes on with it."
+        if view.over:
+            return f"Run {view.short_id} is {view.state}. `hilt show {view.short_id}` prints it."
+        return f"Run {view.short_id} goes on. `hilt tui {view.short_id}` attaches again."

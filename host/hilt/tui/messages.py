@@ -11,21 +11,21 @@ from hilt.tui.run_view import RunView
 
 
 @dataclass
-class RunLoaded(Message):
+class RunLoaded(Message, bubble=False):
     """All that the store holds of the run was read anew; `view.link` says whether an engine is attached."""
 
     view: RunView
 
 
 @dataclass
-class EventsArrived(Message):
+class EventsArrived(Message, bubble=False):
     """Events of a fraction of a second, in order."""
 
     events: tuple[Event, ...]
 
 
 @dataclass
-class EngineGone(Message):
+class EngineGone(Message, bubble=False):
     """The engine closed the connection; without a `finished` before, it died."""
 
 

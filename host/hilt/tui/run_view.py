@@ -94,8 +94,8 @@ class RunView:
         """The state for people: one word, and what to do where something can be done."""
         resume = f"`hilt resume {self.short_id}` goes on with it"
         if self.link is Link.GONE:
-            return f"ENGINE GONE (was {self.state}); {resume}"
+            return f"ENGINE GONE (was {self.state}): {resume}"
         if self.interrupted:
-            return f"INTERRUPTED (was {self.state}, no engine); {resume}"
+            return f"INTERRUPTED (was {self.state}): {resume}"
         detail = self.detail or (resume if self.state is RunState.STOPPED else "")
         return f"{self.state.upper()}: {detail}" if detail else self.state.upper()

@@ -69,7 +69,7 @@ class RunScreen(Screen[None]):
             yield LatencyCurve()
         yield TrialsTable()
         yield LogPanel()
-        yield Footer()
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self._panels: tuple[Panel, ...] = (
@@ -109,8 +109,6 @@ class RunScreen(Screen[None]):
             return
         self._view.engine_gone()
         self._show()
-        if self._view.interrupted:
-            self.notify(self._view.state_words, title="The engine is gone", severity="error", timeout=30)
 
     def _show(self) -> None:
         assert self._view is not None

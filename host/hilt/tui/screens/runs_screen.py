@@ -50,7 +50,7 @@ class RunsScreen(Screen[None]):
         table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
         table.add_columns("run", "state", "workload", "board", "tuner", "trials", "valid", "best", "begun")
         yield table
-        yield Footer()
+        yield Footer(show_command_palette=False)
 
     def on_screen_resume(self) -> None:
         self.action_read()

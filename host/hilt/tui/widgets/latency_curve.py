@@ -12,7 +12,7 @@ from textual_plotext import PlotextPlot
 from hilt.tui import words
 from hilt.tui.run_view import RunView
 
-_LEAST_WIDTH, _LEAST_HEIGHT = 32, 6
+_LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
 """Cells below which axes leave no room for the curve; words are shown instead."""
 
 
@@ -53,7 +53,9 @@ class LatencyCurve(Container):
         plot.plt.clear_data()
         plot.plt.plot(numbers, latencies, marker="braille")
         plot.plt.yscale("log" if max(latencies) > 10 * min(latencies) else "linear")
-        plot.plt.xlim(0, max(self._trials, 1))
+        last = max(self._trials, 1)
+        plot.plt.xlim(0, last)
+        plot.plt.xticks(sorted({round(last * quarter / 4) for quarter in range(5)}))
         plot.plt.xlabel("trials")
         plot.refresh()
 

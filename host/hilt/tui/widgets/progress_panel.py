@@ -5,14 +5,15 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
+from hilt.engine.events import Progress
 from hilt.tui import words
-from hilt.tui.run_view import RunView
+from hilt.tui.run_view import Link, RunView
 
 _BAR_CELLS = 16
 
 
 class ProgressPanel(Static):
-    """Seven short lines; latency is the median over the repeats of a trial whose whole output was right."""
+    """Six short lines; latency is the median over the repeats of a trial whose whole output was right."""
 
     BORDER_TITLE = "progress"
 
@@ -20,28 +21,33 @@ class ProgressPanel(Static):
         run, progress = view.run, view.progress
         done = min(1.0, progress.trials / run.budget) if run.budget else 1.0
         bar = "█" * round(done * _BAR_CELLS) + "░" * (_BAR_CELLS - round(done * _BAR_CELLS))
-        rate = words.NONE if progress.trials_per_second is None else f"{progress.trials_per_second:.1f} trials/s"
-        valid_share = words.share(progress.valid, progress.trials)
         lines = [
             Content(f"{progress.trials} of {run.budget} trials {bar} {done:.0%}"),
-            Content(f"tuner {run.tuner}, seed {run.seed}; {rate}, left {words.duration(progress.seconds_left)}"),
-            Content(f"valid {progress.valid} ({valid_share}) of a space of {run.space_size:,}"),
+            Content(_pace(progress) if view.link is Link.ATTACHED else "not running now"),
+            Content(f"tuner {run.tuner}, seed {run.seed}; {progress.valid} valid ({_valid_share(progress)})"),
         ]
         self.update(Content("\n").join([*lines, *_best(view)]))
+
+
+def _pace(progress: Progress) -> str:
+    if progress.trials_per_second is None:
+        return "trials/s and time left: not known yet"
+    return f"{progress.trials_per_second:.1f} trials/s, {words.duration(progress.seconds_left)} left"
+
+
+def _valid_share(progress: Progress) -> str:
+    return words.share(progress.valid, progress.trials)
 
 
 def _best(view: RunView) -> list[Content]:
     progress = view.progress
     if progress.best_microseconds is None:
         return [Content("best: no valid trial yet")]
-    figures = (
-        f"{progress.best_cycles or 0:,} cycles, {progress.best_gops or 0:.1f} GOP/s, "
-        f"{progress.best_percent_of_bound or 0:.1f}% of the bound"
-    )
     latency = words.microseconds(progress.best_microseconds)
+    cycles = f", {progress.best_cycles or 0:,} cycles (trial {progress.best_number})"
     lines = [
-        Content.assemble("best ", (latency, "bold"), f" (trial {progress.best_number})"),
-        Content(figures),
+        Content.assemble("best ", (latency, "bold"), cycles),
+        Content(f"{progress.best_gops or 0:.1f} GOP/s, {progress.best_percent_of_bound or 0:.1f}% of the bound"),
     ]
     if view.best is not None:
         lines.append(Content(words.knobs(view.best.knobs)))

@@ -1,4 +1,4 @@
-"""The top line: which run, on which board, and how it is, in words."""
+"""The top line: how the run is, in words, and which one it is."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hilt.tui.run_view import RunView
 
 
 class StatusLine(Static):
-    """One line. It says when what is below is no longer live."""
+    """One line, or more where a reason is long. It says when what is below is no longer live."""
 
     def show(self, view: RunView) -> None:
         run = view.run
         self.set_class(view.interrupted, "-stale")
-        name = f" {view.short_id}  {run.workload} on {run.board}  "
-        self.update(Content.assemble((name, "bold"), f"{view.state_words} "), layout=False)
+        name = f"{view.short_id}  {run.workload} on {run.board}"
+        self.update(Content.assemble((f" {view.state_words}  ", "bold"), name))

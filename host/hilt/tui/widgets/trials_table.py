@@ -11,12 +11,11 @@ from hilt.tui import words
 from hilt.tui.run_view import PAGE_TRIALS, RunView, TrialFacts
 
 _MOST_ROWS = 2 * PAGE_TRIALS
+_LATENCY_WIDTH = 11
 
 
 class TrialsTable(DataTable[str]):
     """While the newest page is shown, new trials are added below, and the cursor stays with them if it was last."""
-
-    BORDER_TITLE = "trials"
 
     def __init__(self) -> None:
         super().__init__(cursor_type="row", zebra_stripes=True)
@@ -25,15 +24,17 @@ class TrialsTable(DataTable[str]):
         self._total = 0
 
     def on_mount(self) -> None:
-        self.add_column("trial", width=7)
+        # Widths are given, so that a page need not be measured.
+        self.add_column("trial", width=6)
+        self.add_column("µs".rjust(_LATENCY_WIDTH), width=_LATENCY_WIDTH)
         self.add_column("outcome", width=12)
-        self.add_column("µs", width=12)
-        self.add_column("reason", width=24)
-        self.add_column("configuration")
+        self.add_column("reason", width=18)
+        self.add_column("configuration", width=64)
 
     def show(self, view: RunView) -> None:
-        """The title only; rows come by `show_page` and `add`."""
+        """The titles only; rows come by `show_page` and `add`."""
         self._total = view.progress.trials
+        self.border_title = f"trials, of a space of {view.run.space_size:,}"
         self._describe()
 
     def show_page(self, trials: Sequence[TrialFacts], newest: bool) -> None:
@@ -86,7 +87,11 @@ class TrialsTable(DataTable[str]):
         self._rows[trial.number] = trial
         latency = words.NONE if trial.microseconds is None else f"{trial.microseconds:,.1f}"
         self.add_row(
-            str(trial.number), str(trial.outcome), latency.rjust(12), trial.reason, words.knobs(trial.knobs)
+            str(trial.number),
+            latency.rjust(_LATENCY_WIDTH),
+            str(trial.outcome),
+            trial.reason,
+            words.knobs(trial.knobs),
         )
 
     def _describe(self) -> None:

@@ -1,0 +1,120 @@
+"""A run in a real store with the engine's real socket server before it, driven by the test instead of a tuning loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from hilt.engine.events import BoardChanged, Command, Event, Hello, Progress, TrialRecorded
+from hilt.engine.files import RunFiles
+from hilt.engine.server import EngineServer
+from hilt.engine.tally import Tally
+from hilt.store import RunState, Store, Trial, database_path
+from hilt.trial import Outcome, Verification
+from hilt.tui.app import HiltApp
+from hilt.tui.screens.run_screen import RunScreen
+
+from ..store import examples
+
+UUID = "3f2a91bc-0000-4000-8000-000000000001"
+KNOBS = {"tile_b": 1, "tile_h": 7, "tile_w": 14, "tile_ci": 2, "tile_co": 4, "oc_nthread": 2, "h_nthread": 1}
+
+
+def trial(number: int) -> Trial:
+    """Every third is rejected; the others are the faster the later."""
+    if number % 3 == 2:
+        return Trial(number, number, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
+    microseconds = 1000.0 + 90_000.0 / (number + 1)
+    seen = Verification(examples.ELEMENTS, 0)
+    cycles = int(microseconds * 100)
+    return Trial(
+        number, number, KNOBS, Outcome.OK, "", cycles, microseconds, (microseconds,), seen, examples.ELEMENTS, "board"
+    )
+
+
+def event_of(trial: Trial) -> TrialRecorded:
+    return TrialRecorded(
+        trial.number, trial.configuration, trial.knobs, trial.outcome, trial.reason, trial.cycles, trial.microseconds,
+        trial.verified, trial.board, 0.0,
+    )  # fmt: skip
+
+
+def make_run(home: Path, trials: int = 0, uuid: str = UUID, **changes: object) -> None:
+    with Store(database_path(home)) as store:
+        store.create_run(examples.run(uuid, budget=1000, **changes))
+        store.record(uuid, [trial(number) for number in range(trials)])
+
+
+class LiveEngine:
+    """Holds the run as an engine does; hears commands, and records and tells trials when asked to."""
+
+    def __init__(self, home: Path, uuid: str = UUID) -> None:
+        self.home, self.uuid = home, uuid
+        self.commands: list[Command] = []
+        self.store = Store(database_path(home))
+        self.store.set_state(uuid, RunState.RUNNING)
+        self._tally = Tally(self.store.summary(uuid), self.store.counts(uuid))
+        self._held = ExitStack()
+        files = RunFiles(home, uuid)
+        self._held.enter_context(files.locked())
+        self._server = self._held.enter_context(EngineServer(files, Hello(uuid, os.getpid()), self.commands.append))
+        self.tell(BoardChanged("virtual:pynq", "running", "64 of 64 MiB free", 1.0))
+
+    def tell(self, *events: Event) -> None:
+        for event in events:
+            self._server.publish(event)
+
+    def record(self, *trials: Trial) -> Progress:
+        self.store.record(self.uuid, trials)
+        for each in trials:
+            self._tally.add(each)
+            self.tell(event_of(each))
+        progress = self._tally.progress()
+        self.tell(progress)
+        return progress
+
+    def die(self) -> None:
+        """The connection and the lock are gone, and nothing was said."""
+        self._held.close()
+        self.store.close()
+
+
+@contextmanager
+def live_engine(home: Path, uuid: str = UUID) -> Iterator[LiveEngine]:
+    engine = LiveEngine(home, uuid)
+    try:
+        yield engine
+    finally:
+        engine.die()
+
+
+@contextmanager
+def app_of(home: Path, uuid: str | None = None) -> Iterator[HiltApp]:
+    with Store(database_path(home)) as store:
+        yield HiltApp(home, store, uuid)
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Lets the app work until the condition holds; fails after so long."""
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(f"not so after {seconds} s; the screen holds:\n{text_of(pilot)}")
+
+
+def text_of(pilot: Pilot[None]) -> str:
+    """What the screen shows, as text."""
+    app = pilot.app
+    lines = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in lines)
+
+
+def run_screen(pilot: Pilot[None]) -> RunScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, RunScreen), screen
+    return screen

@@ -1,0 +1,153 @@
+"""Which run is shown, and how a run without an engine looks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hilt.store import RunState, Store, database_path
+from hilt.tui.screens.help_screen import HelpScreen
+from hilt.tui.screens.run_screen import RunScreen
+from hilt.tui.screens.runs_screen import RunsScreen
+
+from . import screenshot
+from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, until
+
+OTHER = "77777777-0000-4000-8000-000000000002"
+
+
+def loaded(pilot) -> bool:
+    return isinstance(pilot.app.screen, RunScreen) and pilot.app.screen.view is not None
+
+
+async def test_no_runs_is_said(tmp_path: Path) -> None:
+    with app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "no runs yet; begin one with `hilt tune`" in text_of(pilot))
+
+
+async def test_the_live_run_is_chosen_before_the_newest(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=2)
+    make_run(tmp_path, uuid=OTHER, created=2.0)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            assert run_screen(pilot).view.run.uuid == UUID
+
+
+async def test_the_newest_run_is_chosen_where_none_is_live(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=2)
+    make_run(tmp_path, uuid=OTHER, created=2.0)
+    with app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            assert run_screen(pilot).view.run.uuid == OTHER
+
+
+async def test_several_live_runs_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=2)
+    make_run(tmp_path, uuid=OTHER, created=2.0)
+    with live_engine(tmp_path), live_engine(tmp_path, OTHER), app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 24)) as pilot:
+            await until(pilot, lambda: "3f2a91bc  running" in text_of(pilot))
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: loaded(pilot))
+            assert run_screen(pilot).view.run.uuid == UUID
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (RunState.FINISHED, "FINISHED"),
+        (RunState.FAILED, "FAILED: the disk is full"),
+        (RunState.STOPPED, "STOPPED: the disk is full"),
+        (RunState.RUNNING, "INTERRUPTED (was running): `hilt resume 3f2a91bc` goes on"),
+        (RunState.PAUSED, "INTERRUPTED (was paused)"),
+    ],
+)
+async def test_a_run_without_an_engine_says_what_it_is(tmp_path: Path, state: RunState, words: str) -> None:
+    make_run(tmp_path, trials=4)
+    with Store(database_path(tmp_path)) as store:
+        store.set_state(UUID, state, "" if state is RunState.FINISHED else "the disk is full")
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            await until(pilot, lambda: words in text_of(pilot))
+            assert "virtual:pynq: not known: no engine runs" in text_of(pilot)
+
+
+async def test_a_run_without_trials_is_drawn(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            await until(pilot, lambda: "no valid trial yet" in text_of(pilot))
+            assert "no trials yet" in text_of(pilot)
+            await pilot.press("c", "left_square_bracket", "right_square_bracket", "up", "down", "end")
+
+
+async def test_help_lists_every_key_with_what_it_does(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(120, 50)) as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            await pilot.press("question_mark")
+            await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+            await until(pilot, lambda: "keys and words" in text_of(pilot))
+            shown = text_of(pilot)
+            for words in ("p  Nothing new", "[  The trials before", "q  Closes this window", "board_lost"):
+                assert words in shown, f"{words!r} is missing of\n{shown}"
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+
+
+async def test_light_and_dark(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=9)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            for theme in ("textual-light", "textual-dark"):
+                await pilot.press("t")
+                assert app.theme == theme
+                await pilot.pause()
+
+
+def test_without_colour_nothing_is_coloured(tmp_path: Path) -> None:
+    """NO_COLOR is read when Textual is loaded, so in another process; its screenshot holds greys only."""
+    make_run(tmp_path, trials=9)
+    assert colours_of(screenshot_of(tmp_path, no_color=""))
+    assert not colours_of(screenshot_of(tmp_path, no_color="1"))
+
+
+def screenshot_of(home: Path, no_color: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", screenshot.__name__, str(home), UUID, "80", "24"],
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "NO_COLOR": no_color},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+
+
+def colours_of(svg: str) -> set[str]:
+    """Fills of text and cells that are not grey. The frame that Rich draws around a screenshot is left out."""
+    text = re.findall(r"-r\d+ {[^}]*fill: #([0-9a-f]{6})", svg)
+    cells = re.findall(r'<rect fill="#([0-9a-f]{6})" x=', svg)
+    assert text and cells
+    default = "c5c8c6"  # Rich's own, of a style without a colour
+    return {each for each in text + cells if not each[:2] == each[2:4] == each[4:] and each != default}
+
+
+def test_the_package_is_imported_without_textual() -> None:
+    subprocess.run(
+        [sys.executable, "-c", "import hilt.tui, sys; assert 'textual' not in sys.modules"], check=True, timeout=60
+    )

@@ -1,0 +1,238 @@
+"""The run screen against a real store and a real engine socket."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from textual.message import Message
+
+from hilt.engine.events import Command, Failure, Finished, Logged, StateChanged
+from hilt.store import RunState
+from hilt.tui.messages import EventsArrived
+from hilt.tui.run_view import PAGE_TRIALS, Link
+from hilt.tui.widgets.trials_table import TrialsTable
+
+from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
+
+SIZES = [(80, 24), (200, 60)]
+
+
+def attached(pilot) -> bool:
+    view = run_screen(pilot).view
+    return view is not None and view.link is Link.ATTACHED and bool(view.boards)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_live_run_shows_curve_trials_board_outcomes_and_progress(tmp_path: Path, size: tuple[int, int]) -> None:
+    make_run(tmp_path, trials=10)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.record(*(trial(number) for number in range(10, 30)))
+            await until(pilot, lambda: run_screen(pilot).view.progress.trials == 30)
+            for words in (
+                "RUNNING  3f2a91bc  resnet18.C5 on virtual:pynq",
+                "30 of 1000 trials",
+                "tuner random, seed 1; 20 valid (67%)",
+                "of a space of 2,304",
+                f"best {trial(28).microseconds:,.1f} µs, {trial(28).cycles:,} cycles (trial 28)",
+                "GOP/s",
+                "% of the bound",
+                "ok\N{NO-BREAK SPACE}20\N{NO-BREAK SPACE}(67%)",
+                "rejected\N{NO-BREAK SPACE}10\N{NO-BREAK SPACE}(33%)",
+                "virtual:pynq: running since",
+                "acc_overflow",
+                "h=7 w=14 ci=2",
+                "0 to 29, 30 recorded",
+                "best latency, µs",
+                "Pause",
+            ):
+                await until(pilot, lambda words=words: words in text_of(pilot))
+
+
+@pytest.mark.parametrize(("key", "command"), [("p", Command.PAUSE), ("r", Command.RESUME)])
+async def test_keys_send_commands(tmp_path: Path, key: str, command: Command) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press(key)
+            await until(pilot, lambda: engine.commands == [command])
+
+
+@pytest.mark.parametrize("keys", [["s", "n"], ["s", "escape"], ["s", "enter"]])
+async def test_stop_asks_and_can_be_declined(tmp_path: Path, keys: list[str]) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press(keys[0])
+            await until(pilot, lambda: "Stop run 3f2a91bc?" in text_of(pilot))
+            await pilot.press(keys[1])
+            await pilot.press("p")
+            await until(pilot, lambda: engine.commands == [Command.PAUSE])
+
+
+async def test_stop_stops_once_confirmed(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press("s")
+            await until(pilot, lambda: "Stop run" in text_of(pilot))
+            await pilot.press("y")
+            await until(pilot, lambda: engine.commands == [Command.STOP])
+            engine.tell(Finished(RunState.STOPPED))
+            await until(pilot, lambda: "STOPPED: `hilt resume 3f2a91bc` goes on with it" in text_of(pilot))
+
+
+async def test_paused_finished_and_failed_are_said_in_words(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.tell(StateChanged(RunState.RUNNING, "pausing after what is on the board"))
+            await until(pilot, lambda: "RUNNING: pausing after what is on the board" in text_of(pilot))
+            engine.tell(StateChanged(RunState.PAUSED))
+            await until(pilot, lambda: "PAUSED" in text_of(pilot))
+            engine.tell(Finished(RunState.FAILED, "the board did not come back", Failure.BOARD))
+            await until(pilot, lambda: "FAILED: the board did not come back" in text_of(pilot))
+
+
+async def test_an_engine_that_dies_is_said_and_one_that_comes_back_is_attached(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app, live_engine(tmp_path) as engine:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.die()
+            await until(pilot, lambda: "ENGINE GONE (was running)" in text_of(pilot))
+            await until(pilot, lambda: "last heard: running" in text_of(pilot))
+            await pilot.press("p")
+            await until(pilot, lambda: "Could not pause" in text_of(pilot))
+            with live_engine(tmp_path) as again:
+                again.record(trial(3))
+                await until(pilot, lambda: attached(pilot) and run_screen(pilot).view.progress.trials == 4)
+                assert "ENGINE GONE" not in text_of(pilot)
+
+
+async def test_two_clients_see_the_same_and_one_leaving_stops_nothing(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as first, app_of(tmp_path) as second:
+        async with second.run_test() as remaining:
+            async with first.run_test() as leaving:
+                for pilot in (leaving, remaining):
+                    await until(pilot, lambda pilot=pilot: attached(pilot))
+                engine.record(trial(0))
+                for pilot in (leaving, remaining):
+                    await until(pilot, lambda pilot=pilot: run_screen(pilot).view.progress.trials == 1)
+                await leaving.press("q")
+            engine.record(trial(1))
+            await until(remaining, lambda: run_screen(remaining).view.progress.trials == 2)
+        assert engine.commands == []
+
+
+async def test_leaving_says_that_the_run_goes_on(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            assert app.farewell == "Run 3f2a91bc goes on. `hilt tui 3f2a91bc` attaches again."
+
+
+async def test_every_size_is_drawn(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=30)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            for size in [(200, 60), (40, 12), (20, 5), (1, 1), (120, 30), (80, 24)]:
+                await pilot.resize_terminal(*size)
+                await pilot.pause()
+            shown = text_of(pilot)
+            assert "30 of 1000 trials" in shown and "best latency" in shown
+            assert all(len(line) <= 80 for line in shown.splitlines()) and len(shown.splitlines()) == 24
+
+
+async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    batches: list[int] = []
+
+    def count(message: Message) -> None:
+        if isinstance(message, EventsArrived):
+            batches.append(len(message.events))
+
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test(message_hook=count) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            batches.clear()
+            for number in range(1000):
+                engine.tell(Logged("info", f"line {number}", 1.0))
+            await until(pilot, lambda: "line 999" in text_of(pilot))
+            assert sum(batches) == 1000
+            assert len(batches) <= 8, batches  # one every quarter of a second
+
+
+async def test_copy_gives_the_selected_trial_as_json(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=5)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press("up", "c")
+            assert json.loads(app.clipboard)["number"] == 3
+            assert json.loads(app.clipboard)["knobs"]["tile_h"] == 7
+
+
+async def test_pages_go_back_to_the_first_trial_and_forth_to_the_live_ones(tmp_path: Path) -> None:
+    total = 2 * PAGE_TRIALS + 50
+    make_run(tmp_path, trials=total)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            table = run_screen(pilot).query_one(TrialsTable)
+            assert (table.first_number, table.last_number) == (total - PAGE_TRIALS, total - 1)
+            seen = []
+            for _ in range(2):
+                before = table.first_number
+                await pilot.press("left_square_bracket")
+                await until(pilot, lambda before=before: table.first_number != before)
+                seen.append((table.first_number, table.last_number))
+            assert seen == [(50, PAGE_TRIALS + 49), (0, 49)]
+            engine.record(trial(total))
+            await until(pilot, lambda: run_screen(pilot).view.progress.trials == total + 1)
+            assert table.last_number == 49  # an older page stands still
+            for _ in range(3):
+                before = table.last_number
+                await pilot.press("right_square_bracket")
+                await until(pilot, lambda before=before: table.last_number != before)
+                if table.newest_page:
+                    break
+            assert table.newest_page and table.last_number == total
+
+
+async def test_new_trials_are_followed_only_by_a_cursor_at_the_end(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=30)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            table = run_screen(pilot).query_one(TrialsTable)
+            assert table.cursor_row == 29
+            engine.record(trial(30))
+            await until(pilot, lambda: table.row_count == 31)
+            assert table.cursor_row == 30
+            await pilot.press("up", "up")
+            engine.record(trial(31))
+            await until(pilot, lambda: table.row_count == 32)
+            assert table.cursor_row == 28
+
+
+async def test_the_table_stays_bounded(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            table = run_screen(pilot).query_one(TrialsTable)
+            for first in range(0, 1000, 100):
+                engine.record(*(trial(number) for number in range(first, first + 100)))
+                await until(pilot, lambda first=first: table.last_number == first + 99)
+                assert table.row_count <= 2 * PAGE_TRIALS
