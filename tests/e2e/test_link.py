@@ -47,7 +47,7 @@ from hilt.virtual.directory import BoardDirectory
 
 
 @pytest.fixture
-def target(hilt_home: Path) -> Iterator[VirtualTarget]:
+def target(shared_home: Path) -> Iterator[VirtualTarget]:
     board = VirtualTarget("virtual:pynq", form="golden")
     yield board
     board.release()
@@ -59,9 +59,11 @@ def endpoint(target: VirtualTarget) -> Endpoint:
 
 
 @pytest.fixture
-def unknown(endpoint: Endpoint) -> Endpoint:
-    """As a real board: its host key is known from nowhere but HILT_HOME/known_hosts."""
-    return replace(endpoint, host_key=None)
+def fresh(hilt_home: Path) -> Iterator[Endpoint]:
+    """A board that nobody has used."""
+    board = VirtualTarget("virtual:pynq", form="golden")
+    yield board.endpoint()
+    board.release()
 
 
 def connect(endpoint: Endpoint) -> Session:
@@ -83,7 +85,8 @@ def write_key(path: Path, encryption: KeySerializationEncryption | None = None) 
 # --- who is trusted ---
 
 
-def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_can_be_accepted(unknown: Endpoint) -> None:
+def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_can_be_accepted(fresh: Endpoint) -> None:
+    unknown = replace(fresh, host_key=None)
     with pytest.raises(UnknownHostKeyError) as refused:
         connect(unknown)
     own_key = BoardDirectory("pynq").host_key.with_suffix(".pub")
@@ -99,8 +102,9 @@ def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_can_be_accepted
         assert session.execute(["true"], Deadline(30)).status == 0
 
 
-def test_a_changed_host_key_is_refused_with_both_fingerprints(unknown: Endpoint, hilt_home: Path) -> None:
-    other = write_key(hilt_home / "other")
+def test_a_changed_host_key_is_refused_with_both_fingerprints(endpoint: Endpoint, tmp_path: Path) -> None:
+    unknown = replace(endpoint, host_key=None)
+    other = write_key(tmp_path / "other")
     HostKeys().accept(UnknownHostKeyError(unknown.host, unknown.port, other, fingerprint(other)))
     before = HostKeys().path.read_text()
     with pytest.raises(HostKeyChangedError, match="CHANGED.*remove its line from .*known_hosts") as refused:
@@ -187,19 +191,19 @@ def test_uploads_arrive_whole_under_their_name_only(endpoint: Endpoint) -> None:
 # --- the agent ---
 
 
-def test_the_agent_travels_once(target: VirtualTarget, endpoint: Endpoint) -> None:
-    with AgentConnection.open(endpoint, "first", Deadline(60)) as connection:
+def test_the_agent_travels_once(fresh: Endpoint) -> None:
+    with AgentConnection.open(fresh, "first", Deadline(60)) as connection:
         assert connection.uploaded
         assert connection.welcome.agent == build_archive().sha256
         boot = connection.welcome.boot_id
-    with AgentConnection.open(endpoint, "second", Deadline(60)) as connection:
+    with AgentConnection.open(fresh, "second", Deadline(60)) as connection:
         assert not connection.uploaded
         assert connection.welcome.boot_id == boot
 
 
-def test_a_damaged_agent_is_sent_again(endpoint: Endpoint) -> None:
+def test_a_damaged_agent_is_sent_again(fresh: Endpoint) -> None:
     archive = build_archive()
-    with connect(endpoint) as session:
+    with connect(fresh) as session:
         assert deploy(session, archive, Deadline(60))
         deployed = board_home() / archive.remote_path
         deployed.write_bytes(archive.data[:-1])
@@ -221,11 +225,11 @@ def test_the_archive_depends_on_its_contents_only(tmp_path: Path, monkeypatch: p
     assert build_archive.__wrapped__().sha256 != build_archive().sha256
 
 
-def test_an_agent_that_cannot_start_says_why(endpoint: Endpoint) -> None:
+def test_an_agent_that_cannot_start_says_why(fresh: Endpoint) -> None:
     (board_home() / ".hilt").mkdir(mode=0o755)
     (board_home() / ".hilt").chmod(0o755)
     with pytest.raises(AgentError, match=r"does not start on virtual:pynq: .*chmod 700"):
-        AgentConnection.open(endpoint, "test", Deadline(60))
+        AgentConnection.open(fresh, "test", Deadline(60))
 
 
 def test_one_client_at_a_time_and_the_other_is_told_who(endpoint: Endpoint) -> None:

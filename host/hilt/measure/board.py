@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hilt.link.agent import AgentConnection
 from hilt.link.deadline import Deadline
-from hilt.link.errors import BoardBusyError, LinkError, LinkLostError, RefusedError
+from hilt.link.errors import LinkError, LinkLostError, RefusedError
 from hilt.measure.boards import Target
 from hilt.measure.trials import Blobs, Shipment, result_of, ship
 from hilt.measure.types import BoardDescription, BoardEvent, BoardState, Listen, Report, Request
@@ -27,10 +27,12 @@ PIPELINE_DEPTH = 2
 """Trials on their way at once: while one runs the next is on the board already."""
 CONNECT_SECONDS = 120.0
 """For connecting, deploying and programming; the bitstream of a large part takes seconds, a slow boot more."""
-LEASE_SECONDS = 5.0
-"""How long to wait at first for a board that is in use."""
+SETTLE_SECONDS = 5.0
+"""How long to try at first while a board is busy or does not answer."""
 RECOVERY_SECONDS = 300.0
 """After this long without a connection the board is lost."""
+POWER_CYCLE_SECONDS = 45.0
+"""How long a board may try to come back by itself; a service that was killed starts again in seconds."""
 SETBACKS_ALLOWED = 3
 """Losses in a row without a single result in between."""
 _REPLY_MARGIN_SECONDS = 240.0
@@ -77,7 +79,7 @@ class BoardMeasurer:
         """Raises as hilt.measure.open_measurer."""
         measurer = cls(target, listen)
         try:
-            measurer._connect_when_free()
+            measurer._connect_at_first()
         except BaseException as error:
             measurer._tell(BoardState.LOST, str(error))
             target.release()
@@ -98,8 +100,9 @@ class BoardMeasurer:
                 self._run(unanswered, report)
             except _FAULTS as error:
                 setbacks = 1 if len(unanswered) < before else setbacks + 1
-                if setbacks > SETBACKS_ALLOWED or not self._recover(error):
-                    self._give_up(unanswered, report, error)
+                reason = error if setbacks > SETBACKS_ALLOWED else self._recover(error)
+                if reason is not None:
+                    self._give_up(unanswered, report, reason)
 
     def close(self) -> None:
         """See Measurer."""
@@ -194,14 +197,14 @@ class BoardMeasurer:
 
     # --- connecting and recovering ---
 
-    def _connect_when_free(self) -> None:
-        """A client that has just died may still hold the lease for a moment."""
-        deadline = Deadline(LEASE_SECONDS)
+    def _connect_at_first(self) -> None:
+        """A client that has just died may still hold the lease for a moment, a service be starting again."""
+        deadline = Deadline(SETTLE_SECONDS)
         while True:
             try:
                 return self._connect()
-            except BoardBusyError:
-                if deadline.passed:
+            except LinkError as error:
+                if error.permanent or deadline.passed:
                     raise
             self._closing.wait(_FIRST_PAUSE_SECONDS)
 
@@ -233,26 +236,26 @@ class BoardMeasurer:
         self._tell(BoardState.READY, f"{self._target.manifest.parameters} programmed in {programmed.seconds:.1f} s")
         return _Connected(agent, digest, journal)
 
-    def _recover(self, error: Exception) -> bool:
-        """Whether the board is connected and programmed again; tries until a limit or a permanent error."""
+    def _recover(self, error: Exception) -> Exception | None:
+        """Connects and programs the board again, and returns None; or what still was in the way at the limit."""
         self._disconnect()
         deadline = Deadline(RECOVERY_SECONDS)
+        by_itself = Deadline(POWER_CYCLE_SECONDS)
+        power_cycled = False
         pause = _FIRST_PAUSE_SECONDS
-        failures = 0
         while not self._closing.is_set() and not deadline.passed and not getattr(error, "permanent", False):
             self._tell(BoardState.RECOVERING, str(error))
             try:
-                if failures == 2:
-                    # It does not come back by itself.
+                if by_itself.passed and not power_cycled:
+                    power_cycled = True
                     self._target.power_cycle()
                 self._connect()
-                return True
+                return None
             except _FAULTS as fault:
                 error = fault
-                failures += 1
             self._closing.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        return False
+        return error
 
     def _give_up(self, unanswered: dict[int, Request], report: Report, error: Exception) -> None:
         self._disconnect()
