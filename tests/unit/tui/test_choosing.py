@@ -122,15 +122,16 @@ async def test_light_and_dark(tmp_path: Path) -> None:
 def test_without_colour_nothing_is_coloured(tmp_path: Path) -> None:
     """NO_COLOR is read when Textual is loaded, so in another process; its screenshot holds greys only."""
     make_run(tmp_path, trials=9)
-    assert colours_of(screenshot_of(tmp_path, no_color=""))
-    assert not colours_of(screenshot_of(tmp_path, no_color="1"))
+    assert colours_of(screenshot_of(tmp_path, {}))
+    assert not colours_of(screenshot_of(tmp_path, {"NO_COLOR": "1"}))
 
 
-def screenshot_of(home: Path, no_color: str) -> str:
+def screenshot_of(home: Path, settings: dict[str, str]) -> str:
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     return subprocess.run(
         [sys.executable, "-m", screenshot.__name__, str(home), UUID, "80", "24"],
         cwd=Path(__file__).parents[3],
-        env={**os.environ, "NO_COLOR": no_color},
+        env=inherited | settings,
         check=True,
         capture_output=True,
         text=True,

@@ -42,7 +42,7 @@ class RunScreen(Screen[None]):
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "command('resume')", "Resume", tooltip="Goes on after a pause"),
         Binding("s", "stop", "Stop", tooltip="Ends the run after what is on the board; asks first"),
-        Binding("c", "copy", "Copy row", tooltip="The selected trial, as JSON, to the clipboard"),
+        Binding("c", "copy", "Copy", tooltip="The selected trial, as JSON, to the clipboard"),
         Binding("left_square_bracket", "older", "Older", tooltip="The trials before this page"),
         Binding("right_square_bracket", "newer", "Newer", tooltip="The trials after this page; the last page is live"),
     ]
