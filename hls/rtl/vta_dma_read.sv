@@ -50,6 +50,8 @@ module vta_dma_read
   // What is not aligned to the bus is taken to be.
   address_t aligned;
   assign aligned = {address_i[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
+  logic [LogBusBytes-1:0] unused_address;
+  assign unused_address = address_i[LogBusBytes-1:0];
 
   // ---- Addresses -------------------------------------------------------------------------------------------------------
   logic ask_valid, ask;

@@ -91,6 +91,9 @@ module vta_execute
     end
   end
 
+  logic [UopBits-1:0] unused_uop;  // its fields need not fill the word
+  assign unused_uop = uop_i;
+
   // ---- Indices ---------------------------------------------------------------------------------------------------------------
   logic index_valid_q, index_past_q, index_ready;
   index_t dst_q, src_q, wgt_q;

@@ -104,6 +104,9 @@ module vta_fetch
     .data_o(beat_data)
   );
 
+  logic [LogInsnBytes-1:0] unused_address;
+  assign unused_address = insn_addr_i[LogInsnBytes-1:0];
+
   // ---- Beats to instructions -----------------------------------------------------------------------------------------------
   logic full_q;
   logic [BeatBits-1:0] beat_q;

@@ -83,14 +83,14 @@ module vta_load
   assign busy_o = sequencer_busy;
 
   transfer_t transfer_q;
-  logic launch_q;
+  logic launch_q, wgt_q;  // launch_q: its first busy cycle
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
-    if (take) transfer_q <= transfer_of(insn_i);
+    if (take) begin
+      transfer_q <= transfer_of(insn_i);
+      wgt_q <= memory_type_of(insn_i) == MemWgt;
+    end
   end
-
-  logic wgt;
-  assign wgt = transfer_q.memory_type == MemWgt;
 
   // ---- Memory ------------------------------------------------------------------------------------------------------------------
   logic beat_valid, beat_ready;
@@ -105,11 +105,11 @@ module vta_load
     .drain_i,
     .idle_o,
     .start_i(launch_q && transfer_q.y_size != '0 && transfer_q.x_size != '0),
-    .address_i(wgt ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
+    .address_i(wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
                    : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes)),
-    .row_beats_i(RowBeatsBits'(transfer_q.x_size) << (wgt ? LogWgtBeats : LogInpBeats)),
+    .row_beats_i(RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats : LogInpBeats)),
     .rows_i(transfer_q.y_size),
-    .stride_i(address_t'(transfer_q.x_stride) << (wgt ? LogWgtBytes : LogInpBytes)),
+    .stride_i(address_t'(transfer_q.x_stride) << (wgt_q ? LogWgtBytes : LogInpBytes)),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
     .beat_data_o(beat_data),
@@ -143,12 +143,12 @@ module vta_load
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),
     .x_size_i(transfer_q.x_size),
-    .y_pad_0_i(wgt ? '0 : transfer_q.y_pad_0),
-    .y_pad_1_i(wgt ? '0 : transfer_q.y_pad_1),
-    .x_pad_0_i(wgt ? '0 : transfer_q.x_pad_0),
-    .x_pad_1_i(wgt ? '0 : transfer_q.x_pad_1),
-    .log_beats_i(wgt ? 3'(LogWgtBeats) : 3'(LogInpBeats)),
-    .depth_i(wgt ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
+    .y_pad_0_i(wgt_q ? '0 : transfer_q.y_pad_0),
+    .y_pad_1_i(wgt_q ? '0 : transfer_q.y_pad_1),
+    .x_pad_0_i(wgt_q ? '0 : transfer_q.x_pad_0),
+    .x_pad_1_i(wgt_q ? '0 : transfer_q.x_pad_1),
+    .log_beats_i(wgt_q ? 3'(LogWgtBeats) : 3'(LogInpBeats)),
+    .depth_i(wgt_q ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
     .done_o(done),
     .waiting_o(stalled_o),
     .fault_o(loader_fault),
@@ -161,15 +161,15 @@ module vta_load
     .element_o(element)
   );
 
-  assign inp_write_o = write && !wgt;
+  assign inp_write_o = write && !wgt_q;
   assign inp_index_o = LogInpDepth'(index);
   assign inp_o = zero ? '0 : element[InpBits-1:0];
-  assign wgt_write_o = write && wgt;
+  assign wgt_write_o = write && wgt_q;
   assign wgt_index_o = LogWgtDepth'(index);
   assign wgt_o = element[WgtBits-1:0];
 
   assign fault_o = dma_fault || loader_fault;
-  assign fault_code_o = loader_fault ? (wgt ? FaultWgt : FaultInp) : dma_fault_code;
+  assign fault_code_o = loader_fault ? (wgt_q ? FaultWgt : FaultInp) : dma_fault_code;
   assign fault_address_o = loader_fault ? address_t'(index) : dma_fault_address;
 
 endmodule

@@ -203,7 +203,6 @@ package vta_pkg;
 
   // ---- Decoded instructions ------------------------------------------------------------------------------------------
   typedef struct packed {
-    logic [2:0]  memory_type;
     logic [15:0] sram_base;
     logic [31:0] dram_base;
     logic [15:0] y_size;
@@ -246,7 +245,6 @@ package vta_pkg;
 
   function automatic transfer_t transfer_of(input logic [InsnBits-1:0] insn);
     return '{
-      memory_type: memory_type_of(insn),
       sram_base: insn[SramBaseLsb +: 16],
       dram_base: insn[DramBaseLsb +: 32],
       y_size: insn[YSizeLsb +: 16],

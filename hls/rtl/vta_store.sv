@@ -87,6 +87,9 @@ module vta_store
     if (take) transfer_q <= transfer_of(insn_i);
   end
 
+  logic [15:0] unused_pads;
+  assign unused_pads = {transfer_q.y_pad_0, transfer_q.y_pad_1, transfer_q.x_pad_0, transfer_q.x_pad_1};
+
   // ---- Output buffer to beats ------------------------------------------------------------------------------------------------
   // Elements are consecutive, so the reader needs no end: it reads one past what the memory side asks for, and is
   // started anew by the next instruction.
