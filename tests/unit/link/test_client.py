@@ -1,0 +1,256 @@
+"""The client against a peer on a socket pair: replies out of order, damage, silence, and the end of the stream."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from hilt.link import client as client_module
+from hilt.link.client import AgentClient
+from hilt.link.deadline import Deadline
+from hilt.link.errors import (
+    AgentError,
+    BitstreamRefusedError,
+    BoardBusyError,
+    LinkError,
+    LinkLostError,
+    LinkTimeoutError,
+    RefusedError,
+)
+from hilt_board.protocol import (
+    Acknowledged,
+    Failure,
+    Frame,
+    FrameDecoder,
+    Hello,
+    Measured,
+    Missing,
+    Put,
+    Record,
+    Results,
+    ResultsReport,
+    Status,
+    StatusReport,
+    Stored,
+    encode_frame,
+    from_frame,
+    to_frame,
+)
+
+
+class SocketStream:
+    def __init__(self, connection: socket.socket, complaint: str = "") -> None:
+        self._connection = connection
+        self._complaint = complaint
+
+    def receive(self) -> bytes:
+        return self._connection.recv(1 << 16)
+
+    def send(self, data: bytes) -> None:
+        try:
+            self._connection.sendall(data)
+        except OSError as error:
+            raise LinkLostError(str(error)) from None
+
+    def errors(self) -> str:
+        return self._complaint
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass
+class Peer:
+    """The agent's end of the line, by hand."""
+
+    connection: socket.socket
+    decoder: FrameDecoder = field(default_factory=FrameDecoder)
+    frames: list[Frame] = field(default_factory=list)
+
+    def receive(self) -> tuple[int, Record]:
+        while not self.frames:
+            self.frames += self.decoder.feed(self.connection.recv(1 << 16))
+        return from_frame(self.frames.pop(0))
+
+    def answer(self, number: int, reply: Record) -> None:
+        self.connection.sendall(encode_frame(to_frame(reply, number)))
+
+
+@pytest.fixture
+def line() -> Iterator[tuple[AgentClient, Peer]]:
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(20)
+    client = AgentClient(SocketStream(ours), "board")
+    yield client, Peer(theirs)
+    client.close()
+    ours.close()
+    theirs.close()
+
+
+STATUS = StatusReport(
+    state="ready",
+    holder=None,
+    bitstream=None,
+    worker=None,
+    worker_restarts=0,
+    trials=0,
+    unacknowledged=0,
+    agent="",
+    free_bytes=0,
+    uptime_seconds=0.0,
+)
+
+
+def test_replies_find_their_requests_in_any_order(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    futures = [client.send(Status()) for _ in range(3)]
+    numbers = [peer.receive()[0] for _ in range(3)]
+    peer.answer(numbers[2], Missing(("a" * 64,)))
+    peer.answer(12345, Missing(()))  # nobody asked: ignored
+    peer.answer(numbers[0], STATUS)
+    peer.answer(numbers[1], Failure("internal", "oh"))
+    assert client.reply(futures[0], StatusReport, Deadline(20)) == STATUS
+    with pytest.raises(RefusedError, match=r"oh \(internal\)"):
+        client.reply(futures[1], StatusReport, Deadline(20))
+    with pytest.raises(AgentError, match="answered Missing, not StatusReport"):
+        client.reply(futures[2], StatusReport, Deadline(20))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("board_busy", BoardBusyError),
+        ("identity_mismatch", BitstreamRefusedError),
+        ("bitstream_refused", BitstreamRefusedError),
+        ("disk_full", RefusedError),
+    ],
+)
+def test_refusals_have_their_types(line: tuple[AgentClient, Peer], code: str, kind: type[LinkError]) -> None:
+    client, peer = line
+    future = client.send(Hello("me"))
+    peer.answer(peer.receive()[0], Failure(code, "because"))
+    with pytest.raises(kind, match="because"):
+        client.reply(future, StatusReport, Deadline(20))
+
+
+def test_the_end_of_the_stream_ends_every_request(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    futures = [client.send(Status()) for _ in range(3)]
+    peer.receive()
+    peer.connection.shutdown(socket.SHUT_RDWR)
+    for future in futures:
+        with pytest.raises(LinkLostError, match="ended"):
+            client.reply(future, StatusReport, Deadline(20))
+    with pytest.raises(LinkLostError):
+        client.send(Status())
+    assert isinstance(client.lost, LinkLostError)
+
+
+def test_a_stream_cut_within_a_frame_or_damaged_is_an_agent_error(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    future = client.send(Status())
+    number, _ = peer.receive()
+    data = bytearray(encode_frame(to_frame(STATUS, number)))
+    data[-3] ^= 1
+    peer.connection.sendall(data)
+    with pytest.raises(AgentError, match="does not speak the protocol: checksum"):
+        client.reply(future, StatusReport, Deadline(20))
+
+
+def test_what_the_agent_complains_of_is_told() -> None:
+    ours, theirs = socket.socketpair()
+    client = AgentClient(SocketStream(ours, "hilt agent: no daemon runs"), "board")
+    theirs.close()
+    client._reader.join()
+    assert isinstance(client.lost, AgentError)
+    assert "no daemon runs" in str(client.lost)
+    client.close()
+    ours.close()
+
+
+def test_a_reply_has_a_deadline(line: tuple[AgentClient, Peer]) -> None:
+    client, _ = line
+    with pytest.raises(LinkTimeoutError, match="agent on board took too long"):
+        client.status(Deadline(0.01))
+    with pytest.raises(LinkTimeoutError):
+        Deadline(-1).remaining("it")
+    assert client.lost is None
+
+
+def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the client's clock, which is wound by hand: no second of silence is waited for."""
+    monkeypatch.setattr(client_module, "HEARTBEAT_SECONDS", 0.001)
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(20)
+    now = [0.0]
+    client = AgentClient(SocketStream(ours), "board", clock=lambda: now[0])
+    peer = Peer(theirs)
+    number, beat = peer.receive()
+    assert isinstance(beat, Status)
+    now[0] = 10.0
+    peer.answer(number, STATUS)
+    future = client.send(Hello("me"))
+    while not isinstance(peer.receive()[1], Hello):
+        pass
+    now[0] = 10.0 + client_module.SILENT_SECONDS + 0.1
+    with pytest.raises(LinkLostError, match="board has been silent for 15 s"):
+        client.reply(future, StatusReport, Deadline(20))
+    client.close()
+    theirs.close()
+    ours.close()
+
+
+def test_blobs_go_in_chunks_of_which_few_are_in_flight(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    data = bytes(range(256)) * 30_000  # 7.7 MB: 8 chunks
+    received = bytearray()
+    waiting: list[tuple[int, Put]] = []
+    most = 0
+
+    def serve() -> None:
+        nonlocal most
+        while len(received) < len(data):
+            number, message = peer.receive()
+            assert isinstance(message, Put) and message.offset == len(received)
+            received.extend(message.chunk)
+            waiting.append((number, message))
+            most = max(most, len(waiting))
+            if len(waiting) == 5 or len(received) == len(data):
+                while waiting:
+                    first, put = waiting.pop(0)
+                    end = put.offset + len(put.chunk)
+                    peer.answer(first, Stored(put.sha256, end, end == len(data)))
+
+    server = threading.Thread(target=serve)
+    server.start()
+    client.put(data, Deadline(20))
+    server.join()
+    assert bytes(received) == data
+    assert most == 5
+
+
+def test_results_are_read_to_the_end(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+
+    def measured(sequence: int) -> Measured:
+        return Measured(f"run/{sequence}/0", "timeout", sequence=sequence)
+
+    def serve() -> None:
+        for since, found, more in ((0, (1, 2), True), (2, (3,), False)):
+            number, message = peer.receive()
+            assert isinstance(message, Results) and message.since == since
+            peer.answer(number, ResultsReport(tuple(map(measured, found)), more))
+        number, _ = peer.receive()
+        peer.answer(number, Acknowledged(3))
+
+    server = threading.Thread(target=serve)
+    server.start()
+    assert [each.sequence for each in client.results(0, Deadline(20))] == [1, 2, 3]
+    client.acknowledge(3, Deadline(20))
+    server.join()

@@ -1,0 +1,62 @@
+"""Boards by name, without touching one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hilt.link.errors import UnknownBoardError
+from hilt.measure import describe_board
+from hilt.measure.boards import board_names, resolve
+from hilt.measure.identity import identity_of
+from hilt.virtual.errors import UnknownPersonalityError
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_importing_measure_loads_no_network_library() -> None:
+    code = "import sys, hilt.measure; print([m for m in ('paramiko', 'asyncssh', 'cryptography') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+def test_describing_a_virtual_board_makes_nothing(home: Path) -> None:
+    pynq = describe_board("virtual:pynq")
+    assert (pynq.name, pynq.clock_hz, pynq.deterministic) == ("virtual:pynq", 100_000_000, True)
+    assert pynq.accelerator.parameters.name == "1x16_i8w8a32_15_15_18_17"
+    assert len(pynq.bitstream) == 64
+    assert describe_board("virtual:pynq@other").bitstream == pynq.bitstream
+    assert describe_board("virtual:zcu104").bitstream != pynq.bitstream
+    assert not (home / "virtual").exists()
+
+
+def test_a_registered_board_is_described_by_its_bitstream(home: Path) -> None:
+    (home / "boards.toml").write_text('[desk]\nhost = "192.168.2.99"\nbitstream = "pynq"\n')
+    target = resolve("desk")
+    assert target.description.bitstream == "0b24cdf9001d349512ab5fb34a0639056c87c8438dc3bce45be892ae43faf568"
+    assert target.description.accelerator.hazards == "none"
+    assert not target.description.deterministic
+    assert target.manifest.identity is None
+    assert (target.manifest.part, target.manifest.register_base) == ("7z020clg484", 0x43C0_0000)
+    assert board_names()[:2] == ["desk", "virtual:pynq"]
+
+
+def test_unknown_boards_are_named_errors(home: Path) -> None:
+    with pytest.raises(UnknownPersonalityError, match="virtual:ultra96"):
+        describe_board("virtual:ultra")
+    with pytest.raises(UnknownBoardError, match="no board 'desk'"):
+        describe_board("desk")
+
+
+def test_identity_words_are_those_of_the_register_map() -> None:
+    """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock: written by hand from docs/architecture.md."""
+    identity = identity_of(describe_board("virtual:pynq").accelerator)
+    assert (identity.version, identity.blocks, identity.buffers) == (1, 0x53340, 0x11120F0F)
+    assert identity.configuration == 0x1600
