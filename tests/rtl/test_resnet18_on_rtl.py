@@ -1,0 +1,76 @@
+"""The ten convolutions of ResNet-18 on the Verilated RTL, each by a good configuration, compared in full."""
+
+import numpy as np
+import pytest
+
+from hilt.schedule import Conv2d, bound_cycles, load_workload, lower, make_tensors, space_for, verdicts
+from hilt.simulator.build import build
+from hilt.simulator.device import Status
+from hilt.simulator.program_run import ProgramRun, run_program
+from hilt.vta.accelerator import Accelerator, load_parameters
+
+PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
+WITHOUT_INTERLOCK = Accelerator.for_parameters(load_parameters("pynq"), hazards="none")
+KNOBS = ("tile_b", "tile_h", "tile_w", "tile_ci", "tile_co", "oc_nthread", "h_nthread")
+GOOD = {
+    "resnet18.C2": (1, 7, 56, 1, 2, 1, 2),
+    "resnet18.C3": (1, 28, 7, 1, 4, 2, 1),
+    "resnet18.C4": (1, 28, 7, 1, 4, 2, 1),
+    "resnet18.C5": (1, 14, 28, 2, 2, 2, 1),
+    "resnet18.C6": (1, 14, 14, 1, 4, 2, 1),
+    "resnet18.C7": (1, 14, 7, 2, 8, 2, 1),
+    "resnet18.C8": (1, 14, 14, 1, 4, 2, 1),
+    "resnet18.C9": (1, 7, 7, 1, 8, 2, 1),
+    "resnet18.C10": (1, 7, 7, 1, 16, 2, 1),
+    "resnet18.C11": (1, 7, 7, 1, 8, 2, 1),
+}
+EPILOGUE_OPERATIONS = 4
+"""Reset, SHR, MAX and MIN: one cycle each for every output element, in the stage that runs the GEMM."""
+
+
+def run(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> tuple[ProgramRun, int]:
+    """The run, and how many output elements are wrong."""
+    tensors = make_tensors(workload, accelerator, seed=1)
+    program = lower(workload, configuration, accelerator)
+    done = run_program(build(accelerator, "rtl"), program, tensors.inputs, max_cycles=5_000_000)
+    assert done.execution.status is Status.DONE, configuration
+    return done, int(np.sum(done.output != tensors.expected.ravel()))
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_good_configuration_is_right_and_near_what_the_compute_stage_can_do(name: str) -> None:
+    workload = load_workload(name)
+    done, wrong = run(workload, dict(zip(KNOBS, GOOD[name], strict=True)), PYNQ)
+    assert wrong == 0
+    bound = bound_cycles(workload, PYNQ)
+    cycles = done.execution.cycles
+    print(f"{name}: {cycles} cycles, {cycles / bound:.3f} of the roofline bound {bound}")
+    outputs = workload.batch * workload.out_channels // PYNQ.parameters.block * workload.out_height * workload.out_width
+    micro_ops = workload.macs // PYNQ.macs_per_cycle
+    assert micro_ops + EPILOGUE_OPERATIONS * outputs < cycles < 1.08 * (micro_ops + EPILOGUE_OPERATIONS * outputs)
+
+
+def test_virtual_threads_hide_the_loads() -> None:
+    """The same tile alone and as two threads: the loads of one go on while the other computes."""
+    workload = load_workload("resnet18.C9")
+    single = dict(zip(KNOBS, (1, 7, 7, 1, 8, 1, 1), strict=True))
+    alone, wrong_alone = run(workload, single, PYNQ)
+    threaded, wrong_threaded = run(workload, {**single, "oc_nthread": 2}, PYNQ)
+    assert wrong_alone == wrong_threaded == 0
+    assert threaded.execution.cycles < 0.75 * alone.execution.cycles
+
+
+@pytest.mark.parametrize("name", ["resnet18.C7", "resnet18.C10"])
+def test_strict_knows_what_loses_sums_without_interlock(name: str) -> None:
+    """Hardware as the public bitstreams are: what `strict` accepts is right on it, and what it adds to `compiler`'s
+    refusals is not, though the same programs are right where the accumulator waits."""
+    workload = load_workload(name)
+    space = space_for(workload, WITHOUT_INTERLOCK)
+    columns = space.columns(np.arange(len(space)))
+    compiles, safe = (verdicts(workload, WITHOUT_INTERLOCK, columns, level) == 0 for level in ("compiler", "strict"))
+    generator = np.random.default_rng(3)
+    for index in generator.choice(np.flatnonzero(safe), 3, replace=False):
+        assert run(workload, space.configuration(int(index)), WITHOUT_INTERLOCK)[1] == 0
+    index = int(generator.choice(np.flatnonzero(compiles & ~safe)))
+    assert run(workload, space.configuration(index), WITHOUT_INTERLOCK)[1] > 0
+    assert run(workload, space.configuration(index), PYNQ)[1] == 0
