@@ -152,3 +152,14 @@ def test_the_package_is_imported_without_textual() -> None:
     subprocess.run(
         [sys.executable, "-c", "import hilt.tui, sys; assert 'textual' not in sys.modules"], check=True, timeout=60
     )
+
+
+async def test_a_finished_run_has_nothing_to_stop(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=4)
+    with Store(database_path(tmp_path)) as store:
+        store.set_state(UUID, RunState.FINISHED)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            await pilot.press("s")
+            await until(pilot, lambda: "Nothing to stop" in text_of(pilot))

@@ -15,10 +15,10 @@ from textual.widgets import Footer
 
 from hilt.engine.client import NoEngineError
 from hilt.engine.events import Command, TrialRecorded
-from hilt.store import Store, StoreError
+from hilt.store import RunState, Store, StoreError
 from hilt.tui.feed import RunFeed
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
-from hilt.tui.run_view import PAGE_TRIALS, RunView
+from hilt.tui.run_view import PAGE_TRIALS, Link, RunView
 from hilt.tui.screens.confirm_stop import ConfirmStop
 from hilt.tui.widgets.board_panel import BoardPanel
 from hilt.tui.widgets.latency_curve import LatencyCurve
@@ -123,10 +123,14 @@ class RunScreen(Screen[None]):
 
     @work(group="command", exit_on_error=False)
     async def action_stop(self) -> None:
-        if await self.app.push_screen_wait(ConfirmStop(self._uuid[:8])):
+        attached = self._view is not None and self._view.link is Link.ATTACHED
+        if not attached or await self.app.push_screen_wait(ConfirmStop(self._uuid[:8])):
             await self._send(Command.STOP)
 
     async def _send(self, command: Command) -> None:
+        if self._view is not None and self._view.state is RunState.FINISHED:
+            self.notify(f"run {self._uuid[:8]} has finished", title=f"Nothing to {command}", severity="warning")
+            return
         try:
             await asyncio.to_thread(self._feed.send, command)
         except NoEngineError as error:

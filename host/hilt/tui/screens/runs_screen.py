@@ -48,7 +48,7 @@ class RunsScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(" runs, newest first: Enter shows one", id="title")
         table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
-        table.add_columns("run", "state", "workload", "board", "tuner", "trials", "valid", "best", "begun")
+        table.add_columns("run", "state", "trials", "valid", "best", "workload", "board", "tuner", "begun")
         yield table
         yield Footer(show_command_palette=False)
 
@@ -85,12 +85,12 @@ class RunsScreen(Screen[None]):
             table.add_row(
                 run.uuid[:8],
                 row.state,
-                run.workload,
-                run.board,
-                run.tuner,
                 f"{row.summary.trials}/{run.budget}",
                 str(row.summary.valid),
                 words.microseconds(best.microseconds if best else None),
+                run.workload,
+                run.board,
+                run.tuner,
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)),
                 key=run.uuid,
             )

@@ -19,10 +19,11 @@ class ProgressPanel(Static):
 
     def show(self, view: RunView) -> None:
         run, progress = view.run, view.progress
-        done = min(1.0, progress.trials / run.budget) if run.budget else 1.0
+        most = min(run.budget, run.space_size)
+        done = min(1.0, progress.trials / most) if most else 1.0
         bar = "█" * round(done * _BAR_CELLS) + "░" * (_BAR_CELLS - round(done * _BAR_CELLS))
         lines = [
-            Content(f"{progress.trials} of {run.budget} trials {bar} {done:.0%}"),
+            Content(f"{progress.trials} of {most} trials {bar} {done:.0%}"),
             Content(_pace(progress) if view.link is Link.ATTACHED else "not running now"),
             Content(f"tuner {run.tuner}, seed {run.seed}; {progress.valid} valid ({_valid_share(progress)})"),
         ]
