@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hilt.measure import Request
+from hilt.schedule import Tensors
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, encode, encode_uops
 from hilt.vta.program import Buffer, Program
-
-
-@dataclass(frozen=True)
-class SmallTensors:
-    """As hilt.schedule.Tensors."""
-
-    inputs: dict[str, NDArray[Any]]
-    expected: NDArray[Any]
 
 
 def dot_product(
@@ -33,15 +24,15 @@ def dot_product(
     inp = generator.integers(-128, 128, (parameters.batch, parameters.block), dtype=np.int8)
     wgt = generator.integers(-128, 128, (parameters.block, parameters.block), dtype=np.int8)
     total = rounds * (inp.astype(np.int64) @ wgt.astype(np.int64).T)
-    tensors = SmallTensors({"inp": inp, "wgt": wgt}, (total & 0xFF).astype(np.uint8).view(np.int8))
-    return Request(number, f"{run}/{number}/0", program, tensors, limit_seconds)  # type: ignore[arg-type]
+    tensors = Tensors({"inp": inp, "wgt": wgt}, (total & 0xFF).astype(np.uint8).view(np.int8))
+    return Request(number, f"{run}/{number}/0", program, tensors, limit_seconds)
 
 
 def wrong(request: Request) -> Request:
     """Its output is not the one that is expected: exactly one element differs, by 3."""
     expected = request.tensors.expected.astype(np.int16)
     expected[0, 5] += 3 if expected[0, 5] < 100 else -3
-    return replace(request, tensors=SmallTensors(request.tensors.inputs, expected.astype(np.int8)))  # type: ignore[arg-type]
+    return replace(request, tensors=Tensors(request.tensors.inputs, expected.astype(np.int8)))
 
 
 def hanging(accelerator: Accelerator, number: int, run: str = "small") -> Request:
