@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -39,19 +39,29 @@ def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> End
             client = EngineClient.attach(home, run.uuid)
         except NoEngineError:
             return Ending(_recorded_end(home, run), False)  # it was over before we came
-        with client, _asking_to_stop(client, view, run) as presses:
+        with client:
             if wake:
                 client.send(Command.RESUME)
             try:
-                finished = None
-                for event in client.events():
-                    if isinstance(event, Finished):
-                        finished = event
-                    else:
-                        view.show(event)
+                with _asking_to_stop(client) as presses:
+                    finished = _show_all(client, view, presses)
             except _Detached:
                 return Ending(None, True)
             return Ending(finished or _recorded_end(home, run), bool(presses))
+
+
+def _show_all(client: EngineClient, view: View, presses: list[int]) -> Finished | None:
+    finished = None
+    said = False
+    for event in client.events():
+        if isinstance(event, Finished):
+            finished = event
+        else:
+            view.show(event)
+        if presses and not said and finished is None:
+            view.note("Ctrl-C again leaves the run alone and detaches")
+            said = True
+    return finished
 
 
 def _recorded_end(home: Path, run: Run) -> Finished:
@@ -65,19 +75,17 @@ def _recorded_end(home: Path, run: Run) -> Finished:
 
 
 @contextmanager
-def _asking_to_stop(client: EngineClient, view: View, run: Run) -> Iterator[list[int]]:
-    """Gives the presses of Ctrl-C so far. Raises _Detached at the second."""
+def _asking_to_stop(client: EngineClient) -> Iterator[list[int]]:
+    """Gives the presses of Ctrl-C so far; the first asks the engine to stop, which its next event says. Raises
+    _Detached at the second. Nothing is printed from here: a signal may come in the middle of printing."""
     presses: list[int] = []
 
     def pressed(number: int, frame: FrameType | None) -> None:
         presses.append(number)
         if len(presses) > 1:
             raise _Detached
-        view.note("stopping after what is on the board; Ctrl-C again leaves the run alone and detaches")
-        try:
+        with suppress(NoEngineError):  # it is ending anyway
             client.send(Command.STOP)
-        except NoEngineError as error:
-            view.note(str(error))
 
     before = signal.signal(signal.SIGINT, pressed)
     try:

@@ -61,6 +61,7 @@ def run(arguments: list[str]) -> int:
         return exits.Exit.OK
     except Exception as error:
         if hasattr(error, "format_message"):  # what is wrong with the command line itself
-            exits.say(f"{' '.join(error.format_message().split()).rstrip('.')}; `hilt --help` and `hilt COMMAND --help` say how")
+            words = " ".join(error.format_message().split()).rstrip(".")
+            exits.say(f"{words}; `hilt --help` and `hilt COMMAND --help` say how")
             return exits.Exit.BAD_INPUT
         return exits.complain(error)

@@ -106,10 +106,10 @@ class LiveView:
 
     def __init__(self, run: Run, console: Console) -> None:
         self._run = run
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
         self._progress = Progress(0, run.budget, {}, 0, 0.0)
         self._state = "starting"
         self._boards: dict[str, str] = {run.board: "not connected yet"}
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
     def __enter__(self) -> LiveView:
         self._live.__enter__()

@@ -74,7 +74,7 @@ def tune(
         checks=checks.value,
         repeat=repeat,
         limit_seconds=time_limit,
-        tuner_options=_options(tuner, trials, tuner_option or []),
+        tuner_options=_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
     confirm_host_key(board)
     home = paths.home()
@@ -93,7 +93,9 @@ def resume(
 
     home = paths.home()
     with Store(database_path(home)) as store:
-        confirm_host_key(board or store.run(run).board)
+        record = store.run(run)
+    if not RunFiles(home, record.uuid).is_running():
+        confirm_host_key(board or record.board)
     _attend(home, launch.resume(run, home, board=board), detach, as_json, wake=True)
 
 
@@ -137,8 +139,8 @@ def _print(console: Console, words: str) -> None:
     console.print(words, highlight=False, markup=False, soft_wrap=True)
 
 
-def _options(tuner: str, trials: int, given: list[str]) -> dict[str, object]:
-    """Values are read as JSON where they are, else as text."""
+def _options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:
+    """Values are read as JSON where they are, else as text. `plan_size` is for a tuner that plans, unless given."""
     options: dict[str, object] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -149,5 +151,5 @@ def _options(tuner: str, trials: int, given: list[str]) -> dict[str, object]:
         except ValueError:
             options[name] = value
     if tuner == "xgb":
-        options.setdefault("plan_size", max(1, min(LARGEST_PLAN, trials // SHORT_RUN_PLANS)))
+        options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))
     return options

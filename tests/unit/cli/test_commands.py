@@ -1,0 +1,185 @@
+"""Commands over a database, and what bad input gets: one line that says what to do, and the exit code of the help."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hilt.cli.history import sparkline
+from hilt.cli.main import run as hilt
+from hilt.cli.words import seconds_text
+from hilt.store import RunState, Store, Trial, database_path
+from hilt.trial import Outcome, Verification
+from tests.unit.store.examples import ELEMENTS, run, trial
+
+HEAVY = ("textual", "paramiko", "xgboost", "asyncssh")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    monkeypatch.delenv("HILT_DEBUG", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def filled(home: Path) -> Path:
+    with Store(database_path(home)) as store:
+        store.create_run(run("a" * 32, versions={"hilt": "0.1.0"}))
+        store.record(
+            "a" * 32,
+            [
+                Trial(0, 3, {"tile_h": 1}, Outcome.REJECTED, "inp_overflow"),
+                trial(1, 7, 9_000.0),
+                # The fastest of all, but half of its output was looked at.
+                Trial(2, 9, {}, Outcome.OK, "", 1, 1.0, (1.0,), Verification(ELEMENTS // 2, 0), ELEMENTS),
+                trial(3, 8, 6_000.0),
+            ],
+        )
+        store.set_state("a" * 32, RunState.FINISHED)
+        store.create_run(run("b" * 32, workload="resnet18.C2", created=2.0))
+    return home
+
+
+def test_importing_the_command_line_is_light() -> None:
+    code = f"import sys, hilt.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_reading_history_loads_no_network_library(filled: Path) -> None:
+    code = (
+        "import sys; from hilt.cli.main import run; "
+        "codes = [run(['runs', '--json']), run(['show', 'aa']), run(['best'])]; "
+        f"sys.exit(str([codes, [name for name in {HEAVY} if name in sys.modules]]))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == "[[0, 0, 0], []]\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["frobnicate"], 2, ["frobnicate", "--help"]),
+        (["tune"], 2, ["workload", "--help"]),
+        (["tune", "resnet18.C55"], 2, ["'resnet18.C55'", "did you mean resnet18.C5"]),
+        (["tune", "conv2d:n=1,ci=x"], 2, ["ci=x", "for example"]),
+        (["tune", "resnet18.C5", "--board", "virtual:pinq"], 2, ["pinq", "did you mean virtual:pynq"]),
+        (["tune", "resnet18.C5", "--board", "kitchen"], 2, ["kitchen", "boards.toml"]),
+        (["tune", "resnet18.C5", "--tuner", "luck"], 2, ["luck", "random, xgb"]),
+        (["tune", "resnet18.C5", "--tuner-option", "depth=3"], 2, ["depth", "plan_size"]),
+        (["tune", "resnet18.C5", "--tuner-option", "depth"], 2, ["NAME=VALUE"]),
+        (["tune", "resnet18.C5", "--trials", "0"], 2, ["trials is 0", "at least 1"]),
+        (["tune", "resnet18.C5", "--trials", "many"], 2, ["--trials", "integer"]),
+        (["tune", "resnet18.C5", "--checks", "none"], 2, ["none", "strict"]),
+        (["tune", "resnet18.C5", "--time-limit", "-1"], 2, ["time limit", "above 0"]),
+        (["show", "cc"], 2, ["no run 'cc'", "hilt runs"]),
+        (["resume", "last"], 2, ["no runs yet", "hilt tune"]),
+    ],
+)
+def test_bad_input_gets_one_line(
+    home: Path, capsys: pytest.CaptureFixture[str], command: list[str], code: int, words: list[str]
+) -> None:
+    assert hilt(command) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("hilt: ") and said.err.count("\n") == 1
+    for word in words:
+        assert word in said.err
+
+
+@pytest.mark.parametrize("command", [["runs"], ["show", "last"], ["best"], ["resume", "aa"], ["tune", "resnet18.C5"]])
+def test_a_corrupt_database_gets_one_line(home: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    database_path(home).write_text("shopping list\n" * 1000)
+    assert hilt(command) == 4
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and "hilt.db is damaged" in said.err and "move it away" in said.err
+
+
+def test_a_full_disk_gets_one_line(home: Path) -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
+        "from hilt.cli.main import run; sys.exit(run(['tune', 'resnet18.C5']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1 and "disk" in done.stderr
+
+
+def test_tracebacks_only_when_asked_for(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hilt(["show", "cc"])
+    assert "Traceback" not in capsys.readouterr().err
+    monkeypatch.setenv("HILT_DEBUG", "1")
+    hilt(["show", "cc"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_runs(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["runs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:3] == ["bbbbbbbb", "resnet18.C2", "virtual:pynq"]
+    assert "interrupted" in lines[1]  # it says created, and has no engine
+    assert "6,000.0" in lines[2] and "4/64" in lines[2] and "finished" in lines[2]
+    assert hilt(["runs", "--json", "--limit", "1"]) == 0
+    (only,) = json.loads(capsys.readouterr().out)
+    assert (only["run"], only["best"], only["state"]) == ("b" * 32, None, "interrupted")
+
+
+def test_show(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["show", "aaa", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["run"] == "a" * 32
+    assert (shown["workload"], shown["board"], shown["trials"]) == ("resnet18.C5", "virtual:pynq", 4)
+    assert (shown["valid"], shown["outcomes"]) == (2, {"ok": 3, "rejected": 1})
+    best = shown["best"]
+    assert best["configuration"] == {"tile_h": 2, "tile_w": 7}
+    assert (best["index"], best["number"], best["cycles"], best["microseconds"]) == (8, 3, 600_000, 6000.0)
+    assert best["verified"] is True
+    assert best["percent_of_bound"] == pytest.approx(100 * 4515.84 / 6000)
+    assert shown["improvements"] == [{"number": 1, "microseconds": 9000.0}, {"number": 3, "microseconds": 6000.0}]
+    assert hilt(["show", "aaa"]) == 0
+    text = capsys.readouterr().out
+    for words in ("inp_overflow 1", "tile_h=2 tile_w=7", "600,000 cycles = 6,000.0 µs at 100 MHz", "75.3% of the roof"):
+        assert words in text
+    assert hilt(["show", "b"]) == 0
+    assert "no verified configuration yet" in capsys.readouterr().out
+
+
+def test_best(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["best", "--json"]) == 0
+    (only,) = json.loads(capsys.readouterr().out)
+    assert (only["workload"], only["board"], only["best"]["index"]) == ("resnet18.C5", "virtual:pynq", 8)
+    assert hilt(["best"]) == 0
+    assert "tile_h=2 tile_w=7" in capsys.readouterr().out
+    assert hilt(["best", "resnet18.C2"]) == 1
+    assert "no verified configuration of resnet18.C2 yet" in capsys.readouterr().out
+
+
+def test_boards(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["boards", "--json"]) == 0
+    boards = {each["board"]: each for each in json.loads(capsys.readouterr().out)}
+    assert boards["virtual:pynq"]["parameters"] == "1x16_i8w8a32_15_15_18_17"
+    assert boards["virtual:zcu102"]["isa"] == "wide"
+    assert hilt(["boards"]) == 0
+    assert "virtual:ultra96" in capsys.readouterr().out
+
+
+def test_help_says_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in ("0 ok", "1 no verified", "2 bad input", "3 the board", "4 the database", "130 interrupted"):
+        assert words in text
+
+
+def test_sparkline_falls_from_the_first_verified_trial() -> None:
+    assert sparkline([(2, 80.0), (5, 10.0)], 8) == "  ███▁▁▁"
+    assert sparkline([(0, 5.0)], 3) == "▁▁▁"
+    assert len(sparkline([(0, 5.0), (999, 1.0)], 1000)) == 60
+
+
+def test_time_left_is_said_in_few_words() -> None:
+    assert [seconds_text(seconds) for seconds in (0.4, 59, 61, 3725)] == ["0 s", "59 s", "1 min 01 s", "1 h 02 min"]

@@ -1,0 +1,133 @@
+"""Following a run: what is shown, and that Ctrl-C stops the run while a second one only lets go of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hilt.cli.progress import LiveView, PlainView
+from hilt.engine.client import EngineClient
+from hilt.engine.events import BoardChanged, Finished, Logged, Progress, StateChanged
+from hilt.store import Run, RunState
+from tests.unit.engine.test_process import Gate, at_root, gate, start, to_the_end, wait
+from tests.unit.store.examples import run as example_run
+
+__all__ = ["at_root", "gate"]  # fixtures
+
+EVENTS = [
+    StateChanged(RunState.RUNNING, "opening board virtual:pynq"),
+    BoardChanged("virtual:pynq", "connecting", "preparing its bitstream", 0.0),
+    Progress(0, 40, {}, 0, 0.0),
+    Progress(1, 40, {"ok": 1}, 1, 1.0, 1.0, 39.0, 0, 7, 1000, 10.0, 5.0, 50.0),
+    Progress(2, 40, {"ok": 1, "timeout": 1}, 1, 2.0, 1.0, 38.0, 0, 7, 1000, 10.0, 5.0, 50.0),
+    BoardChanged("virtual:pynq", "running", "2 trials", 0.0),
+    Logged("warning", "board virtual:pynq was lost with trial 3 [link gone]; the trial is tried again", 0.0),
+]
+
+
+def test_plain_lines_say_each_thing_once() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    with PlainView(example_run("a" * 32), console) as view:
+        for event in EVENTS:
+            view.show(event)
+    assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "resnet18.C5 on virtual:pynq, tuner random, seed 1, run aaaaaaaa",
+        "running: opening board virtual:pynq",
+        "board virtual:pynq connecting: preparing its bitstream",
+        "0/40 trials, 0 valid; no verified configuration yet",
+        "1/40 trials, 1 valid (100%), 1.0 trials/s, 39 s left; "
+        "best 10.0 µs, 5.0 GOP/s, 50.0% of the roofline bound (trial 0)",
+        "warning: board virtual:pynq was lost with trial 3 [link gone]; the trial is tried again",
+    ]
+
+
+def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    view = LiveView(example_run("a" * 32), console)
+    for event in EVENTS[:-1]:
+        view.show(event)
+    console.print(view._render())
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert all(len(line) <= 80 for line in lines)
+    text = "\n".join(lines)
+    for words in ("2/40 trials, 1 valid (50%)", "38 s left", "best", "10.0 µs", "ok 1, timeout 1", "running: 2 trials"):
+        assert words in text
+
+
+def attached(home: Path, run: Run, *options: str) -> subprocess.Popen[str]:
+    """`hilt resume` in a process of its own, once it shows the run."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from hilt.cli.main import main; main()", "resume", run.uuid, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"HILT_HOME": str(home), "PATH": "/usr/bin:/bin"},
+    )
+    read_until(process, f"run {run.uuid[:8]}", bool(options))
+    return process
+
+
+def read_until(process: subprocess.Popen[str], words: str, errors: bool = False) -> None:
+    stream = process.stderr if errors else process.stdout
+    assert stream is not None
+    for line in stream:
+        if words in line:
+            return
+    raise AssertionError(f"{words!r} was not said; {process.communicate(timeout=60)}")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gate, as_json: bool) -> None:
+    run = start(tmp_path)
+    gate.shut()
+    process = attached(tmp_path, run, *(["--json"] if as_json else []))
+    read_until(process, "/40 trials", as_json)
+    process.send_signal(signal.SIGINT)
+    read_until(process, "stopping after what is on the board", as_json)
+    gate.open()
+    out, err = process.communicate(timeout=60)
+    stopped, trials = to_the_end(tmp_path, run)
+    assert process.returncode == (130 if stopped.state is RunState.STOPPED else 0), err
+    if as_json:
+        said = json.loads(out)
+        assert out.count("\n") == 1
+        assert (said["run"], said["state"], said["trials"]) == (run.uuid, str(stopped.state), len(trials))
+    else:
+        assert f"{len(trials)} of 40 trials" in out
+        assert f"`hilt show {run.uuid[:8]}` shows it" in out
+
+
+def test_a_second_ctrl_c_lets_go_and_the_run_goes_on(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    process = attached(tmp_path, run)
+    read_until(process, "/40 trials")
+    process.send_signal(signal.SIGINT)
+    read_until(process, "stopping")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "goes on by itself" in out
+    with EngineClient.attach(tmp_path, run.uuid) as client:
+        gate.open()
+        assert isinstance(list(client.events(60))[-1], Finished)
+
+
+def test_closing_the_command_line_stops_nothing(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    process = attached(tmp_path, run)
+    process.kill()
+    process.communicate(timeout=60)
+    with EngineClient.attach(tmp_path, run.uuid) as client:
+        gate.open()
+        wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.FINISHED)
+    finished, trials = to_the_end(tmp_path, run)
+    assert (finished.state, len(trials)) == (RunState.FINISHED, 40)

@@ -1,0 +1,83 @@
+"""Imports go down docs/architecture.md's list only, never sideways; host and board share their two formats only."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOST = ROOT / "host" / "hilt"
+BOARD = ROOT / "board" / "hilt_board"
+
+
+def rows() -> list[set[str]]:
+    """The indented list of docs/architecture.md, top row first; a row's rooms stand between bars or commas."""
+    lines = (ROOT / "docs" / "architecture.md").read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("Imports go down this list only"))
+    listed = []
+    for line in lines[start + 1 :]:
+        if line.startswith("    "):
+            listed.append({word.strip() for word in line.replace(",", "|").split("|")})
+        elif listed:
+            break
+    assert listed[0] == {"cli"} and {"trial", "paths"} <= listed[-1]
+    return listed
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(HOST).parts[0].removesuffix(".py")
+
+
+def imported(path: Path, package: str) -> list[str]:
+    """Every module that a file imports, anywhere in it, as an absolute name; `package` is the file's own."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names += [f"{module}.{each.name}" for each in node.names]
+    return names
+
+
+def host_files() -> list[Path]:
+    return sorted(path for path in HOST.rglob("*.py") if path != HOST / "__init__.py")
+
+
+def package_of(path: Path, source: Path) -> str:
+    return ".".join(path.relative_to(source).parent.parts)
+
+
+@pytest.mark.parametrize("path", host_files(), ids=lambda path: str(path.relative_to(HOST)))
+def test_imports_go_down(path: Path) -> None:
+    level = {room: number for number, row in enumerate(rows()) for room in row}
+    room = room_of(path)
+    assert room in level, f"docs/architecture.md does not say where {room} stands"
+    for name in imported(path, package_of(path, HOST.parent)):
+        parts = name.split(".")
+        if parts[0] != "hilt" or len(parts) == 1:
+            continue
+        other = parts[1]
+        assert other == room or level[other] > level[room], f"{path.name} of {room} imports {name}"
+
+
+@pytest.mark.parametrize("path", host_files(), ids=lambda path: str(path.relative_to(HOST)))
+def test_the_host_knows_only_the_boards_formats(path: Path) -> None:
+    for name in imported(path, package_of(path, HOST.parent)):
+        if name.split(".")[0] == "hilt_board":
+            assert name.startswith(("hilt_board.protocol", "hilt_board.bitfile")), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted(BOARD.rglob("*.py")), ids=lambda path: str(path.relative_to(BOARD)))
+def test_the_board_knows_nothing_of_the_host(path: Path) -> None:
+    for name in imported(path, package_of(path, BOARD.parent)):
+        assert name.split(".")[0] != "hilt", f"{path} imports {name}"
+
+
+def test_the_tuners_never_learn_where_a_trial_was_measured() -> None:
+    for path in sorted((HOST / "tune").rglob("*.py")):
+        for name in imported(path, package_of(path, HOST.parent)):
+            assert not name.startswith(("hilt.measure", "hilt.link", "hilt.virtual", "hilt.engine")), f"{path}: {name}"
