@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis, Checks, analyse
-from hilt.schedule.microops import tile_loops
+from hilt.schedule.microops import acc_bases, micro_ops, tile_loops
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
 from hilt.schedule.tiling import IntArray
 from hilt.schedule.transfers import Moves, Pads, fold, zeros
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import AluOpcode, MemoryType, Opcode, uop_words
+from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 from hilt.vta.program import Buffer, Program
 
 
@@ -54,48 +54,22 @@ class _Lowering:
         self.formats = self.accelerator.formats
         self.steps = steps_of(analysis)
         self.loops = tile_loops(analysis)
+        self.uops = micro_ops(analysis, self.steps, self.loops)
         self.threads = int(tiling.threads[0])
         self.co_tiles = int(tiling.co_tiles[0])
         self.tile_b, self.tile_h, self.tile_w = (int(size[0]) for size in (tiling.batch, tiling.height, tiling.width))
         self.tile_ci, self.tile_co = int(tiling.ci[0]), int(tiling.co[0])
         self.box_height, self.box_width = int(tiling.box_height[0]), int(tiling.box_width[0])
         self.inp_elements, self.wgt_elements = int(tiling.inp_elements[0]), int(tiling.wgt_elements[0])
-        self.acc_bases = self.problem.bias_elements + np.arange(self.threads) * int(tiling.acc_elements[0])
+        self.acc_bases = acc_bases(analysis)
         self.stream = Stream(len(self.steps.tile), self.formats.instruction_words)
 
     def program(self) -> Program:
-        uops, gemm_sets, bias_sets = self._micro_ops()
         self._load_inputs()
         self._load_weights()
-        self._compute(gemm_sets, bias_sets)
+        self._compute()
         self._store()
-        return self._assemble(uops)
-
-    def _micro_ops(self) -> tuple[NDArray[np.uint32], IntArray, IntArray]:
-        """The micro-ops in memory; where each step's GEMM begins in them; and where each tile's bias addition does.
-        The first of each lane, at its own number, names the start of its accumulator."""
-        steps, loops = self.steps, self.loops
-        dst, src, wgt = [self.acc_bases], [np.zeros_like(self.acc_bases)], [np.zeros_like(self.acc_bases)]
-        bias_begin = np.zeros(len(steps.tile_co), dtype=np.int64)
-        begin = self.threads
-        if self.workload.bias:
-            images = np.arange(self.tile_b) * (self.tile_co * self.tile_h * self.tile_w)
-            lane = np.arange(len(steps.tile_co)) % self.threads
-            bias_begin = begin + (lane * self.co_tiles + steps.tile_co) * self.tile_b
-            places = (self.threads, self.co_tiles, self.tile_b)
-            channel = np.arange(self.co_tiles)[None, :, None] * self.tile_co
-            dst.append(np.broadcast_to(self.acc_bases[:, None, None] + images, places).ravel())
-            src.append(np.broadcast_to(channel, places).ravel())
-            wgt.append(np.zeros(src[-1].size, dtype=np.int64))
-            begin += src[-1].size
-        codes = (steps.inp_place << 40) | (steps.wgt_place << 8) | steps.lane
-        sets, numbers = np.unique(codes, return_inverse=True)
-        dst.append((self.acc_bases[sets & 0xFF][:, None] + loops.dst).ravel())
-        src.append(((sets >> 40)[:, None] * self.inp_elements + loops.src).ravel())
-        wgt.append((((sets >> 8) & 0xFFFFFFFF)[:, None] * self.wgt_elements + loops.wgt).ravel())
-        columns = {"dst": np.concatenate(dst), "src": np.concatenate(src), "wgt": np.concatenate(wgt)}
-        packed = self.formats.uop.pack(columns, len(columns["dst"]))
-        return uop_words(packed, self.accelerator), begin + numbers * len(loops.dst), bias_begin
+        return self._assemble()
 
     def _load_inputs(self) -> None:
         """Each tile's box, zeros where it reaches past the input. Tiles of the same pads have the same transfers."""
@@ -157,12 +131,14 @@ class _Lowering:
         self._set(words, -1, "push_next", np.ones(len(chosen), dtype=np.bool_))
         self.stream.add("wgt", chosen, words)
 
-    def _compute(self, gemm_begin: IntArray, bias_begin: IntArray) -> None:
+    def _compute(self) -> None:
         """Reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
-        steps, workload = self.steps, self.workload
-        everything = np.arange(len(steps.tile))
+        steps, workload, uops = self.steps, self.workload, self.uops
         rows, columns = self.tile_b * self.tile_co, self.tile_h * self.tile_w
+        lanes = np.arange(self.threads)
         whole: dict[str, int | IntArray] = {
+            "uop_bgn": lanes,
+            "uop_end": lanes + 1,
             "iter_out": rows,
             "iter_in": columns,
             "dst_factor_out": columns if rows > 1 else 0,
@@ -170,39 +146,47 @@ class _Lowering:
         }
 
         first = np.flatnonzero(steps.first)
-        lane = steps.lane[first]
-        reset = self._loops(Opcode.GEMM, {**whole, "reset": 1, "uop_bgn": lane, "uop_end": lane + 1}, len(first))
+        reset = self._loops(Opcode.GEMM, {**whole, "reset": 1}, self.threads)[steps.lane[first]]
         self._set(reset, 0, "pop_next", steps.reuses[steps.tile[first]])
         self.stream.add("", first, reset)
 
-        uops = {"uop_bgn": gemm_begin, "uop_end": gemm_begin + len(self.loops.dst)}
-        gemm = self._loops(Opcode.GEMM, {**self.loops.factors, **uops}, len(everything))
+        sets = {"uop_bgn": uops.gemm_begin, "uop_end": uops.gemm_begin + uops.gemm_uops}
+        gemm = self._loops(Opcode.GEMM, {**self.loops.factors, **sets}, len(uops.gemm_begin))[uops.gemm_set]
         self._set(gemm, 0, "pop_prev", steps.inp_load | steps.wgt_load)
         self._set(gemm, 0, "push_prev", steps.signal_free)
-        self.stream.add("", everything, gemm)
+        self.stream.add("", np.arange(len(steps.tile)), gemm)
 
         last = np.flatnonzero(steps.last)
         if workload.bias:
-            begin = bias_begin[steps.tile[last]]
-            one_image: dict[str, int | IntArray] = {
+            self.stream.add("", last, self._bias(columns)[steps.lane[last], steps.tile_co[steps.tile[last]]])
+        operations = [(AluOpcode.SHR, workload.shift)] if workload.shift else []
+        operations += [(AluOpcode.MAX, workload.clip[0]), (AluOpcode.MIN, workload.clip[1])]
+        by_lane = [
+            self._loops(Opcode.ALU, {**whole, "alu_opcode": int(code), "use_imm": 1, "imm": immediate}, self.threads)
+            for code, immediate in operations
+        ]
+        words = np.concatenate(by_lane, axis=1)[steps.lane[last]]
+        self._set(words, -1, "push_next", np.ones(len(last), dtype=np.bool_))
+        self.stream.add("", last, words)
+
+    def _bias(self, columns: int) -> Words:
+        """The additions of the bias to `columns` pixels, by lane and channel tile: (lanes, co tiles, 1, words)."""
+        begin = self.uops.bias_begin + np.arange(self.threads * self.co_tiles) * self.tile_b
+        words = self._loops(
+            Opcode.ALU,
+            {
+                "alu_opcode": int(AluOpcode.ADD),
+                "uop_bgn": begin,
+                "uop_end": begin + self.tile_b,
                 "iter_out": self.tile_co,
                 "iter_in": columns,
                 "dst_factor_out": columns if self.tile_co > 1 else 0,
                 "dst_factor_in": 1 if columns > 1 else 0,
                 "src_factor_out": 1 if self.tile_co > 1 else 0,
-                "uop_bgn": begin,
-                "uop_end": begin + self.tile_b,
-                "alu_opcode": int(AluOpcode.ADD),
-            }
-            self.stream.add("", last, self._loops(Opcode.ALU, one_image, len(last)))
-        lane = steps.lane[last]
-        whole |= {"uop_bgn": lane, "uop_end": lane + 1, "use_imm": 1}
-        operations = [(AluOpcode.SHR, workload.shift)] if workload.shift else []
-        operations += [(AluOpcode.MAX, workload.clip[0]), (AluOpcode.MIN, workload.clip[1])]
-        columns_of = ({**whole, "alu_opcode": int(code), "imm": immediate} for code, immediate in operations)
-        words = np.concatenate([self._loops(Opcode.ALU, given, len(last)) for given in columns_of], axis=1)
-        self._set(words, -1, "push_next", np.ones(len(last), dtype=np.bool_))
-        self.stream.add("", last, words)
+            },
+            len(begin),
+        )
+        return words.reshape(self.threads, self.co_tiles, 1, -1)
 
     def _store(self) -> None:
         steps, problem = self.steps, self.problem
@@ -228,7 +212,8 @@ class _Lowering:
         self._set(words, -1, "push_prev", steps.reused[tile] | (tile == len(steps.tile_b) - 1))
         self.stream.add("out", last, words)
 
-    def _assemble(self, uops: NDArray[np.uint32]) -> Program:
+    def _assemble(self) -> Program:
+        uops = self.uops.words
         prologue = [("uop", self._row(MemoryType.UOP, len(uops)))]
         if self.workload.bias:
             prologue.append(("bias", self._row(MemoryType.ACC, self.problem.bias_elements)))

@@ -104,13 +104,14 @@ def _tiles(analysis: Analysis) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     one group of threads side by side."""
     tiling = analysis.tiling
     oc_threads, h_threads = int(tiling.oc_threads[0]), int(tiling.h_threads[0])
-    b, h, w, co = np.meshgrid(
-        *(np.arange(int(count[0])) for count in (tiling.b_tiles, tiling.h_tiles, tiling.w_tiles, tiling.co_tiles)),
-        indexing="ij",
-    )
-    b, h, w, co = b.ravel(), h.ravel(), w.ravel(), co.ravel()
-    order = np.lexsort((co % oc_threads, h % h_threads, w, co // oc_threads, h // h_threads, b))
-    return b[order], h[order], w[order], co[order]
+    h_tiles, w_tiles, co_tiles = int(tiling.h_tiles[0]), int(tiling.w_tiles[0]), int(tiling.co_tiles[0])
+    groups = (int(tiling.b_tiles[0]), -(-h_tiles // h_threads), -(-co_tiles // oc_threads), w_tiles)
+    loops = np.indices((*groups, h_threads, oc_threads)).reshape(6, -1)
+    b, h, co, w = loops[0], loops[1] * h_threads + loops[4], loops[2] * oc_threads + loops[5], loops[3]
+    if h_tiles % h_threads or co_tiles % oc_threads:  # the last thread has one tile fewer
+        there = (h < h_tiles) & (co < co_tiles)
+        b, h, co, w = b[there], h[there], co[there], w[there]
+    return b, h, w, co
 
 
 def _changes(keys: IntArray) -> IntArray:
@@ -121,7 +122,7 @@ def _changes(keys: IntArray) -> IntArray:
 
 def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:
     """Whether each step (steps,) must load its operand, and the last step that used what this overwrites (-1: none)."""
-    order = np.argsort(place, kind="stable")
+    order = np.argsort(place.astype(np.uint16), kind="stable")  # 16 bits are sorted in linear time
     same_place = np.concatenate(([False], place[order][1:] == place[order][:-1]))
     same_key = np.concatenate(([False], key[order][1:] == key[order][:-1]))
     before_sorted = np.where(same_place & ~same_key, np.concatenate(([-1], order[:-1])), -1)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hilt.vta.parameters import VTAParameters
 
@@ -53,6 +53,11 @@ class Field:
     def high(self) -> int:
         return (1 << (self.width - 1)) - 1 if self.signed else (1 << self.width) - 1
 
+    def check(self, value: int) -> None:
+        """Raises FieldOverflowError where it does not fit."""
+        if not self.low <= value <= self.high:
+            raise FieldOverflowError(self.name, f"{self.name} = {value} does not fit {self.low}..{self.high}")
+
 
 class Format:
     """One instruction form: packs columns of field values into words, and back."""
@@ -62,8 +67,8 @@ class Format:
         self.fields = fields
         self.by_name = {field.name: field for field in fields}
 
-    def pack(self, columns: Mapping[str, ArrayLike], count: int) -> NDArray[np.uint64]:
-        """Words (count, words) of `columns`, each a scalar or an array (count,); a field that is not named is 0.
+    def pack(self, columns: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.uint64]:
+        """Words (count, words) of `columns`, each an int or an array (count,); a field that is not named is 0.
 
         Raises FieldOverflowError where a value does not fit, KeyError for a name this form does not have.
         """
@@ -71,17 +76,14 @@ class Format:
         packed = np.zeros((count, self.words), dtype=np.uint64)
         for name, values in columns.items():
             field = self.by_name[name]
-            column = np.asarray(values)
-            if not column.size:
-                continue
             mask = (1 << field.width) - 1
-            for value in (int(column.min()), int(column.max())):
-                if not field.low <= value <= field.high:
-                    raise FieldOverflowError(name, f"{name} = {value} does not fit {field.low}..{field.high}")
-            if column.ndim == 0:
-                constants[field.word] |= (int(column) & mask) << field.bit
-            else:
-                bits = column.astype(np.int64, copy=False).view(np.uint64) & np.uint64(mask)
+            if isinstance(values, int):
+                field.check(values)
+                constants[field.word] |= (values & mask) << field.bit
+            elif values.size:
+                field.check(int(values.min()))
+                field.check(int(values.max()))
+                bits = values.astype(np.int64, copy=False).view(np.uint64) & np.uint64(mask)
                 packed[:, field.word] |= bits << np.uint64(field.bit)
         for word, constant in enumerate(constants):
             if constant:
