@@ -116,7 +116,7 @@ class Board:
         return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts)
 
     async def _on_worker(self, message: Measure) -> Record:
-        """The worker's answer. One that ends before it has begun with the trial is replaced: not the trial's fault.
+        """The worker's answer. What is wrong before the trial has begun is mended first: not the trial's fault.
 
         Raises WorkerError, BoardBrokenError.
         """
@@ -129,11 +129,17 @@ class Board:
             device_seconds = (1 + trial.number * trial.repeat) * trial.limit_seconds
             try:
                 seconds = device_seconds * worker.ready.time_scale + _MARGIN_SECONDS
-                return await worker.request(message, seconds, self._silence)
+                reply = await worker.request(message, seconds, self._silence)
             except WorkerError as error:
                 if error.taken or not first:
                     raise
                 _LOG.warning("%s, before it began with trial %s", error, trial.key)
+                continue
+            if not first or not isinstance(reply, Failure) or reply.code != "board_broken":
+                return reply
+            _LOG.warning("before trial %s: %s", trial.key, reply.message)
+            if not await self._recover():
+                raise BoardBrokenError(self._broken)
         raise AssertionError("unreachable")
 
     async def _recover(self) -> bool:

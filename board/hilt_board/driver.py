@@ -16,6 +16,8 @@ from .protocol import Manifest
 # A model that has nothing left to do counts no more cycles. Both must pass: time alone could be a busy machine.
 _STALL_SECONDS = 0.5
 _STALL_POLLS = 1000
+_RESET_SECONDS = 1.0
+_CLOCK_TOLERANCE = 0.01
 
 
 class DriverError(Exception):
@@ -24,6 +26,14 @@ class DriverError(Exception):
 
 class IdentityMismatchError(DriverError):
     """The registers say another accelerator than the manifest."""
+
+
+class ClockError(DriverError):
+    """The board's clock is not the manifest's, so cycles would be the wrong microseconds."""
+
+
+class StuckError(DriverError):
+    """A soft reset does not end: the memory ports wait for answers that do not come."""
 
 
 class AddressError(DriverError):
@@ -66,11 +76,12 @@ class Driver:
     def program(self, path: Path, manifest: Manifest) -> None:
         """Loads a .bit file and compares what the registers say with the manifest.
 
-        Raises BitfileError (truncated, wrong part), IdentityMismatchError, and what pynq raises.
+        Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and what pynq raises.
         """
         read_bitfile(path).require_part(manifest.part)
         self._manifest = None
         pynq.Bitstream(str(path)).download()
+        _set_clock(manifest.clock_hz)
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
         self._check_identity(manifest)
         self._path, self._manifest = path, manifest
@@ -82,16 +93,28 @@ class Driver:
         After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises AddressError.
         """
         address = physical_address(instructions)
+        if self.counts_cycles:
+            # A program that ended too early left instructions and tokens behind: no run may depend on the one before.
+            self.soft_reset()
         started = time.perf_counter()
         self._start(address, count)
         return self._wait_counting(started, limit_seconds) if self.counts_cycles else self._wait(started, limit_seconds)
 
     def soft_reset(self) -> None:
-        """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register."""
-        if self.counts_cycles:
-            self._registers.write(registers.SOFT_RESET, 1)
-        else:
+        """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register.
+
+        Raises StuckError.
+        """
+        if not self.counts_cycles:
             self.reload()
+            return
+        self._registers.write(registers.SOFT_RESET, 1)
+        # It reads 1 until what is outstanding on the memory ports has been answered.
+        deadline = time.perf_counter() + _RESET_SECONDS
+        while self._registers.read(registers.SOFT_RESET) & 1:
+            if time.perf_counter() > deadline:
+                raise StuckError("soft reset did not end within {:g} s".format(_RESET_SECONDS))
+            self._beat()
 
     def reload(self) -> None:
         """Loads the bitstream again, and checks it again."""
@@ -177,6 +200,21 @@ class Driver:
         address = read(registers.FAULT_ADDRESS_HIGH) << 32 | read(registers.FAULT_ADDRESS_LOW)
         outcome = "bus_error" if code in (registers.SLVERR, registers.DECERR) else "crash"
         return outcome, registers.FAULTS.get(code, "unknown fault {} at {{}}".format(code)).format(address)
+
+
+def _set_clock(wanted_hz: int) -> None:
+    """Gives the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
+    # A board without a clock generator of pynq's (a virtual one) says what its clock is.
+    actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)
+    if actual_hz is None:
+        pynq.Clocks.fclk0_mhz = wanted_hz / 1e6
+        actual_hz = pynq.Clocks.fclk0_mhz * 1e6
+    if abs(actual_hz - wanted_hz) > _CLOCK_TOLERANCE * wanted_hz:
+        raise ClockError(
+            "clock is {:g} MHz, the manifest says {:g}: measured times would be wrong".format(
+                actual_hz / 1e6, wanted_hz / 1e6
+            )
+        )
 
 
 def physical_address(buffer: Any) -> int:

@@ -84,6 +84,10 @@ def run_trial(trial: Trial, code: bytes, driver: Driver, memory: ContiguousMemor
     if comparison is None:
         return Measured(key=trial.key, outcome=run.outcome, reason=run.reason, seconds=clock.seconds)
     if comparison.mismatched:
+        if not driver.counts_cycles:
+            # It may have ended too early and left tokens behind; only loading the bitstream again takes them away.
+            memory.clear()
+            driver.reload()
         reason = "{mismatched} of {compared} items differ, the first at {first}, by at most {largest_error}".format(
             **vars(comparison)
         )
@@ -137,7 +141,7 @@ def _measured(
     cycles: Tuple[float, ...] = ()
     if driver.counts_cycles:
         cycles = tuple(_mean([float(run.cycles or 0) for run in runs]) for runs in figures)
-        microseconds = tuple(each / driver.manifest.clock_hz * 1e6 for each in cycles)
+        microseconds = tuple(each * 1e6 / driver.manifest.clock_hz for each in cycles)
     else:
         microseconds = tuple(_mean([run.seconds for run in runs]) * 1e6 for runs in figures)
     return Measured(

@@ -50,6 +50,10 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         self._allocator = ContiguousAllocator(0)
 
     @property
+    def clock_hz(self) -> int:
+        return self.personality.clock_hz
+
+    @property
     def time_scale(self) -> float:
         """Wall seconds that one second of the device may take."""
         return self.personality.time_scale

@@ -16,7 +16,7 @@ import numpy as np
 import pynq
 
 from .bitfile import BitfileError
-from .driver import Driver, DriverError, IdentityMismatchError
+from .driver import ClockError, Driver, DriverError, IdentityMismatchError, StuckError
 from .execution import InvalidProgramError, finish_only, run_trial
 from .home import Home
 from .memory import ContiguousMemory, OutOfContiguousMemoryError, TensorError
@@ -47,6 +47,8 @@ _FAILURES: Tuple[Tuple[Type[Exception], str], ...] = (
     (OutOfContiguousMemoryError, "out_of_memory"),
     (TensorError, "blob_missing"),
     (InvalidProgramError, "program_invalid"),
+    (StuckError, "board_broken"),
+    (ClockError, "bitstream_refused"),
     (DriverError, "program_invalid"),
 )
 
@@ -135,12 +137,15 @@ class Worker:
     def _canary(self) -> str:
         """Runs the small known program. Returns what went wrong, or nothing."""
         assert self._program is not None
-        run = finish_only(self._driver, self._memory, _CANARY_SECONDS)
-        if run.outcome != "ok":
-            return run.reason
-        if self._program.canary is None:
-            return ""
-        measured = run_trial(self._program.canary, self._program.code, self._driver, self._memory)
+        try:
+            run = finish_only(self._driver, self._memory, _CANARY_SECONDS)
+            if run.outcome != "ok":
+                return run.reason
+            if self._program.canary is None:
+                return ""
+            measured = run_trial(self._program.canary, self._program.code, self._driver, self._memory)
+        except DriverError as error:
+            return str(error)
         return "" if measured.outcome == "ok" else "{}: {}".format(measured.outcome, measured.reason)
 
     def _bitstream_path(self, sha256: str) -> Path:

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,9 @@ def personality(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def agent(personality: Path) -> Iterator[Agent]:
+@contextmanager
+def running_agent(personality: Path) -> Iterator[Agent]:
+    """An agent in a home of its own; not started yet, but ended at the end."""
     if not paths.board_python().exists():
         pytest.skip(f"no board environment at {paths.board_python()}: make setup")
     environment = {**os.environ, "HILT_VERILATED": str(personality)}
@@ -89,19 +91,37 @@ def agent(personality: Path) -> Iterator[Agent]:
             board.stop()
 
 
-@pytest.fixture
-def client(agent: Agent) -> Iterator[Client]:
-    """A session on a daemon that kills a worker after a second of silence."""
+@contextmanager
+def connected(agent: Agent) -> Iterator[Client]:
+    """A session on a daemon that kills a worker after two seconds of silence."""
     agent.start("--silence", "2")
     session = agent.connect()
     session.hello()
-    yield session
-    session.close()
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def load(session: Client, hardware: Hardware) -> Client:
+    session.put({hardware.bitstream: hardware.bitfile})
+    session.program(hardware.program())
+    return session
+
+
+@pytest.fixture
+def agent(personality: Path) -> Iterator[Agent]:
+    with running_agent(personality) as board:
+        yield board
+
+
+@pytest.fixture
+def client(agent: Agent) -> Iterator[Client]:
+    with connected(agent) as session:
+        yield session
 
 
 @pytest.fixture
 def board(client: Client, golden: Hardware) -> Client:
-    """The same, programmed with the golden model."""
-    client.put({golden.bitstream: golden.bitfile})
-    client.program(golden.program())
-    return client
+    """A session on a board that is programmed with the golden model."""
+    return load(client, golden)
