@@ -15,6 +15,7 @@ from textual.widgets import Footer
 
 from hilt.engine.client import NoEngineError
 from hilt.engine.events import Command, TrialRecorded
+from hilt.engine.files import RunFiles
 from hilt.store import RunState, Store, StoreError
 from hilt.tui.feed import RunFeed
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
@@ -51,6 +52,7 @@ class RunScreen(Screen[None]):
         super().__init__()
         self._store = store
         self._uuid = uuid
+        self._log_path = RunFiles(home, uuid).log_path
         self._feed = RunFeed(home, store, uuid, self.post_message)
         self._view: RunView | None = None
 
@@ -91,6 +93,8 @@ class RunScreen(Screen[None]):
             self.notify(str(error), title="The store cannot be read", severity="error", timeout=60)
 
     def on_run_loaded(self, message: RunLoaded) -> None:
+        if message.view.link is not Link.ATTACHED:
+            self.query_one(LogPanel).write(f"what the engine said before: {self._log_path}")
         self._view = message.view
         self.query_one(TrialsTable).show_page(message.view.trials, newest=True)
         self._show()

@@ -15,6 +15,8 @@ from hilt.tui.run_view import RunView
 _LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
 """Cells below which axes leave no room for the curve; words are shown instead."""
 
+_MOST_POINTS = 500
+
 
 class LatencyCurve(Container):
     """A step at each better trial, up to the trials done; logarithmic where the first was ten times the best."""
@@ -49,7 +51,7 @@ class LatencyCurve(Container):
 
     def _plot(self) -> None:
         plot = self.query_one(PlotextPlot)
-        numbers, latencies = _steps(self._points, self._trials)
+        numbers, latencies = _steps(_thinned(self._points), self._trials)
         plot.plt.clear_data()
         plot.plt.plot(numbers, latencies, marker="braille")
         plot.plt.yscale("log" if max(latencies) > 10 * min(latencies) else "linear")
@@ -64,6 +66,12 @@ class LatencyCurve(Container):
             return "no valid trial yet"
         last = self._points[-4:]
         return "\n".join(f"trial {number}: {words.microseconds(latency)}" for number, latency in last)
+
+
+def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most about _MOST_POINTS of them, the last always: more would not be seen, and drawing would take seconds."""
+    every = len(points) // _MOST_POINTS + 1
+    return [*points[:-1:every], points[-1]]
 
 
 def _steps(points: list[tuple[int, float]], trials: int) -> tuple[list[float], list[float]]:

@@ -11,7 +11,7 @@ from hilt.tui import words
 from hilt.tui.run_view import PAGE_TRIALS, RunView, TrialFacts
 
 _MOST_ROWS = 2 * PAGE_TRIALS
-_LATENCY_WIDTH = 11
+_LATENCY_WIDTH = 9
 
 
 class TrialsTable(DataTable[str]):
@@ -28,7 +28,7 @@ class TrialsTable(DataTable[str]):
         self.add_column("trial", width=6)
         self.add_column("µs".rjust(_LATENCY_WIDTH), width=_LATENCY_WIDTH)
         self.add_column("outcome", width=12)
-        self.add_column("reason", width=18)
+        self.add_column("reason", width=16)
         self.add_column("configuration", width=64)
 
     def show(self, view: RunView) -> None:
