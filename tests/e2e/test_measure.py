@@ -268,6 +268,29 @@ def test_a_frozen_daemon_is_noticed_and_replaced(desk: Desk, monkeypatch: pytest
     assert any("silent" in event.detail for event in desk.events)
 
 
+def test_a_board_that_hangs_is_power_cycled(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its SSH server takes connections, as the kernel does for a frozen process, and says nothing."""
+    monkeypatch.setattr(client_module, "HEARTBEAT_SECONDS", 0.2)
+    monkeypatch.setattr(client_module, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(board, "RECONNECT_SECONDS", 3.0)
+    monkeypatch.setattr(board, "POWER_CYCLE_SECONDS", 1.0)
+    cycle_power()
+
+    def freeze(count: int) -> None:
+        if count == 4:
+            with chassis() as control:
+                ssh = control.status().ssh_pid
+            assert ssh is not None
+            os.kill(ssh, signal.SIGSTOP)
+
+    with chassis() as control:
+        boot_before = control.status().boot_id
+    results = desk.measure(batch(desk.run), freeze)
+    assert [results[n].outcome for n in range(10)] == ["wrong_answer" if n % 4 == 1 else "ok" for n in range(10)]
+    with chassis() as control:
+        assert control.status().boot_id != boot_before
+
+
 # --- boards that do not come back ---
 
 

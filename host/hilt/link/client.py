@@ -59,6 +59,8 @@ from hilt_board.protocol import (
 HEARTBEAT_SECONDS = 5.0
 SILENT_SECONDS = 15.0
 _CHUNKS_IN_FLIGHT = 4
+_BEAT = encode_frame(to_frame(Status()))
+"""Of request 0, for whose answer nobody waits."""
 
 R = TypeVar("R", bound=Record)
 
@@ -230,16 +232,20 @@ class AgentClient:
 
     def _beat(self) -> None:
         """A peer that answers nothing, not even this, is gone, whatever TCP believes."""
+        beaten = self._heard
         while not self._closing.wait(HEARTBEAT_SECONDS):
             if self._clock() - self._heard > SILENT_SECONDS:
                 self._fail(LinkLostError(f"{self._board} has been silent for {SILENT_SECONDS:.0f} s"))
-                return
-            if self._sending.acquire(blocking=False):
-                self._sending.release()
+            elif self._heard >= beaten and self._sending.acquire(blocking=False):
+                # One beat unanswered at most, and none while something else is sent, which is answered too: this
+                # thread must never wait for a peer that takes nothing.
                 try:
-                    self.send(Status())
-                except LinkError:
-                    return
+                    beaten = self._clock()
+                    self._stream.send(_BEAT)
+                except LinkError as error:
+                    self._fail(error)
+                finally:
+                    self._sending.release()
 
     def _fail(self, error: LinkError) -> None:
         with self._state:

@@ -29,6 +29,8 @@ CONNECT_SECONDS = 120.0
 """For connecting, deploying and programming; the bitstream of a large part takes seconds, a slow boot more."""
 SETTLE_SECONDS = 5.0
 """How long to try at first while a board is busy or does not answer."""
+RECONNECT_SECONDS = 60.0
+"""For one attempt of a recovery; importing pynq alone takes a small board half a minute."""
 RECOVERY_SECONDS = 300.0
 """After this long without a connection the board is lost."""
 POWER_CYCLE_SECONDS = 45.0
@@ -202,19 +204,18 @@ class BoardMeasurer:
         deadline = Deadline(SETTLE_SECONDS)
         while True:
             try:
-                return self._connect()
+                return self._connect(CONNECT_SECONDS)
             except LinkError as error:
                 if error.permanent or deadline.passed:
                     raise
             self._closing.wait(_FIRST_PAUSE_SECONDS)
 
-    def _connect(self) -> None:
-        deadline = Deadline(CONNECT_SECONDS)
+    def _connect(self, seconds: float) -> None:
         if self._bitstream is None:
             self._tell(BoardState.CONNECTING, "preparing its bitstream")
-            self._bitstream = self._target.bitstream()
-            deadline = Deadline(CONNECT_SECONDS)  # a model may have been built, which takes its own time
+            self._bitstream = self._target.bitstream()  # a model may be built, which takes its own time
         self._tell(BoardState.CONNECTING, "")
+        deadline = Deadline(seconds)
         agent = AgentConnection.open(self._target.endpoint(), _who(), deadline)
         try:
             connected = self._program(agent, self._bitstream, deadline)
@@ -249,7 +250,7 @@ class BoardMeasurer:
                 if by_itself.passed and not power_cycled:
                     power_cycled = True
                     self._target.power_cycle()
-                self._connect()
+                self._connect(RECONNECT_SECONDS)
                 return None
             except _FAULTS as fault:
                 error = fault

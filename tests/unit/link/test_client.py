@@ -194,10 +194,12 @@ def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     number, beat = peer.receive()
     assert isinstance(beat, Status)
     now[0] = 10.0
-    peer.answer(number, STATUS)
     future = client.send(Hello("me"))
-    while not isinstance(peer.receive()[1], Hello):
-        pass
+    while not isinstance(beat, Hello):
+        number, beat = peer.receive()
+    peer.answer(number, STATUS)
+    assert client.reply(future, StatusReport, Deadline(20)) == STATUS  # heard, at 10
+    future = client.send(Hello("me again"))
     now[0] = 10.0 + client_module.SILENT_SECONDS + 0.1
     with pytest.raises(LinkLostError, match="board has been silent for 15 s"):
         client.reply(future, StatusReport, Deadline(20))
