@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic, time
 from typing import Protocol
 
@@ -25,8 +25,10 @@ from hilt.trial import Outcome, Result
 from hilt.tune import Feedback, Tuner
 from hilt.vta.program import Program
 
-MAX_ATTEMPTS = 3
+MAX_LOSSES = 3
 """A trial whose board is lost so often ends the session; it is not recorded, and resuming tries it again."""
+DOUBTFUL = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
+"""Verdicts that a fault of the board can bring about too: the second verdict, on the recovered board, is recorded."""
 _GROUP_SECONDS = 2.0
 """The board is given about so much at once: it is how long a stop takes."""
 _FIRST_GROUP = 2
@@ -56,6 +58,18 @@ class _Batch:
     def trials(self) -> list[tuple[int, int]]:
         """(number, configuration)"""
         return list(enumerate(self.configurations, self.first))
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A trial that the board has to answer."""
+
+    number: int
+    configuration: int
+    attempt: int = 0
+    losses: int = 0
+    doubted: bool = False
+    """Its first verdict was a doubtful one."""
 
 
 class TuningLoop:
@@ -142,52 +156,56 @@ class TuningLoop:
     def _measure(self, batch: _Batch) -> None:
         """Has the board answer the batch, a group at a time, unless stopped between two groups."""
         configurations = dict(batch.trials())
-        waiting = deque((number, 0) for number in batch.programs)
+        waiting = deque(_Pending(number, configurations[number]) for number in batch.programs)
         while waiting and self._may_measure():
-            attempts = dict(waiting.popleft() for _ in range(min(self._group, len(waiting))))
-            lost = self._measure_group(batch, configurations, attempts)
-            waiting.extendleft((number, attempts[number] + 1) for number in reversed(lost))
+            group = {each.number: each for each in (waiting.popleft() for _ in range(min(self._group, len(waiting))))}
+            waiting.extendleft(reversed(self._measure_group(batch, group)))
 
-    def _measure_group(
-        self, batch: _Batch, configurations: Mapping[int, int], attempts: Mapping[int, int]
-    ) -> list[int]:
-        """Records what the board answers; the numbers of trials that were lost with it are returned."""
-        lost: dict[int, str] = {}
+    def _measure_group(self, batch: _Batch, group: Mapping[int, _Pending]) -> list[_Pending]:
+        """Records what the board answers; returns the trials that it has to be asked for again."""
+        again: dict[int, _Pending] = {}
         answered: set[int] = set()
 
         def report(number: int, result: Result) -> None:
+            pending = group[number]
             if result.outcome is Outcome.BOARD_LOST:
-                lost[number] = result.reason
+                again[number] = self._after_loss(pending, result.reason)
+            elif result.outcome in DOUBTFUL and not pending.doubted:
+                again[number] = self._after_doubt(pending, result)
             else:
-                self._record([self._trial(number, configurations[number], result, attempts[number])])
+                self._record([self._trial(number, pending.configuration, result, pending.attempt)])
             answered.add(number)
 
         began = monotonic()
         requests = [
-            self._task.request(number, f"{self._run.uuid}/{number}/{attempt}", batch.programs[number])
-            for number, attempt in attempts.items()
+            self._task.request(number, f"{self._run.uuid}/{number}/{pending.attempt}", batch.programs[number])
+            for number, pending in group.items()
         ]
         self._measurer.measure(requests, report)
-        if silent := attempts.keys() - answered:
+        if silent := group.keys() - answered:
             raise RuntimeError(f"the measurer did not answer trials {sorted(silent)}")
-        for number, reason in lost.items():
-            self._note_lost(number, attempts[number], reason)
-        for number in attempts:
-            if number not in lost:
-                del batch.programs[number]
-        each = (monotonic() - began) / len(attempts)
+        for pending in again.values():
+            if pending.losses >= MAX_LOSSES:
+                raise BoardLostError(
+                    f"board {self._measurer.description.name} was lost {pending.losses} times with trial "
+                    f"{pending.number}; see to the board, then `hilt resume {self._run.uuid[:8]}`"
+                )
+        for number in group.keys() - again.keys():
+            del batch.programs[number]
+        each = (monotonic() - began) / len(group)
         self._group = max(_FIRST_GROUP, int(_GROUP_SECONDS / each)) if each else self._run.batch
-        return list(lost)
+        return [again[number] for number in group if number in again]
 
-    def _note_lost(self, number: int, attempt: int, reason: str) -> None:
+    def _after_loss(self, pending: _Pending, reason: str) -> _Pending:
         board = self._measurer.description.name
-        if attempt + 1 >= MAX_ATTEMPTS:
-            raise BoardLostError(
-                f"board {board} was lost {MAX_ATTEMPTS} times with trial {number} ({reason}); "
-                f"see to the board, then `hilt resume {self._run.uuid[:8]}`"
-            )
-        text = f"board {board} was lost with trial {number} ({reason}); the trial is tried again"
+        text = f"board {board} was lost with trial {pending.number} ({reason}); the trial is tried again"
         self._publish(Logged("warning", text, time()))
+        return replace(pending, attempt=pending.attempt + 1, losses=pending.losses + 1)
+
+    def _after_doubt(self, pending: _Pending, result: Result) -> _Pending:
+        text = f"trial {pending.number} ended as {result.outcome} ({result.reason}); it is tried once more to be sure"
+        self._publish(Logged("info", text, time()))
+        return replace(pending, attempt=pending.attempt + 1, doubted=True)
 
     def _may_measure(self) -> bool:
         """Waits while paused; False once stopping."""
