@@ -1,0 +1,54 @@
+# From rtl/ to a bitstream:
+#
+#   vivado -mode batch -source hls/vivado/build.tcl -tclargs BOARD FOLDER [PARAMETERS.json]
+#
+# BOARD is one of boards.tcl. FOLDER is made and receives BITSTREAM.bit, BITSTREAM.hwh and reports; a build that misses
+# its timing is an error and leaves no bitstream there.
+
+set here [file dirname [file normalize [info script]]]
+foreach part {boards sources package design} { source [file join $here $part.tcl] }
+
+proc build {here boards arguments} {
+  if {[llength $arguments] < 2 || [llength $arguments] > 3} {
+    error "usage: build.tcl BOARD FOLDER \[PARAMETERS.json\]; boards: [dict keys $boards]"
+  }
+  lassign $arguments name folder parameters
+  if {![dict exists $boards $name]} { error "no board $name; boards: [dict keys $boards]" }
+  set board [dict get $boards $name]
+  if {$parameters eq ""} {
+    set parameters [file join $here .. .. bitstreams parameters [dict get $board parameters].json]
+  }
+  if {![file isfile $parameters]} { error "no parameter file $parameters" }
+  set folder [file normalize $folder]
+  file mkdir $folder
+
+  set sources [configured_sources [file normalize [file join $here .. rtl]] $parameters $board [file join $folder rtl]]
+  package_vta $board $sources $folder
+
+  create_project -force vta_system [file join $folder system] -part [dict get $board part]
+  set_property ip_repo_paths [file join $folder ip] [current_project]
+  update_ip_catalog
+  create_design $board
+  set design [get_files vta_system.bd]
+  add_files -norecurse [make_wrapper -files $design -top]
+  set_property top vta_system_wrapper [current_fileset]
+  generate_target all $design
+  launch_runs impl_1 -to_step write_bitstream -jobs 4
+  wait_on_run impl_1
+  if {[get_property PROGRESS [get_runs impl_1]] ne "100%"} { error "implementation failed: see $folder/system" }
+
+  open_run impl_1
+  report_utilization -file [file join $folder utilization.txt]
+  report_timing_summary -file [file join $folder timing.txt]
+  set slack [get_property SLACK [get_timing_paths -setup]]
+  if {$slack < 0} { error "timing is missed by [expr {-$slack}] ns: see $folder/timing.txt" }
+
+  set bitstream [dict get $board bitstream]
+  set run [get_property DIRECTORY [get_runs impl_1]]
+  file copy -force [file join $run vta_system_wrapper.bit] [file join $folder $bitstream.bit]
+  set handoff [glob [file join $folder system vta_system.gen sources_1 bd vta_system hw_handoff *.hwh]]
+  file copy -force $handoff [file join $folder $bitstream.hwh]
+  puts "$folder/$bitstream.bit: slack $slack ns; keep it with: hilt bitstream add $folder/$bitstream.bit --like $bitstream"
+}
+
+build $here $boards $argv

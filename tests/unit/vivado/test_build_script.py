@@ -1,0 +1,145 @@
+"""hls/vivado under tclsh, with stand-ins that record Vivado's commands: every path, part, parameter and connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hilt import bitstreams, paths
+
+HERE = Path(__file__).parent
+VIVADO = paths.hls_directory() / "vivado"
+RTL = paths.hls_directory() / "rtl"
+BOARDS = {"pynq-z2": "hilt-pynq-z2", "ultra96": "hilt-ultra96", "zcu104": "hilt-zcu104", "zcu102": "hilt-zcu102"}
+
+pytestmark = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed (package tcl)")
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a run of build.tcl did."""
+
+    process: subprocess.CompletedProcess[str]
+    commands: list[tuple[str, ...]]
+    folder: Path
+
+    def calls(self, name: str) -> list[tuple[str, ...]]:
+        return [command[1:] for command in self.commands if command[0] == name]
+
+
+def build(folder: Path, *arguments: str, slack: str = "0.125") -> Build:
+    log = folder / "commands.log"
+    process = subprocess.run(
+        ["tclsh", str(HERE / "stand_ins.tcl"), str(log), str(VIVADO / "build.tcl"), *arguments],
+        env={**os.environ, "STAND_IN_SLACK": slack},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    lines = log.read_text().splitlines() if log.exists() else []
+    return Build(process, [tuple(line.split("\t")) for line in lines], folder)
+
+
+@pytest.fixture(scope="module", params=sorted(BOARDS))
+def board(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def built(board: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp(board)
+    result = build(folder, board, str(folder / "out"))
+    assert result.process.returncode == 0, result.process.stderr
+    return result
+
+
+def test_it_ends_in_a_bitstream_and_its_handoff(board: str, built: Build) -> None:
+    out = built.folder / "out"
+    assert (out / f"{BOARDS[board]}.bit").is_file()
+    assert (out / f"{BOARDS[board]}.hwh").is_file()
+    assert f"--like {BOARDS[board]}" in built.process.stdout
+
+
+def test_the_manifest_says_the_same(board: str, built: Build) -> None:
+    entry = bitstreams.find(BOARDS[board])
+    for call in built.calls("create_project"):
+        part = call[call.index("-part") + 1]
+        assert part.startswith(entry.part) or part.startswith("xc" + entry.part)
+    (registers,) = [call for call in built.calls("assign_bd_address") if "-offset" in call]
+    assert int(registers[registers.index("-offset") + 1], 0) == entry.register_base
+    properties = " ".join(" ".join(call) for call in built.calls("set_property"))
+    clock = re.search(r"(?:FPGA0_PERIPHERAL|PL0_REF_CTRL_)_FREQMHZ (\d+)", properties)
+    width = re.search(r"(?:S_AXI_HP0|SAXIGP2_)_DATA_WIDTH (\d+)", properties)
+    assert clock is not None
+    assert width is not None
+    assert int(clock[1]) * 1_000_000 == entry.clock_hz
+    assert int(width[1]) == entry.bus_bits
+    assert entry.identity
+
+
+def test_the_sources_are_the_rtl_with_the_entrys_macros(board: str, built: Build) -> None:
+    (call,) = [call for call in built.calls("add_files") if "vta_pkg" in call[-1]]
+    sources = [Path(source) for source in call[-1].split()]
+    assert all(source.is_file() for source in sources)
+    listed = [line for line in (RTL / "vta.f").read_text().split("\n") if line and not line.startswith("//")]
+    assert [source.name for source in sources] == listed
+    assert set(listed) == {path.name for path in RTL.glob("*.sv")}
+    package = next(source for source in sources if source.name == "vta_pkg.sv").read_text()
+    head, rest = package[: package.index("//")], package[package.index("//") :]
+    assert rest == (RTL / "vta_pkg.sv").read_text()
+    written = {name: int(value) for name, value in re.findall(r"`define (\w+) (\d+)", head)}
+    wanted = bitstreams.find(BOARDS[board]).accelerator().defines()
+    assert written.pop("VTA_INSN_QUEUE_DEPTH") == 64
+    assert written == {name: value for name, value in wanted.items() if name != "VTA_INSN_QUEUE_DEPTH"}
+
+
+def test_every_port_of_the_top_is_connected(built: Build) -> None:
+    top = (RTL / "vta_top.sv").read_text()
+    ports = top[: top.index(");")]
+    buses = set(re.findall(r"\b([sm]_axi(?:_(?:fetch|load|compute|store))?)_(?:ar|aw|r|w|b)\w+", ports))
+    assert buses == {"s_axi", "m_axi_fetch", "m_axi_load", "m_axi_compute", "m_axi_store"}
+    joined = {pin for call in built.calls("get_bd_intf_pins") for pin in call}
+    assert {f"vta/{bus}" for bus in buses} <= joined
+    pins = {pin for call in built.calls("get_bd_pins") for pin in call}
+    assert {"vta/clk", "vta/rst_n"} <= pins
+    associated = {call[call.index("-busif") + 1] for call in built.calls("ipx::associate_bus_interfaces")}
+    assert associated == buses
+    cells = {call[-1] for call in built.calls("create_bd_cell")}
+    assert {pin.split("/")[0] for pin in joined | pins} <= cells, "every pin belongs to a cell that was made"
+
+
+def test_a_missed_timing_leaves_no_bitstream(tmp_path: Path) -> None:
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), slack="-0.250")
+    assert result.process.returncode != 0
+    assert "timing is missed by 0.25" in result.process.stderr
+    assert not list((tmp_path / "out").glob("*.bit"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "usage: build.tcl BOARD FOLDER"),
+        (("de10nano", "out"), "no board de10nano; boards: pynq-z2 ultra96 zcu104 zcu102"),
+        (("pynq-z2", "out", "none.json"), "no parameter file none.json"),
+    ],
+)
+def test_bad_arguments_are_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = build(tmp_path, *arguments)
+    assert result.process.returncode != 0
+    assert message in result.process.stderr.splitlines()[0]
+    assert not result.commands
+
+
+def test_parameters_of_ones_own(tmp_path: Path) -> None:
+    shipped = json.loads((paths.bitstreams_directory() / "parameters" / "pynq.json").read_text())
+    (tmp_path / "own.json").write_text(json.dumps(shipped | {"LOG_WGT_BUFF_SIZE": 17}))
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), str(tmp_path / "own.json"))
+    assert result.process.returncode == 0, result.process.stderr
+    assert "`define VTA_LOG_WGT_BUFF_SIZE 17" in (tmp_path / "out" / "rtl" / "vta_pkg.sv").read_text()
