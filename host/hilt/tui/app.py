@@ -41,10 +41,11 @@ class HiltApp(App[None]):
         self._uuid = uuid
 
     def on_mount(self) -> None:
-        self.push_screen(RunsScreen(self._home, self._store))
         uuid = self._uuid or self._obvious_run()
         if uuid:
             self.push_screen(RunScreen(self._home, self._store, uuid))
+        else:
+            self.push_screen(RunsScreen(self._home, self._store))
 
     def _obvious_run(self) -> str | None:
         runs = self._store.runs(_NEWEST)
@@ -53,11 +54,11 @@ class HiltApp(App[None]):
         return candidates[0].uuid if len(candidates) == 1 else None
 
     def on_run_chosen(self, message: RunChosen) -> None:
-        self.push_screen(RunScreen(self._home, self._store, message.uuid))
+        self.switch_screen(RunScreen(self._home, self._store, message.uuid))
 
     def action_runs(self) -> None:
-        if not isinstance(self.screen, RunsScreen):
-            self.pop_screen()
+        if isinstance(self.screen, RunScreen):
+            self.switch_screen(RunsScreen(self._home, self._store))
 
     def action_help(self) -> None:
         shown = [active.binding for active in self.screen.active_bindings.values() if active.binding.tooltip]

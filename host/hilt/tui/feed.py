@@ -16,7 +16,7 @@ from hilt.store import Store
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
 from hilt.tui.run_view import RunView
 
-REPAINT_SECONDS = 0.25
+REPAINT_SECONDS = 0.4
 """Events are handed on at most so often: a burst is one repaint."""
 _LOOK_SECONDS = 1.0
 """How often an engine is looked for where there is none."""
@@ -37,11 +37,12 @@ class RunFeed:
         while True:
             client = self._attach()
             # Attached first and read after: what is recorded in between arrives twice, and never not at all.
-            self._post(RunLoaded(await asyncio.to_thread(RunView.load, self._store, self._uuid, client is not None)))
+            view = await asyncio.to_thread(RunView.load, self._store, self._uuid, client is not None)
+            self._post(RunLoaded(view))
             if client:
                 await self._relay(client)
                 self._post(EngineGone())
-            await self._engine_starts()
+            await self._something_changes()
 
     def send(self, command: Command) -> None:
         """May block for some seconds. Raises NoEngineError."""
@@ -69,10 +70,18 @@ class RunFeed:
             self._client = None
             client.close()
 
-    async def _engine_starts(self) -> None:
+    async def _something_changes(self) -> None:
+        """An engine serves the run, or has served it and was gone again before it was seen."""
         files = RunFiles(self._home, self._uuid)
+        before = self._standing()
         while not (files.is_running() and files.socket_path.exists()):
             await asyncio.sleep(_LOOK_SECONDS)
+            if not files.is_running() and self._standing() != before:
+                return
+
+    def _standing(self) -> tuple[object, ...]:
+        run = self._store.run(self._uuid)
+        return run.state, run.detail, run.finished, self._store.latest_trials(self._uuid, 1)
 
 
 class _Batches:

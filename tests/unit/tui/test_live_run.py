@@ -9,7 +9,7 @@ import pytest
 from textual.message import Message
 
 from hilt.engine.events import Command, Failure, Finished, Logged, StateChanged
-from hilt.store import RunState
+from hilt.store import RunState, Store, database_path
 from hilt.tui.messages import EventsArrived
 from hilt.tui.run_view import PAGE_TRIALS, Link
 from hilt.tui.widgets.trials_table import TrialsTable
@@ -170,7 +170,7 @@ async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
                 engine.tell(Logged("info", f"line {number}", 1.0))
             await until(pilot, lambda: "line 999" in text_of(pilot))
             assert sum(batches) == 1000
-            assert len(batches) <= 8, batches  # one every quarter of a second
+            assert len(batches) <= 8, batches  # one every REPAINT_SECONDS
 
 
 async def test_copy_gives_the_selected_trial_as_json(tmp_path: Path) -> None:
@@ -236,3 +236,14 @@ async def test_the_table_stays_bounded(tmp_path: Path) -> None:
                 engine.record(*(trial(number) for number in range(first, first + 100)))
                 await until(pilot, lambda first=first: table.last_number == first + 99)
                 assert table.row_count <= 2 * PAGE_TRIALS
+
+
+async def test_an_engine_that_came_and_went_unseen_is_noticed(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
+            with Store(database_path(tmp_path)) as store:
+                store.record(UUID, [trial(3)])
+                store.set_state(UUID, RunState.FINISHED)
+            await until(pilot, lambda: "FINISHED" in text_of(pilot) and "4 of 1000 trials" in text_of(pilot))

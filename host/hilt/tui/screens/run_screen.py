@@ -94,7 +94,7 @@ class RunScreen(Screen[None]):
 
     def on_run_loaded(self, message: RunLoaded) -> None:
         if message.view.link is not Link.ATTACHED:
-            self.query_one(LogPanel).write(f"what the engine said before: {self._log_path}")
+            self.query_one(LogPanel).write(f"before: {self._log_path}")
         self._view = message.view
         self.query_one(TrialsTable).show_page(message.view.trials, newest=True)
         self._show()

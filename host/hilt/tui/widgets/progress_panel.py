@@ -6,6 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from hilt.engine.events import Progress
+from hilt.store import RunState
 from hilt.tui import words
 from hilt.tui.run_view import Link, RunView
 
@@ -24,13 +25,18 @@ class ProgressPanel(Static):
         bar = "█" * round(done * _BAR_CELLS) + "░" * (_BAR_CELLS - round(done * _BAR_CELLS))
         lines = [
             Content(f"{progress.trials} of {most} trials {bar} {done:.0%}"),
-            Content(_pace(progress) if view.link is Link.ATTACHED else "not running now"),
+            Content(_pace(view)),
             Content(f"tuner {run.tuner}, seed {run.seed}; {progress.valid} valid ({_valid_share(progress)})"),
         ]
         self.update(Content("\n").join([*lines, *_best(view)]))
 
 
-def _pace(progress: Progress) -> str:
+def _pace(view: RunView) -> str:
+    progress = view.progress
+    if view.link is not Link.ATTACHED or view.over:
+        return "not running now"
+    if view.state is RunState.PAUSED:
+        return "paused"
     if progress.trials_per_second is None:
         return "trials/s and time left: not known yet"
     return f"{progress.trials_per_second:.1f} trials/s, {words.duration(progress.seconds_left)} left"

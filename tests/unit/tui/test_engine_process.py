@@ -1,0 +1,56 @@
+"""The TUI at a real engine's process: paused and resumed by keys, killed, resumed, watched to its end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from hilt.engine import launch
+from hilt.engine.design import Settings
+from hilt.engine.files import RunFiles
+from hilt.store import RunState, Store, database_path
+from hilt.tui.run_view import Link
+from hilt.tui.widgets.trials_table import TrialsTable
+
+from ..engine.table import GATE, WORKLOAD, TableBoards
+from .live import app_of, run_screen, text_of, until
+
+ENGINE = (sys.executable, "-m", "tests.unit.engine.table_engine")
+
+
+async def test_a_run_is_paused_killed_resumed_and_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])  # where `tests` can be imported by the engine's process
+    monkeypatch.setenv(GATE, str(tmp_path / "gate"))
+    with (tmp_path / "gate").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)  # the board answers nothing until it is unlocked
+        settings = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=40, seed=3, batch=5)
+        run = launch.start(settings, tmp_path, boards=TableBoards(), engine=ENGINE)
+        with app_of(tmp_path) as app:
+            async with app.run_test(size=(120, 40)) as pilot:
+                await until(pilot, lambda: "RUNNING" in text_of(pilot) and "table:plain: ready" in text_of(pilot))
+                await pilot.press("p")
+                await until(pilot, lambda: "RUNNING: pausing after what is on the board" in text_of(pilot))
+                fcntl.flock(gate, fcntl.LOCK_UN)
+                await until(pilot, lambda: "PAUSED" in text_of(pilot))
+
+                pid = int(RunFiles(tmp_path, run.uuid).lock_path.read_text())
+                os.kill(pid, signal.SIGKILL)
+                await until(pilot, lambda: "ENGINE GONE (was paused)" in text_of(pilot))
+
+                launch.resume(run.uuid, tmp_path, boards=TableBoards(), engine=ENGINE)
+                await until(pilot, lambda: "FINISHED" in text_of(pilot), seconds=30)
+                view = run_screen(pilot).view
+                assert view is not None
+                await until(pilot, lambda: view.progress.trials == 40)
+                table = run_screen(pilot).query_one(TrialsTable)
+                await until(pilot, lambda: table.row_count == 40)
+    with Store(database_path(tmp_path)) as store:
+        assert store.run(run.uuid).state is RunState.FINISHED
+        assert view.curve == store.improvements(run.uuid)
+        assert dict(view.progress.counts) == {str(name): count for name, count in store.counts(run.uuid).items()}
+    assert view.link is Link.NONE
