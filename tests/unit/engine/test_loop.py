@@ -72,7 +72,7 @@ class GreedyTuner:
         self.calls.append(f"tell {len(feedback)}")
         self.told += feedback
         for each in feedback:
-            self._state = hash((self._state, each.index, str(each.outcome) == "ok", each.microseconds)) % 2**64
+            self._state = hash((self._state, each.index, each.outcome is Outcome.OK, each.microseconds or 0.0)) % 2**64
 
 
 def by_configuration(request: Request) -> Result:
