@@ -126,7 +126,7 @@ def _status(home: Home, _: argparse.Namespace) -> int:
 
 def _connect(home: Home, _: argparse.Namespace) -> int:
     """Two threads, one for each direction, so that neither waits for the other. Ends when the daemon closes."""
-    from .daemon import connect
+    from .unix_socket import connect
 
     try:
         connection = connect(home)
@@ -155,7 +155,8 @@ def _copy_up(connection: socket.socket) -> None:
 
 
 def _daemon(home: Home, options: argparse.Namespace) -> int:
-    from .daemon import Daemon, listen
+    from .daemon import Daemon
+    from .unix_socket import listen
 
     lock = os.open(str(home.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -228,8 +229,8 @@ def _wait_for_end(home: Home) -> None:
 
 def _ask_status(home: Home) -> Dict[str, Any]:
     """The daemon's StatusReport. Raises CommandError or OSError where it gives none."""
-    from .daemon import connect
     from .protocol import Status, StatusReport, encode_frame, from_frame, read_frame, to_frame
+    from .unix_socket import connect
 
     try:
         connection = connect(home)

@@ -6,7 +6,6 @@ It lives through the loss of its client and of its worker. It never touches the 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -289,41 +288,6 @@ class Daemon:
             free_bytes=disk.f_bavail * disk.f_frsize,
             uptime_seconds=time.monotonic() - self._started,
         )
-
-
-def listen(home: Home) -> socket.socket:
-    """The agent's socket, of mode 0600. The caller holds the agent's lock, so an old socket file is a left-over."""
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with contextlib.suppress(FileNotFoundError):
-        home.socket.unlink()
-    with short_name(home.socket) as name:
-        listening.bind(name)
-        home.socket.chmod(0o600)
-    listening.listen(_MAX_SESSIONS)
-    listening.setblocking(False)
-    return listening
-
-
-def connect(home: Home) -> socket.socket:
-    """A connection to the agent. Raises ConnectionRefusedError or FileNotFoundError where none runs."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with short_name(home.socket) as name:
-            connection.connect(name)
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
-@contextlib.contextmanager
-def short_name(path: Path):  # type: ignore[no-untyped-def]  # the context manager's own type says it
-    """A name for a socket path of any length: the kernel takes 107 bytes."""
-    directory = os.open(str(path.parent), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield "/proc/self/fd/{}/{}".format(directory, path.name)
-    finally:
-        os.close(directory)
 
 
 def boot_id() -> str:

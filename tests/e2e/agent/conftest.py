@@ -92,9 +92,9 @@ def running_agent(personality: Path) -> Iterator[Agent]:
 
 
 @contextmanager
-def connected(agent: Agent) -> Iterator[Client]:
-    """A session on a daemon that kills a worker after two seconds of silence."""
-    agent.start("--silence", "2")
+def connected(agent: Agent, *options: str) -> Iterator[Client]:
+    """A session on a daemon that is started with these options."""
+    agent.start(*options)
     session = agent.connect()
     session.hello()
     try:
@@ -117,7 +117,8 @@ def agent(personality: Path) -> Iterator[Agent]:
 
 @pytest.fixture
 def client(agent: Agent) -> Iterator[Client]:
-    with connected(agent) as session:
+    """A session on a daemon that kills a worker after two seconds of silence."""
+    with connected(agent, "--silence", "2") as session:
         yield session
 
 

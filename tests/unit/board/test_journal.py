@@ -36,7 +36,7 @@ def test_torn_at_every_byte(tmp_path: Path) -> None:
     journal = Journal(path)
     kept = []
     ends = [0]
-    for number in range(1, 6):
+    for number in range(1, 4):
         kept.append(journal.append(measured(number)))
         ends.append(path.stat().st_size)
     journal.close()
@@ -135,7 +135,7 @@ def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv("HILT_TEST_JOURNAL", str(tmp_path))
     monkeypatch.setattr(journal_module, "COMPACT_BYTES", 500)
-    run_state_machine_as_test(JournalMachine, settings=settings(max_examples=60, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(JournalMachine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
 
 
 def test_acknowledged_results_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
