@@ -1,9 +1,9 @@
-// For finding faults in the RTL: assertions, random initial values, FST traces.
+// For finding faults in the RTL: assertions, random initial values, VCD traces (FST needs the headers of lz4 and zlib).
 -O2
 --x-assign unique
 --x-initial unique
 --assert
---trace-fst
+--trace-vcd
 --trace-structs
 --top-module vta_top
 --prefix Vvta_top

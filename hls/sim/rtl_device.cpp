@@ -13,7 +13,7 @@
 #include "verilated.h"
 #include "vta_sim.h"
 #if VM_TRACE
-#include "verilated_fst_c.h"
+#include "verilated_vcd_c.h"
 #endif
 
 namespace {
@@ -41,7 +41,7 @@ struct vta_device {
   std::unique_ptr<Vvta_top> top_;
   std::unique_ptr<vta::MemoryPorts> ports_;
 #if VM_TRACE
-  std::unique_ptr<VerilatedFstC> trace_;
+  std::unique_ptr<VerilatedVcdC> trace_;
   std::string trace_path_;
 #endif
 
@@ -186,7 +186,7 @@ int vta_device::trace(const char *path) {
   trace_.reset();
   trace_path_ = path == nullptr ? "" : path;
   if (path == nullptr) return 0;
-  trace_ = std::make_unique<VerilatedFstC>();
+  trace_ = std::make_unique<VerilatedVcdC>();
   top_->trace(trace_.get(), 99);
   trace_->open(path);
   return trace_->isOpen() ? 0 : VTA_BAD_ARGUMENT;
