@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def on_numpy(accelerator: Accelerator) -> Model:
     return run
 
 
-def on_library(library: Path, **timing: int) -> Model:
+def on_library(library: Path, **timing: Any) -> Model:
     """`timing`: fields of MemoryModel."""
 
     def run(program: RandomProgram) -> Outcome:
@@ -82,15 +83,21 @@ def _what_has_no_time(execution: Execution) -> dict[str, int]:
     """The counters that every model of the accelerator must agree on: work done, not time taken."""
     counters = execution.counters
     stages = {"fetch": counters.fetch, "load": counters.load, "compute": counters.compute, "store": counters.store}
-    return {"macs": counters.macs, **{f"{name} instructions": stage.instructions for name, stage in stages.items()}}
+    return {
+        "macs": counters.macs,
+        **{f"{name} instructions": stage.instructions for name, stage in stages.items()},
+        **{f"{name} bytes": stage.bytes for name, stage in stages.items()},
+    }
 
 
-def explain(accelerator: Accelerator, seed: int, count: int, left: Model, right: Model) -> str | None:
+def explain(
+    accelerator: Accelerator, seed: int, count: int, left: Model, right: Model, *, fill: bool | None = None
+) -> str | None:
     """None where the random program has the same effect on both models; else the difference, the shortest beginning of
     the program that shows one, its last instructions and how to repeat it."""
 
     def differs(short: int) -> str | None:
-        program = random_program(accelerator, seed, short)
+        program = random_program(accelerator, seed, short, fill=fill)
         return difference(program, left(program), right(program))
 
     whole = differs(count)
@@ -103,19 +110,18 @@ def explain(accelerator: Accelerator, seed: int, count: int, left: Model, right:
             different = middle
         else:
             same = middle
-    program = random_program(accelerator, seed, different)
-    before = len(random_program(accelerator, seed, different - 1).records)
-    lines = disassemble(encode(program.records, accelerator), accelerator)
-    # The end of a program is the same for every count: the new instruction is just before it.
-    end = len(random_program(accelerator, seed, 0).records)
-    last = max(0, len(lines) - end - 3), len(lines) - end + 4
-    parameters = f"--isa {accelerator.isa} --bus {accelerator.bus_bits} --seed {seed} --count {different}"
+    with_it = random_program(accelerator, seed, different, fill=fill).records
+    without = random_program(accelerator, seed, different - 1, fill=fill).records
+    lines = disassemble(encode(with_it, accelerator), accelerator)
+    first_new = int(np.argmax(with_it[: len(without)] != without))
+    arguments = f"--isa {accelerator.isa} --bus {accelerator.bus_bits} --seed {seed} --count {different}"
     return "\n".join(
         [
             whole,
-            f"first differs with {different} instructions ({before} -> {len(lines)}): {differs(different)}",
-            *lines[slice(*last)],
-            f"repeat: python -m tests.rtl.compare_models --params <{accelerator.parameters.name}> {parameters}",
+            f"first differs with {different} instructions, the last of them at about {first_new}: {differs(different)}",
+            *lines[max(0, first_new - 3) : first_new + 3],
+            f"repeat: python -m tests.rtl.compare_models --params <{accelerator.parameters.name}> {arguments}"
+            + (" --fill" if fill else ""),
         ]
     )
 
@@ -129,6 +135,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--models", nargs=2, choices=("rtl", "golden", "numpy"), default=("rtl", "golden"))
     parser.add_argument("--profile", choices=("fast", "debug"), default="fast")
+    parser.add_argument("--fill", action="store_true", help="write every buffer first")
     arguments = parser.parse_args()
     isa = IsaRevision(arguments.isa) if arguments.isa else None
     accelerator = Accelerator.for_parameters(load_parameters(arguments.params), isa, bus_bits=arguments.bus)
@@ -136,7 +143,8 @@ def main() -> None:
         on_numpy(accelerator) if form == "numpy" else on_library(build(accelerator, form, arguments.profile))
         for form in arguments.models
     )
-    print(explain(accelerator, arguments.seed, arguments.count, left, right) or "no difference")
+    fill = arguments.fill or None
+    print(explain(accelerator, arguments.seed, arguments.count, left, right, fill=fill) or "no difference")
 
 
 if __name__ == "__main__":

@@ -36,9 +36,13 @@ class RandomProgram:
     records: NDArray[np.void]
 
 
-def random_program(accelerator: Accelerator, seed: int, count: int) -> RandomProgram:
-    """A program of `count` random instructions, besides those that order, begin and end it."""
-    return _Generator(accelerator, seed).program(count)
+def random_program(accelerator: Accelerator, seed: int, count: int, *, fill: bool | None = None) -> RandomProgram:
+    """A program of `count` random instructions, besides those that order, begin and end it.
+
+    With `fill` it writes all of every buffer first, so that it does not show what they hold at power-on; without, it
+    takes them to be zero; None leaves it to the seed.
+    """
+    return _Generator(accelerator, seed).program(count, fill)
 
 
 class _Region:
@@ -88,8 +92,10 @@ class _Generator:
         self.order = TokenOrder(self._nothing)
         self.serial = self.random.random() < 0.1
 
-    def program(self, count: int) -> RandomProgram:
-        self._begin()
+    def program(self, count: int, fill: bool | None) -> RandomProgram:
+        by_seed = self.random.random() < 0.3
+        if by_seed if fill is None else fill:
+            self._fill()
         for _ in range(count):
             self._one()
         self._end()
@@ -122,16 +128,19 @@ class _Generator:
         uops[-1] = (0, 0, 0)  # for the end
         return uops
 
-    def _begin(self) -> None:
-        """Sometimes fill every buffer first; else the buffers are as they are at power-on: zero."""
-        if self.random.random() < 0.3:
-            for memory_type in (MemoryType.INP, MemoryType.WGT, MemoryType.ACC):
-                self._full_load(memory_type)
-
-    def _full_load(self, memory_type: MemoryType) -> None:
-        depth, element = self.depth[memory_type], self.element[memory_type]
-        fields = self._memory(Opcode.LOAD, memory_type, 0, self.data.start // element, 1, depth, depth)
-        self._emit(fields, [Access(memory_type.name, 0, depth - 1, True)])
+    def _fill(self) -> None:
+        """All of every buffer; `out` by way of the accumulator."""
+        for sram in range(0, self.depth[MemoryType.UOP], POOL_UOPS):
+            count = min(POOL_UOPS, self.depth[MemoryType.UOP] - sram)
+            dram = self.pool.start // self.element[MemoryType.UOP]
+            self._emit(self._memory(Opcode.LOAD, MemoryType.UOP, sram, dram, 1, count, count), [])
+            self.sram_uops[sram : sram + count] = self.pool_uops[:count]
+        for memory_type in (MemoryType.INP, MemoryType.WGT, MemoryType.ACC):
+            depth, element = self.depth[memory_type], self.element[memory_type]
+            fields = self._memory(Opcode.LOAD, memory_type, 0, self.data.start // element, 1, depth, depth)
+            self._emit(fields, [Access(memory_type.name, 0, depth - 1, True)])
+        self._use_uop_zero()
+        self._all_accumulators(AluOpcode.ADD, 0)
 
     def _end(self) -> None:
         """Show `out`, then the accumulator byte by byte, then finish when all is written."""
@@ -148,8 +157,8 @@ class _Generator:
     def _use_uop_zero(self) -> None:
         """Micro-op 0 becomes dst 0, src 0: for the loops over the whole accumulator."""
         last = self.pool.end // self.element[MemoryType.UOP] - 1
-        fields = self._memory(Opcode.LOAD, MemoryType.UOP, 0, last, 1, 1, 1)
-        self._emit(fields, [])
+        self._emit(self._memory(Opcode.LOAD, MemoryType.UOP, 0, last, 1, 1, 1), [])
+        self.sram_uops[0] = (0, 0, 0)
 
     def _all_accumulators(self, operation: AluOpcode, imm: int) -> None:
         depth = self.depth[MemoryType.ACC]
