@@ -1,0 +1,1 @@
+"""The figures of the README: `python -m tests.bench` (or `make bench`) measures and prints them."""
