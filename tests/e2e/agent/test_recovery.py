@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,27 +17,20 @@ from hilt_board.protocol import (
     FrameDecoder,
     Have,
     Hello,
-    Log,
-    LogText,
     Measure,
     Measured,
     Missing,
-    Program,
-    Put,
-    Reset,
-    ResetDone,
     Results,
     ResultsReport,
     Shutdown,
     ShuttingDown,
     encode_frame,
     from_frame,
-    read_frame,
     to_frame,
 )
 from tests.e2e.agent.client import Agent, Client
 from tests.e2e.agent.conftest import Hardware
-from tests.e2e.agent.programs import MANY, Prepared, add_constant, sha256
+from tests.e2e.agent.programs import MANY, Prepared, add_constant
 
 
 def short(golden: Hardware, key: str) -> Prepared:
@@ -249,92 +240,6 @@ def test_the_home_is_private(agent: Agent, client: Client) -> None:
     refused = agent.run("status")
     agent.home.chmod(0o700)
     assert refused.returncode == 1 and "open to others" in refused.stderr
-
-
-def test_blobs_are_what_they_say(client: Client) -> None:
-    data = b"tensor" * 1000
-    name = sha256(data)
-    assert client.refused(Put(name, len(data), 10, data[10:])) == "blob_order"
-    assert client.refused(Put(name, len(data), 0, data[:-1] + b"?")) == "blob_corrupt"
-    assert client.ask(Have((name,)), Missing).sha256 == (name,)
-    client.put({name: data})
-    assert client.ask(Have((name,)), Missing).sha256 == ()
-
-
-def test_a_bitstream_that_cannot_be_loaded_is_refused(board: Client, golden: Hardware) -> None:
-    truncated = golden.bitfile[:-100]
-    other_part = golden.bitfile.replace(b"7z020clg400", b"7z010clg400")
-    no_model = golden.bitfile[:200]
-    manifest = golden.manifest
-    cases = [
-        (truncated, manifest, "truncated"),
-        (other_part, manifest, "is for part 7z010clg400, this board has 7z020clg400"),
-        (other_part, replace(manifest, part="xc7z010clg400"), "is for part 7z010clg400, this board has 7z020clg400"),
-        (no_model, manifest, "truncated"),
-        (b"\x7fELF" + bytes(1000), manifest, "is no .bit file"),
-    ]
-    for data, described, message in cases:
-        board.put({sha256(data): data})
-        refusal = board.ask(Program(sha256(data), described), Failure)
-        assert refusal.code == "bitstream_refused"
-        assert message in refusal.message
-    assert golden.manifest.identity is not None
-    wrong = replace(manifest, identity=replace(golden.manifest.identity, buffers=0x10101010))
-    refusal = board.ask(Program(golden.bitstream, wrong), Failure)
-    assert refusal.code == "identity_mismatch"
-    assert "register 0x4c" in refusal.message and "0x10101010" in refusal.message
-    board.program(golden.program())
-    assert board.measure(short(golden, "run/1/0")).outcome == "ok"
-
-
-def test_a_bitstream_without_hilts_registers_is_timed_by_the_clock(client: Client, golden: Hardware) -> None:
-    client.put({golden.bitstream: golden.bitfile})
-    client.program(Program(golden.bitstream, replace(golden.manifest, identity=None)))
-    measured = client.measure(replace_trial(short(golden, "run/1/0"), repeat=3))
-    assert (measured.outcome, measured.cycles) == ("ok", ())
-    assert len(measured.microseconds) == 3 and min(measured.microseconds) > 0
-    hung = add_constant(golden.accelerator, golden.bitstream, "run/2/0", lose_token=True, limit_seconds=0.001)
-    measured = client.measure(hung)
-    assert (measured.outcome, measured.canary) == ("timeout", True)
-    assert client.measure(short(golden, "run/3/0")).outcome == "ok"
-
-
-def test_a_canary_of_the_clients_own_decides(client: Client, golden: Hardware) -> None:
-    canary = short(golden, "canary/0/0")
-    client.put({golden.bitstream: golden.bitfile, **canary.blobs})
-    client.program(golden.program(canary=canary.trial, code=canary.code))
-    for rung in ("soft", "reload", "worker"):
-        assert client.ask(Reset(rung), ResetDone).canary is True
-    failing = add_constant(golden.accelerator, golden.bitstream, "canary/0/0", corrupt_item=0)
-    client.put(failing.blobs)
-    refusal = client.ask(golden.program(canary=failing.trial, code=failing.code), Failure)
-    assert refusal.code == "bitstream_refused"
-    assert "canary failed after loading: wrong_answer" in refusal.message
-
-
-def test_missing_blobs_are_named(board: Client, golden: Hardware) -> None:
-    prepared = add_constant(golden.accelerator, golden.bitstream, "run/1/0", seed=99)
-    refusal = board.ask(Measure(prepared.trial, prepared.code), Failure)
-    assert refusal.code == "blob_missing"
-    assert prepared.trial.inputs[0].sha256 in refusal.message
-
-
-def test_nonsense_ends_the_session_and_nothing_else(agent: Agent, client: Client) -> None:
-    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", encode_frame(to_frame(Hello("x"), 1))[:-3] + b"???"):
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(30)
-        connection.connect(str(agent.home / "agent.sock"))
-        connection.sendall(nonsense)
-        frame = read_frame(connection.recv)
-        assert frame is not None and from_frame(frame)[1].code == "bad_message"
-        assert connection.recv(1) == b""
-        connection.close()
-    assert client.ask(Have(()), Missing).sha256 == ()
-    assert "link lost" not in client.ask(Log(10_000), LogText).text.decode()
-
-
-def replace_trial(prepared: Prepared, **fields: object) -> Prepared:
-    return Prepared(replace(prepared.trial, **fields), prepared.code, prepared.blobs)
 
 
 def _daemon_pid(agent: Agent) -> int:
