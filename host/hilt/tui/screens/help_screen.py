@@ -16,12 +16,15 @@ _WORDS = """
 ok            the output was right
 rejected      by the compiler, with its reason
 wrong_answer  the output was not what the reference says
-timeout, bus_error, crash (the board's worker died)
+timeout       the program did not end in time
+crash         the board's worker died of it
+bus_error     the memory refused an address
 board_lost    the board's fault; the trial is tried again
-valid         ok, and every element of the output was compared: only such a trial can be the best
-% of bound    the roofline bound (multiply-accumulates, or bytes over the memory bus) over the latency
+valid         ok, with every element of the output compared: can be the best
+bound         roofline: multiply-accumulates, or bytes over the memory bus
 
-The engine is a process of its own. Closing this window stops nothing; `hilt tui` attaches again.
+The engine is a process of its own. Closing this window stops nothing;
+`hilt tui` attaches again.
 """
 
 
@@ -36,7 +39,7 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
-            keys = [f"{_key(binding):>4}  {binding.tooltip or binding.description}" for binding in self._shown]
+            keys = [f"{_key(binding):>6}  {binding.tooltip or binding.description}" for binding in self._shown]
             yield Static(Content("\n".join([*keys, _WORDS])))
 
     def on_mount(self) -> None:

@@ -62,7 +62,7 @@ class RunScreen(Screen[None]):
         return self._view
 
     def compose(self) -> ComposeResult:
-        yield StatusLine(" reading the store ...")
+        yield StatusLine("reading the store ...")
         with Container(id="top"):
             with Vertical(id="facts"):
                 yield ProgressPanel()

@@ -15,4 +15,4 @@ class StatusLine(Static):
         run = view.run
         self.set_class(view.interrupted, "-stale")
         name = f"{view.short_id}  {run.workload} on {run.board}"
-        self.update(Content.assemble((f" {view.state_words}  ", "bold"), name))
+        self.update(Content.assemble((f"{view.state_words}  ", "bold"), name))
