@@ -94,13 +94,15 @@ class AgentClient:
         self._reader = threading.Thread(target=self._read, name=f"agent {board}", daemon=True)
         self._heart = threading.Thread(target=self._beat, name=f"heartbeat {board}", daemon=True)
         self._reader.start()
-        self._heart.start()
 
     # --- typed calls ---
 
     def hello(self, client: str, deadline: Deadline) -> Welcome:
-        """Takes the lease of the board. Raises BoardBusyError."""
-        return self._call(Hello(client), Welcome, deadline)
+        """Takes the lease of the board. Raises BoardBusyError. From then on silence ends the connection; until then
+        the deadline does, for the agent answers nothing else while its worker starts."""
+        welcome = self._call(Hello(client), Welcome, deadline)
+        self._heart.start()
+        return welcome
 
     def missing(self, blobs: Iterable[str], deadline: Deadline) -> set[str]:
         """Those of these SHA-256 that the board does not have."""
@@ -202,7 +204,8 @@ class AgentClient:
         """Ends the connection and with it the lease; the agent goes on with what it runs."""
         self._fail(LinkLostError(f"connection to {self._board} was closed"))
         self._reader.join()
-        self._heart.join()
+        if self._heart.is_alive():
+            self._heart.join()
 
     def _call(self, message: Record, expected: type[R], deadline: Deadline) -> R:
         return self.reply(self.send(message), expected, deadline)
@@ -232,7 +235,7 @@ class AgentClient:
 
     def _beat(self) -> None:
         """A peer that answers nothing, not even this, is gone, whatever TCP believes."""
-        beaten = self._heard
+        beaten = self._heard = self._clock()
         while not self._closing.wait(HEARTBEAT_SECONDS):
             if self._clock() - self._heard > SILENT_SECONDS:
                 self._fail(LinkLostError(f"{self._board} has been silent for {SILENT_SECONDS:.0f} s"))

@@ -28,6 +28,7 @@ from hilt_board.protocol import (
     Frame,
     FrameDecoder,
     Hello,
+    Limits,
     Measured,
     Missing,
     Put,
@@ -37,6 +38,7 @@ from hilt_board.protocol import (
     Status,
     StatusReport,
     Stored,
+    Welcome,
     encode_frame,
     from_frame,
     to_frame,
@@ -104,6 +106,21 @@ STATUS = StatusReport(
     agent="",
     free_bytes=0,
     uptime_seconds=0.0,
+)
+
+
+WELCOME = Welcome(
+    agent="",
+    boot_id="boot",
+    device="virtual:pynq",
+    python="3.8",
+    pynq="2.7",
+    numpy="1.21",
+    bitstream=None,
+    clock_hz=None,
+    time_scale=1.0,
+    journal_next=1,
+    limits=Limits(blob_bytes=1 << 30, chunk_bytes=1 << 20, pending=256),
 )
 
 
@@ -191,18 +208,30 @@ def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     client = AgentClient(SocketStream(ours), "board", clock=lambda: now[0])
     peer = Peer(theirs)
+
+    def welcome() -> None:
+        number, message = peer.receive()
+        assert isinstance(message, Hello)
+        now[0] = 1000.0  # a worker that takes its time to start is not silence
+        peer.answer(number, WELCOME)
+
+    server = threading.Thread(target=welcome)
+    server.start()
+    assert client.hello("me", Deadline(20)) == WELCOME
+    server.join()
     number, beat = peer.receive()
     assert isinstance(beat, Status)
-    now[0] = 10.0
-    future = client.send(Hello("me"))
-    while not isinstance(beat, Hello):
-        number, beat = peer.receive()
+    now[0] += 10
     peer.answer(number, STATUS)
-    assert client.reply(future, StatusReport, Deadline(20)) == STATUS  # heard, at 10
-    future = client.send(Hello("me again"))
-    now[0] = 10.0 + client_module.SILENT_SECONDS + 0.1
+    future = client.send(Results(0))
+    while not isinstance(beat, Results):
+        number, beat = peer.receive()
+    peer.answer(number, ResultsReport((), False))
+    client.reply(future, ResultsReport, Deadline(20))
+    future = client.send(Results(0))
+    now[0] += client_module.SILENT_SECONDS + 0.1
     with pytest.raises(LinkLostError, match="board has been silent for 15 s"):
-        client.reply(future, StatusReport, Deadline(20))
+        client.reply(future, ResultsReport, Deadline(20))
     client.close()
     theirs.close()
     ours.close()
