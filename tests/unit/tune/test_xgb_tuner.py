@@ -19,7 +19,7 @@ from .grids import Grid
 
 @pytest.mark.parametrize("loss", list(Loss))
 def test_it_needs_far_fewer_trials_than_random(loss: Loss) -> None:
-    """Median over five seeds, on a space of which a quarter of 3840 points is valid and one is within 2% of the best."""
+    """Median over five seeds; of 3840 points a quarter is valid and one is within 2% of the best."""
     grid = Grid((10, 8, 6, 4, 2), valid_share=0.25, seed=11)
 
     def trials(tuner: XGBTuner | RandomTuner, budget: int) -> int:
