@@ -85,7 +85,7 @@ module vta_block_loader
     end
   end
 
-  assign write_o = step;
+  assign write_o = step && rst_ni;
   assign index_o = index_q;
   assign zero_o = pad;
   assign done_o = (step && last) || empty_q;

@@ -248,7 +248,8 @@ module vta_compute
 
   vta_execute u_execute (
     .clk_i,
-    .rst_ni(rst_ni && !drain_i),
+    .rst_ni,
+    .stop_i(drain_i),
     .start_i(launch_q && (gemm_q || alu_q) && !illegal_q),
     .gemm_i(gemm_q),
     .nest_i(nest_q),

@@ -16,6 +16,7 @@ module vta_execute
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
+  input  logic                   stop_i,  // another fault: issue nothing more
   input  logic                   start_i,
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
@@ -141,7 +142,7 @@ module vta_execute
   assign dst_pending = (issued_1_q && issued_dst_1_q == dst) || (issued_2_q && issued_dst_2_q == dst);
   assign src_pending = (issued_1_q && issued_dst_1_q == src) || (issued_2_q && issued_dst_2_q == src);
   assign wait_for_write = HazardInterlock && (dst_pending || (two_tensors && src_pending));
-  assign go = index_valid_q && fault_code_o == FaultNone && !wait_for_write;
+  assign go = index_valid_q && fault_code_o == FaultNone && !wait_for_write && !stop_i;
   assign src_issue = go && two_tensors && !src_phase_q;
   assign dst_issue = go && !src_issue;
   assign index_ready = dst_issue;
@@ -226,7 +227,7 @@ module vta_execute
   // ---- Accumulator ---------------------------------------------------------------------------------------------------------
   assign acc_read_o = gemm_valid_q[3] || src_issue || (dst_issue && !gemm_i);
   assign acc_read_index_o = gemm_valid_q[3] ? gemm_dst_3_q : (src_issue ? src : dst);
-  assign write_o = gemm_valid_q[GemmStages] || alu_dst_2_q;
+  assign write_o = rst_ni && (gemm_valid_q[GemmStages] || alu_dst_2_q);
   assign write_index_o = gemm_i ? gemm_dst_5_q : alu_index_2_q;
 
   // A resetting GEMM clears the accumulator, while the output buffer gets the sum.

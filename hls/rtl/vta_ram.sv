@@ -1,5 +1,6 @@
 // A buffer of whole elements with one write and one read port; reading the element being written gives its old value.
-// data_o has the element of the last cycle in which read_i was high. Contents are kept through every reset.
+// data_o has the element of the last cycle in which read_i was high. Contents are zero after configuration and kept
+// through every reset.
 
 module vta_ram #(
   parameter int unsigned Width = 8,
@@ -16,6 +17,8 @@ module vta_ram #(
 
   (* ram_style = "block" *) logic [Width-1:0] memory[Depth];
   logic [Width-1:0] data_q;
+
+  initial for (int n = 0; n < Depth; n++) memory[n] = '0;
 
   always_ff @(posedge clk_i) begin
     if (read_i) data_q <= memory[read_index_i];

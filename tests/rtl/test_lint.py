@@ -30,8 +30,10 @@ def lint(accelerator: Accelerator) -> subprocess.CompletedProcess[str]:
     macros = [f"-D{name}={value}" for name, value in accelerator.defines().items()]
     verilator = toolchain.verilator()
     return subprocess.run(
-        [str(verilator.program), "--lint-only", "-Wall", "--top-module", "vta_top", *macros]
-        + [str(RTL / "vta_waivers.vlt"), "-F", str(RTL / "vta.f")],
+        [
+            *(str(verilator.program), "--lint-only", "-Wall", "--top-module", "vta_top"),
+            *(*macros, str(RTL / "vta_waivers.vlt"), "-F", str(RTL / "vta.f")),
+        ],
         env=verilator.environment,
         capture_output=True,
         text=True,

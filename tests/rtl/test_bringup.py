@@ -1,0 +1,283 @@
+"""The RTL's machinery, on small programs: throughput and latency of each stage, overlap, queues, tokens, hazards,
+registers and soft reset. What instructions compute is held in test_rtl_equals_golden.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.simulator.build import build
+from hilt.simulator.device import Counters, MemoryModel, SimulatedDevice, Status
+from hilt.simulator.driver import execute
+from hilt.simulator.registers import START, START_AND_AUTO_RESTART, Register
+from hilt.vta.isa import AluOpcode, MemoryType
+from tests.rtl.assembly import DATA, INSN, RESULT, UOP_POOL, Fields, alu, finish, gemm, load, micro_ops, store, words
+from tests.rtl.variants import VARIANTS
+
+A = VARIANTS["pynq A"]
+LATENCY = 40
+MEMORY = MemoryModel(base=0, bytes=1 << 22, read_latency=LATENCY, write_latency=20)
+UOPS = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1)
+SLACK = 16  # cycles that an instruction may take beside its work and one memory latency
+
+
+@pytest.fixture(scope="module")
+def rtl() -> Path:
+    return build(A, "rtl")
+
+
+@pytest.fixture
+def device(rtl: Path) -> Iterator[SimulatedDevice]:
+    with SimulatedDevice(rtl, MEMORY) as opened:
+        yield opened
+
+
+def run(device: SimulatedDevice, program: Sequence[Fields], max_cycles: int = 1_000_000) -> Counters:
+    device.write_memory(INSN, words(A, program))
+    execution = execute(device, INSN, len(program), max_cycles)
+    assert execution.status is Status.DONE, execution
+    return execution.counters
+
+
+# ---- Throughput ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "cycles_each"),
+    [("gemm", 1), ("alu with an immediate", 1), ("alu of two tensors", 2), ("gemm of one accumulator", 3)],
+)
+def test_cycles_of_a_micro_op(rtl: Path, name: str, cycles_each: int) -> None:
+    def busy(count: int) -> int:
+        nest = {
+            "gemm": gemm(0, 1, 1, count, dst_factor_in=1, src_factor_in=1),
+            "alu with an immediate": alu(AluOpcode.ADD, 0, 1, 1, count, dst_factor_in=1, use_imm=1),
+            "alu of two tensors": alu(AluOpcode.ADD, 0, 1, 1, count, dst_factor_in=1, src_factor_in=1),
+            "gemm of one accumulator": gemm(0, 1, 1, count),
+        }[name]
+        with SimulatedDevice(rtl, MEMORY) as device:
+            return run(device, [nest, finish()]).compute.busy
+
+    assert busy(1000) - busy(500) == 500 * cycles_each
+    assert busy(1000) <= 1000 * cycles_each + SLACK
+
+
+@pytest.mark.parametrize("latency", [1, 40, 200])
+@pytest.mark.parametrize(("rows", "columns", "stride"), [(1, 1024, 1024), (8, 128, 200), (64, 14, 56)])
+def test_a_load_takes_its_beats_and_one_latency(rtl: Path, latency: int, rows: int, columns: int, stride: int) -> None:
+    program = [load(MemoryType.INP, 0, DATA // 16, rows, columns, stride, push_next=1), finish(pop_prev=1)]
+    with SimulatedDevice(rtl, replace(MEMORY, read_latency=latency)) as device:
+        counters = run(device, program)
+    beats = rows * columns * 16 // 8
+    assert counters.load.bytes == 8 * beats
+    assert beats + latency <= counters.load.busy <= beats + latency + SLACK
+
+
+def test_a_store_takes_its_beats_and_one_latency(device: SimulatedDevice) -> None:
+    counters = run(device, [store(0, RESULT // 16, 8, 100, 128, push_prev=1), finish(pop_next=1)])
+    beats = 8 * 100 * 16 // 8
+    assert counters.store.bytes == 8 * beats
+    assert beats + MEMORY.write_latency <= counters.store.busy <= beats + MEMORY.write_latency + SLACK
+
+
+def test_row_pads_cost_no_bus_time_where_an_element_has_two_beats(device: SimulatedDevice) -> None:
+    """One pad a row is written while the next element's first beat arrives."""
+
+    def busy(pad: int) -> int:
+        padded = load(MemoryType.INP, 0, DATA // 16, 56, 28, 56, x_pad_0=pad, push_next=1)
+        return run(device, [padded, finish(pop_prev=1)]).load.busy
+
+    assert busy(1) - busy(0) <= 2
+
+
+def test_bandwidth_is_shared_by_the_ports(rtl: Path) -> None:
+    """Loads of both stages at once take as long as their bytes, not half of it, and a slow memory twice that."""
+    program = [
+        load(MemoryType.INP, 0, DATA // 16, 1, 2048, push_next=1),
+        load(MemoryType.ACC, 0, DATA // 64, 1, 512),
+        finish(pop_prev=1),
+    ]
+    cycles = {}
+    for bandwidth in ((8, 1), (4, 1), (16, 1)):
+        with SimulatedDevice(rtl, replace(MEMORY, bandwidth=bandwidth)) as device:
+            cycles[bandwidth] = run(device, program).cycles
+    bytes_moved = 2048 * 16 + 512 * 64
+    assert bytes_moved / 8 <= cycles[8, 1] <= bytes_moved / 8 * 1.03
+    assert bytes_moved / 4 <= cycles[4, 1] <= bytes_moved / 4 * 1.03
+    assert bytes_moved / 16 <= cycles[16, 1] <= bytes_moved / 16 * 1.06
+
+
+def test_load_and_compute_overlap(device: SimulatedDevice) -> None:
+    transfer = load(MemoryType.INP, 0, DATA // 16, 1, 2000, push_next=1)
+    multiply = gemm(0, 1, 2, 2000, dst_factor_in=1)
+    apart = run(device, [transfer, finish(pop_prev=1)]).cycles + run(device, [multiply, finish()]).cycles
+    together = run(device, [transfer, multiply, finish(pop_prev=1)]).cycles
+    assert together < 0.6 * apart
+
+
+# ---- Queues and tokens -----------------------------------------------------------------------------------------------
+
+
+def test_fetch_waits_while_a_queue_is_full(device: SimulatedDevice) -> None:
+    """Load waits for a token that compute pushes after a long GEMM, with more LOADs behind it than the queue holds."""
+    loads = [load(MemoryType.INP, n, DATA // 16 + n, 1, 1) for n in range(A.instruction_queue_depth + 100)]
+    loads[0] |= {"pop_next": 1}
+    loads[-1] |= {"push_next": 1}
+    counters = run(device, [gemm(0, 1, 4, 2000, dst_factor_in=1, push_prev=1), *loads, finish(pop_prev=1)])
+    assert counters.load.instructions == len(loads)
+    assert counters.fetch.starved > 1000, "fetch was never held up by the full queue"
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        load(MemoryType.INP, 0, DATA // 16, 1, 1, pop_next=1, push_next=1),
+        gemm(0, 0, pop_prev=1),
+        gemm(0, 0, pop_next=1),
+        store(0, RESULT // 16, 1, 1, pop_prev=1, push_prev=1),
+    ],
+)
+def test_a_token_that_never_comes_hangs_until_a_reset(device: SimulatedDevice, waiting: Fields) -> None:
+    ends = {0: finish(pop_prev=1), 1: finish(pop_next=1)}.get(waiting["opcode"], finish())
+    device.write_memory(INSN, words(A, [waiting, ends]))
+    assert execute(device, INSN, 2, 5_000).status is Status.RUNNING
+    assert device.read_register(Register.DONE_READ) == 0
+    device.write_register(Register.SOFT_RESET, 1)
+    run(device, [finish()])
+
+
+def test_a_store_pushes_its_token_when_the_memory_has_the_data(device: SimulatedDevice) -> None:
+    device.memory[RESULT : RESULT + 16] = 0xFF
+    slow = replace(MEMORY, write_latency=500)
+    with SimulatedDevice(build(A, "rtl"), slow) as patient:
+        counters = run(patient, [store(0, RESULT // 16, 1, 1, push_prev=1), finish(pop_next=1)])
+    assert counters.cycles > 500
+
+
+# ---- Registers -------------------------------------------------------------------------------------------------------
+
+
+def test_done_is_cleared_by_the_next_start(device: SimulatedDevice) -> None:
+    run(device, [finish()])
+    assert device.read_register(Register.DONE_READ) == 1
+    device.write_memory(INSN, words(A, [gemm(0, 0, pop_prev=1)]))
+    assert execute(device, INSN, 1, 1_000).status is Status.RUNNING
+    assert device.read_register(Register.DONE_READ) == 0
+
+
+def test_a_stage_without_auto_restart_executes_one_instruction(device: SimulatedDevice) -> None:
+    program = [load(MemoryType.INP, n, DATA // 16, 1, 1) for n in range(3)]
+    device.write_memory(INSN, words(A, program))
+    device.write_register(Register.INSN_COUNT, len(program))
+    device.write_register(Register.INSN_ADDR, INSN)
+    device.write_register(Register.FETCH_CONTROL, START)
+    for executed in (1, 2):
+        device.write_register(Register.LOAD_CONTROL, START)
+        device.step(1_000)
+        assert device.counters().load.instructions == executed
+        control = device.read_register(Register.LOAD_CONTROL)
+        assert control & 0b1111 == 0b1110, "idle, done and ready"
+        assert device.read_register(Register.LOAD_CONTROL) & 0b1010 == 0, "done and ready are cleared by reading"
+    device.write_register(Register.LOAD_CONTROL, START_AND_AUTO_RESTART)
+    device.step(1_000)
+    assert device.counters().load.instructions == 3
+    assert device.read_register(Register.LOAD_CONTROL) & 0b10000001 == 0b10000001
+
+
+def test_address_registers_are_added_to_dram_bases(device: SimulatedDevice) -> None:
+    values = np.arange(16, dtype=np.int8)
+    device.write_memory(DATA, values.astype("<i4"))
+    device.write_memory(UOP_POOL, micro_ops(A, (0, 0, 0)))
+    program = [
+        load(MemoryType.UOP, 0, 1, 1, 1),
+        load(MemoryType.ACC, 0, 2, 1, 1),
+        alu(AluOpcode.ADD, 0, 1, use_imm=1, imm=1, push_next=1),
+        store(0, 3, 1, 1, pop_prev=1, push_prev=1),
+        finish(pop_next=1),
+    ]
+    device.write_memory(INSN, words(A, program))
+    for register, value in (
+        (Register.INSN_COUNT, len(program)),
+        (Register.INSN_ADDR, INSN),
+        (Register.UOP_ADDR, UOP_POOL - 4),
+        (Register.BIAS_ADDR, DATA - 2 * 64),
+        (Register.OUT_ADDR, RESULT - 3 * 16),
+        (Register.FETCH_CONTROL, START),
+        (Register.LOAD_CONTROL, START_AND_AUTO_RESTART),
+        (Register.COMPUTE_CONTROL, START_AND_AUTO_RESTART),
+        (Register.STORE_CONTROL, START_AND_AUTO_RESTART),
+    ):
+        device.write_register(register, value)
+    status, _ = device.step(10_000)
+    assert status is Status.DONE
+    assert device.read_memory(RESULT, 16) == (values + 1).tobytes()
+
+
+# ---- Soft reset ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after_cycles", [1, 7, 30, 61, 90, 137, 250, 400])
+def test_a_soft_reset_in_mid_transfer_drains_the_bus(device: SimulatedDevice, after_cycles: int) -> None:
+    """Bursts are outstanding on all four ports; what follows is neither disturbed nor answered with their data."""
+    device.write_memory(DATA, np.arange(4096, dtype="<u4"))
+    busy_everywhere = [
+        load(MemoryType.ACC, 0, DATA // 64, 4, 512),
+        *[load(MemoryType.INP, 0, DATA // 16, 1, 2000)] * 3,
+        *[store(0, RESULT // 16, 8, 200)] * 3,
+        *[load(MemoryType.WGT, 0, DATA // 256, 1, 1)] * 200,
+        finish(),
+    ]
+    device.write_memory(INSN, words(A, busy_everywhere))
+    assert execute(device, INSN, len(busy_everywhere), after_cycles).status is Status.RUNNING
+    device.write_register(Register.SOFT_RESET, 1)
+    polls = 0
+    while device.read_register(Register.SOFT_RESET):  # beats already on the bus may still be written
+        polls += 1
+        assert polls < 2000, "the bus was never drained"
+    assert device.step(1)[0] is Status.IDLE
+    device.memory[RESULT : RESULT + 0x8000] = 0x77
+    values = np.arange(16, dtype="<i4") - 8
+    device.write_memory(DATA, values)
+    device.write_memory(UOP_POOL, micro_ops(A, (5, 0, 0)))
+    run(
+        device,
+        [
+            UOPS,
+            load(MemoryType.ACC, 5, DATA // 64, 1, 1),
+            alu(AluOpcode.MAX, 0, 1, use_imm=1, imm=0, push_next=1),
+            store(5, RESULT // 16 + 4, 1, 1, pop_prev=1, push_prev=1),
+            finish(pop_next=1),
+        ],
+    )
+    written = np.flatnonzero(device.memory[RESULT : RESULT + 0x8000] != 0x77)
+    assert written.tolist() == list(range(64, 80))
+    assert device.read_memory(RESULT + 64, 16) == np.maximum(values, 0).astype(np.int8).tobytes()
+
+
+# ---- Hazards ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("distance", "lost"), [(1, True), (2, True), (3, False)])
+@pytest.mark.parametrize("hazards", ["interlock", "none"])
+def test_updates_of_one_accumulator(hazards: str, distance: int, lost: bool) -> None:
+    """With no interlock an update whose destination is that of one of the two micro-ops before it misses their sum."""
+    accelerator = replace(A, hazards=hazards)
+    uops = [(0, 0, 0), *((n, 1, 0) for n in range(1, distance)), (0, 0, 0)]
+    program = [
+        load(MemoryType.UOP, 0, UOP_POOL // 4, 1, len(uops)),
+        load(MemoryType.INP, 0, DATA // 16, 1, 1),
+        load(MemoryType.WGT, 0, (DATA + 0x1000) // 256, 1, 1, push_next=1),
+        gemm(0, len(uops), pop_prev=1, push_next=1),
+        store(0, RESULT // 16, 1, 1, pop_prev=1, push_prev=1),
+        finish(pop_next=1),
+    ]
+    with SimulatedDevice(build(accelerator, "rtl"), MEMORY) as device:
+        device.write_memory(UOP_POOL, micro_ops(accelerator, *uops))
+        device.write_memory(DATA, np.ones(16, dtype=np.int8))
+        device.write_memory(DATA + 0x1000, np.ones(256, dtype=np.int8))
+        run(device, program)
+        expected = 16 if lost and hazards == "none" else 32
+        assert device.read_memory(RESULT, 16) == bytes([expected] * 16)
