@@ -55,7 +55,7 @@ using UopWord = uint32_t;
 
 inline MicroOp decode_uop(UopWord word) {
   constexpr uint32_t dst = kIsa == IsaRevision::kWide ? 21 : kLogAccDepth;
-  constexpr uint32_t src = kIsa == IsaRevision::kWide ? 21 : (kLogAccDepth > kLogInpDepth ? kLogAccDepth : kLogInpDepth);
+  constexpr uint32_t src = kIsa == IsaRevision::kWide ? 21 : kLogInpDepth;  // in ALU micro-ops too
   constexpr uint32_t wgt = kIsa == IsaRevision::kWide ? 21 : kLogWgtDepth;
   static_assert(dst + src + wgt <= 8 * sizeof(UopWord), "the micro-op overflows its word: this set needs the wide ISA");
   return {static_cast<uint32_t>(word & ((UopWord{1} << dst) - 1)),
