@@ -1,4 +1,4 @@
-"""Follows a run to its end, or until the user lets go of it. Ctrl-C asks the engine to stop; a second one detaches."""
+"""Follows a run to its end, or until the user lets go of it: Ctrl-C asks the engine to stop, a second one detaches."""
 
 from __future__ import annotations
 
@@ -54,12 +54,11 @@ def _show_all(client: EngineClient, view: View, presses: list[int]) -> Finished 
     finished = None
     said = False
     for event in client.events():
+        view.show(event)
         if isinstance(event, Finished):
             finished = event
-        else:
-            view.show(event)
         if presses and not said and finished is None:
-            view.note("Ctrl-C again leaves the run alone and detaches")
+            view.note("Ctrl-C again does not wait for the board and leaves the run to stop by itself")
             said = True
     return finished
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hilt.cli.words import seconds_text, short
-from hilt.engine.events import BoardChanged, Event, Logged, Progress, StateChanged
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, Progress, StateChanged
 from hilt.store import Run, RunState
 
 _LINES_A_RUN = 10
@@ -38,15 +38,20 @@ def view_of(run: Run, console: Console) -> View:
     return LiveView(run, console) if console.is_terminal else PlainView(run, console)
 
 
+def print_words(console: Console, words: str) -> None:
+    """Wrapped on a terminal; in a file each line stays one."""
+    console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+
+
 def title(run: Run) -> str:
     return f"{run.workload} on {run.board}, tuner {run.tuner}, seed {run.seed}, run {short(run.uuid)}"
 
 
 def best_words(progress: Progress) -> str:
     if progress.best_microseconds is None:
-        return "no verified configuration yet"
+        return "none verified yet"
     return (
-        f"best {progress.best_microseconds:,.1f} µs, {progress.best_gops or 0:.1f} GOP/s, "
+        f"{progress.best_microseconds:,.1f} µs, {progress.best_gops or 0:.1f} GOP/s, "
         f"{progress.best_percent_of_bound or 0:.1f}% of the roofline bound (trial {progress.best_number})"
     )
 
@@ -81,7 +86,7 @@ class PlainView:
         pass
 
     def note(self, words: str) -> None:
-        self._console.print(words, highlight=False, markup=False, soft_wrap=True)
+        print_words(self._console, words)
 
     def show(self, event: Event) -> None:
         if isinstance(event, Progress):
@@ -97,7 +102,7 @@ class PlainView:
     def _progress(self, progress: Progress) -> None:
         tenth = progress.trials * _LINES_A_RUN // progress.budget
         if progress.best_number != self._best or tenth != self._shown:
-            self.note(f"{pace_words(progress)}; {best_words(progress)}")
+            self.note(f"{pace_words(progress)}; best {best_words(progress)}")
         self._best, self._shown = progress.best_number, tenth
 
 
@@ -121,13 +126,15 @@ class LiveView:
         self._live.__exit__(kind, error, trace)
 
     def note(self, words: str) -> None:
-        self._live.console.print(words, highlight=False, markup=False)
+        print_words(self._live.console, words)
 
     def show(self, event: Event) -> None:
         if isinstance(event, Progress):
             self._progress = event
         elif isinstance(event, StateChanged):
             self._state = event.detail or event.state
+        elif isinstance(event, Finished):
+            self._state = event.state
         elif isinstance(event, BoardChanged):
             self._boards[event.board] = f"{event.state}{': ' if event.detail else ''}{event.detail}"
         elif isinstance(event, Logged):
@@ -145,5 +152,6 @@ class LiveView:
         for board, state in self._boards.items():
             facts.add_row("board", Text(f"{board} {state}"))
         facts.add_row("run", Text(self._state))
-        bar = ProgressBar(total=progress.budget, completed=progress.trials)
+        bar = Table.grid(expand=True)  # a bar alone does not end its line
+        bar.add_row(ProgressBar(total=progress.budget, completed=progress.trials))
         return Group(Text(title(self._run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)

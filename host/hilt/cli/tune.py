@@ -17,8 +17,6 @@ from hilt.engine.files import RunFiles
 from hilt.store import Run, Store, database_path
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hilt.cli.following import Ending
 
 SHORT_RUN_PLANS = 4
@@ -104,24 +102,28 @@ def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = F
     from rich.console import Console
 
     from hilt.cli.following import follow
+    from hilt.cli.progress import print_words
 
     console = Console(stderr=as_json)
     ending = None
     if not detach:
         limit = f"{run.limit_seconds * 1e3:,.0f} ms by the board's clock"
-        _print(console, f"a program may run for {limit}; its whole output is compared with the reference")
+        print_words(console, f"a program may run for {limit}; its whole output is compared with the reference")
         ending = follow(home, run, console, wake=wake)
     with Store(database_path(home)) as store:
         run = store.run(run.uuid)
         if as_json:
             print_json(run_json(store, run, RunFiles(home, run.uuid).is_running()))
         elif ending is not None and ending.finished is not None:
-            _print(console, summary_text(store, run))
+            print_words(console, summary_text(store, run))
         verified = store.best(run.uuid) is not None
-    if ending is None or ending.finished is None:
-        name = short(run.uuid)
-        _print(console, f"run {name} goes on by itself: `hilt tui {name}` watches it, `hilt resume {name}` attaches")
-        raise typer.Exit(Exit.OK if ending is None else Exit.INTERRUPTED)
+    name = short(run.uuid)
+    if ending is None:
+        print_words(console, f"run {name} goes on by itself; `hilt tui {name}` or `hilt resume {name}` attaches to it")
+        raise typer.Exit(Exit.OK)
+    if ending.finished is None:
+        print_words(console, f"left run {name}, which stops when the board is done; `hilt resume {name}` goes on")
+        raise typer.Exit(Exit.INTERRUPTED)
     raise typer.Exit(_exit(run, ending, verified))
 
 
@@ -133,10 +135,6 @@ def _exit(run: Run, ending: Ending, verified: bool) -> Exit:
     if ending.interrupted:
         return Exit.INTERRUPTED
     return Exit.OK if verified else Exit.NOTHING_VERIFIED
-
-
-def _print(console: Console, words: str) -> None:
-    console.print(words, highlight=False, markup=False, soft_wrap=True)
 
 
 def _options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:

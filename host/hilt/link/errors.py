@@ -36,7 +36,8 @@ class UnknownHostKeyError(LinkError):
         self.fingerprint = fingerprint
         super().__init__(
             f"host key of {host} port {port} is not known: {key.split()[0]} {fingerprint}; "
-            f"compare it with the board's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub) and accept it"
+            f"compare it with the board's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub) and accept it: "
+            f"run the command in a terminal, where hilt asks"
         )
 
 
