@@ -12,7 +12,8 @@ module vta_dma_read
 #(
   parameter int unsigned MaxBurstBeats = 256,
   parameter int unsigned MaxBursts = 32,
-  parameter int unsigned MaxBeats = 16384
+  // Enough for a beat a cycle from a memory of a thousand cycles; more would only make a soft reset take longer.
+  parameter int unsigned MaxBeats = 1024
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
