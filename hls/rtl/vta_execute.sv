@@ -9,7 +9,7 @@
 // An accumulator is read three cycles before it is written can be read again. With the interlock a micro-op whose
 // destination (or ALU source) was issued in the last two cycles waits; without it the older update is lost.
 //
-// done_o marks the last write, or the third cycle after start_i when there is no micro-op. Instructions do not overlap.
+// done_o marks the last write, or the cycle after start_i when there is no micro-op. Instructions do not overlap.
 
 module vta_execute
   import vta_pkg::*;
