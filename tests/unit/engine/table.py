@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hilt.link.errors import UnreachableError
 from hilt.measure import BoardDescription, BoardEvent, BoardState, Listen, Report, Request
 from hilt.trial import Outcome, Result, Verification
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
@@ -63,12 +64,16 @@ class TableMeasurer:
 
 
 class TableBoards:
-    """Instead of hilt.measure, for an engine's process. Boards `table:<bitstream>[@<which>]`."""
+    """Instead of hilt.measure, for an engine's process. Boards `table:<bitstream>[@<which>]`.
+
+    `@away` cannot be opened."""
 
     def describe_board(self, name: str) -> BoardDescription:
         return description(name, name.removeprefix("table:").partition("@")[0] * 8)
 
     def open_measurer(self, name: str, listen: Listen) -> TableMeasurer:
+        if name.endswith("@away"):
+            raise UnreachableError(f"{name} is not reachable; is it on?")
         listen(BoardEvent(name, BoardState.READY, "", 0.0))
         return TableMeasurer(by_program, _pass_gate, self.describe_board(name))
 

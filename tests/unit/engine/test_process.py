@@ -308,6 +308,20 @@ def test_a_run_may_move_to_another_board_of_the_same_kind(
     assert trials == undisturbed
 
 
+def test_a_board_that_cannot_be_opened_fails_the_run_which_can_be_resumed(
+    tmp_path: Path, undisturbed: list[Trial]
+) -> None:
+    run = start(tmp_path, board="table:plain@away")
+    failed, trials = to_the_end(tmp_path, run)
+    assert (failed.state, failed.failure) == (RunState.FAILED, Failure.BOARD)
+    assert failed.detail == "table:plain@away is not reachable; is it on?"
+    assert trials == []
+    resume(tmp_path, run.uuid, board="table:plain")
+    finished, trials = to_the_end(tmp_path, run)
+    assert (finished.state, finished.failure) == (RunState.FINISHED, "")
+    assert trials == undisturbed
+
+
 def test_an_engine_that_cannot_begin_says_why_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(EngineStartError, match="died at its start: .*no such thing") as died:
         launch.start(
