@@ -1,10 +1,12 @@
-"""Builds the executable forms of hls/ into shared libraries that export hls/sim/vta_sim.h, once for each content.
+"""Builds the executable forms of hls/ into shared libraries, once for each content. Golden and rtl export
+hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h.
 
 A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it; `key` is of all that it is made from:
 sources, macros, flags, profile, compilers and, because of -march=native, the processor.
 
-What is compiled is said by the sources themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; rtl is what
-hls/sim/rtl_<profile>.f names (Verilator's flags, the RTL's file list and the harness, paths relative to that file).
+What is compiled is said by the sources themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is
+hls/timing/*.cpp and the golden model's decoder; rtl is what hls/sim/rtl_<profile>.f names (Verilator's flags, the RTL's
+file list and the harness, paths relative to that file).
 """
 
 from __future__ import annotations
@@ -25,14 +27,19 @@ from hilt import paths
 from hilt.simulator import toolchain
 from hilt.vta.accelerator import Accelerator
 
-Form = Literal["golden", "rtl"]
+Form = Literal["golden", "rtl", "timing"]
 Profile = Literal["fast", "debug"]
 
 LIBRARY = "libvta.so"
 LOG = "build.log"
 
 _SOURCE_SUFFIXES = {".c", ".cpp", ".f", ".h", ".mk", ".sv", ".svh", ".v", ".vlt"}
-_FOLDERS: dict[Form, tuple[str, ...]] = {"golden": ("golden", "sim"), "rtl": ("rtl", "sim")}
+_FOLDERS: dict[Form, tuple[str, ...]] = {
+    "golden": ("golden", "sim"),
+    "rtl": ("rtl", "sim"),
+    "timing": ("timing", "golden", "sim"),
+}
+_TIMING_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h", "sim/vta_sim.h"}
 _CXXFLAGS = {"fast": ("-O3", "-march=native"), "debug": ("-O1", "-g", "-march=native")}
 _LOG_TAIL = 15
 
@@ -77,9 +84,11 @@ def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -
 
 
 def _sources(form: Form) -> list[Path]:
-    """All that the form could be made from: the harness of the other form is left out."""
+    """All that the form could be made from: what only the other forms use is left out."""
     hls = paths.hls_directory()
     files = [file for folder in _FOLDERS[form] for file in sorted((hls / folder).rglob("*"))]
+    if form == "timing":
+        return [file for file in files if file.parent.name == "timing" or str(file.relative_to(hls)) in _TIMING_BORROWS]
     golden_only = {file for file in files if file.parent == hls / "sim" and file.name.startswith("golden_")}
     rtl_only = {file for file in files if file.parent == hls / "sim" and file.suffix != ".h"} - golden_only
     unused = rtl_only if form == "golden" else golden_only
@@ -103,9 +112,9 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         made = Path(work) / "model"
         made.mkdir()
         command, environment = (
-            _golden_command(accelerator, profile, made)
-            if form == "golden"
-            else _rtl_command(accelerator, profile, made, Path(work) / "verilated")
+            _rtl_command(accelerator, profile, made, Path(work) / "verilated")
+            if form == "rtl"
+            else _plain_command(accelerator, form, profile, made)
         )
         what = f"{form} model of {accelerator.parameters.name}"
         _run(command, environment, made / LOG, folder.with_suffix(".log"), what)
@@ -114,14 +123,16 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         made.rename(folder)
 
 
-def _golden_command(accelerator: Accelerator, profile: Profile, made: Path) -> tuple[list[str], dict[str, str]]:
+def _plain_command(
+    accelerator: Accelerator, form: Form, profile: Profile, made: Path
+) -> tuple[list[str], dict[str, str]]:
     toolchain.require("g++")
     hls = paths.hls_directory()
-    sources = [str(source) for source in _sources("golden") if source.suffix == ".cpp"]
+    sources = [str(source) for source in _sources(form) if source.suffix == ".cpp"]
     return [
         *("g++", "-std=c++17", *_CXXFLAGS[profile], "-fPIC", "-shared", "-fvisibility=default", "-Wall", "-Wextra"),
         *_macros(accelerator),
-        *(f"-I{hls / folder}" for folder in _FOLDERS["golden"]),
+        *(f"-I{hls / folder}" for folder in _FOLDERS[form]),
         *sources,
         *("-o", str(made / LIBRARY)),
     ], dict(os.environ)

@@ -84,6 +84,19 @@ class _MemoryModel(ctypes.Structure):
     )
 
 
+def memory_structure(memory: MemoryModel) -> ctypes.Structure:
+    """`memory` as the libraries take it: a vta_memory_model."""
+    return _MemoryModel(
+        memory.base,
+        memory.bytes,
+        memory.read_latency,
+        memory.write_latency,
+        *memory.bandwidth,
+        memory.jitter,
+        memory.seed,
+    )
+
+
 _STAGE_COUNTERS = ("busy", "starved", "stalled", "bytes", "instructions")
 
 
@@ -113,16 +126,7 @@ class SimulatedDevice:
         self._library = _load(path)
         self.model = memory
         error = ctypes.create_string_buffer(256)
-        model = _MemoryModel(
-            memory.base,
-            memory.bytes,
-            memory.read_latency,
-            memory.write_latency,
-            *memory.bandwidth,
-            memory.jitter,
-            memory.seed,
-        )
-        self._device = self._library.vta_create(ctypes.byref(model), error, len(error))
+        self._device = self._library.vta_create(ctypes.byref(memory_structure(memory)), error, len(error))
         if not self._device:
             raise SimulatorError(f"{path.name} cannot simulate this memory: {error.value.decode()}")
         pointer = self._library.vta_memory(self._device)

@@ -1,0 +1,67 @@
+// The bursts of a block of memory, as vta_burst_splitter cuts them: by row, by 4 KiB boundary, by the most that a burst
+// may have.
+#ifndef HILT_TIMING_BURSTS_H
+#define HILT_TIMING_BURSTS_H
+
+#include <algorithm>
+#include <cstdint>
+
+#include "parameters.h"
+
+namespace vta {
+
+constexpr uint32_t kBusBytes = VTA_BUS_WIDTH / 8;
+constexpr uint32_t kPageBeats = 4096 / kBusBytes;
+constexpr uint32_t kMostBurstBeats = 256;
+constexpr uint32_t kMostBursts = 32;  // outstanding, of one port
+
+// `rows` rows of `row_beats` beats, their starts `stride` bytes apart. Addresses are aligned to the bus.
+struct Block {
+  uint64_t address;
+  uint64_t row_beats;
+  uint32_t rows;
+  uint64_t stride;
+};
+
+class Bursts {
+ public:
+  Bursts() = default;
+  Bursts(const Block &block, uint32_t most)
+      : row_beat_(block.address / kBusBytes),
+        beat_(row_beat_),
+        row_beats_(block.row_beats),
+        left_(block.row_beats),
+        stride_(block.stride / kBusBytes),
+        rows_(block.rows),
+        most_(most) {}
+
+  bool empty() const { return rows_ == 0; }
+
+  // Beats of the next burst, which is then behind.
+  uint32_t next() {
+    const uint32_t beats = peek();
+    if (beats < left_) {
+      beat_ += beats;
+      left_ -= beats;
+    } else {
+      beat_ = row_beat_ += stride_;
+      left_ = row_beats_;
+      --rows_;
+    }
+    return beats;
+  }
+
+  uint32_t peek() const {
+    const uint32_t to_page_end = kPageBeats - static_cast<uint32_t>(beat_ % kPageBeats);
+    return static_cast<uint32_t>(std::min<uint64_t>(left_, std::min(to_page_end, most_)));
+  }
+
+ private:
+  uint64_t row_beat_ = 0, beat_ = 0;  // addresses in beats: of the row, of the next burst
+  uint64_t row_beats_ = 0, left_ = 0, stride_ = 0;
+  uint32_t rows_ = 0, most_ = 0;
+};
+
+}  // namespace vta
+
+#endif

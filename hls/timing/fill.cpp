@@ -1,0 +1,50 @@
+#include "fill.h"
+
+#include <algorithm>
+
+namespace vta {
+namespace {
+
+uint32_t log2_floor(uint32_t value) { return value <= 1 ? 0 : 1 + log2_floor(value / 2); }
+
+}  // namespace
+
+Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer) {
+  const uint64_t left = buffer.pads ? transfer.x_pad_0 : 0, right = buffer.pads ? transfer.x_pad_1 : 0;
+  const uint64_t top = buffer.pads ? transfer.y_pad_0 : 0, bottom = buffer.pads ? transfer.y_pad_1 : 0;
+  const uint64_t columns = transfer.x_size, rows = transfer.y_size;
+  const uint64_t width = left + columns + right;
+  const uint64_t positions = width * (top + rows + bottom);
+  const uint64_t room = buffer.depth - std::min(transfer.sram_base, buffer.depth);
+
+  Fill fill{};
+  fill.log_element_beats = log2_floor(buffer.element_bytes / kBusBytes);
+  fill.write_delay = 1;
+  fill.row_elements = transfer.x_size;
+  fill.elements = rows * columns;
+  fill.gap = static_cast<Cycle>(left + right);
+  fill.past = positions > room;
+  const uint64_t end = std::min(positions, room);  // the first position that is not written
+  if (fill.past) {
+    // Elements with data before `end`.
+    const uint64_t row = end / width, column = end % width;
+    const bool within = row >= top && row < top + rows;
+    fill.elements = std::min(row - std::min(row, top), rows) * columns +
+                    (within ? std::min(column - std::min(column, left), columns) : 0);
+  }
+  if (fill.elements == 0) {
+    fill.lead = static_cast<Cycle>(end);
+    return fill;
+  }
+  const uint64_t last = fill.elements - 1;
+  fill.lead = static_cast<Cycle>(top * width + left);
+  fill.trail = static_cast<Cycle>(end - ((top + last / columns) * width + left + last % columns) - 1);
+  return fill;
+}
+
+Block block_of(const Transfer &transfer, uint32_t element_bytes) {
+  return {uint64_t{transfer.dram_base} * element_bytes, uint64_t{transfer.x_size} * element_bytes / kBusBytes,
+          transfer.y_size, uint64_t{transfer.x_stride} * element_bytes};
+}
+
+}  // namespace vta

@@ -1,0 +1,328 @@
+#include "machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace vta {
+namespace {
+
+// No port wants a beat on behalf of an instruction sooner than this after the instruction's last beat was granted to
+// fetch: assembled 2 cycles later, routed, at the head of its queue, launched, and a read address or write data on the
+// bus.
+constexpr Cycle kFetchToWish = 9;
+
+// The fault codes of docs/architecture.md.
+constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6, kFaultOut = 7, kFaultIllegal = 8;
+
+constexpr LoadedBuffer kInpBuffer{kInpBytes, kInpDepth, true, kFaultInp};
+constexpr LoadedBuffer kWgtBuffer{kWgtBytes, kWgtDepth, false, kFaultWgt};
+constexpr LoadedBuffer kAccBuffer{kAccBytes, kAccDepth, true, kFaultAcc};
+constexpr LoadedBuffer kAcc8Buffer{kAcc8Bytes, kAccDepth, true, kFaultAcc};
+
+enum StageNumber : uint32_t { kLoadStage = 1, kComputeStage = 2, kStoreStage = 3 };
+
+uint32_t opcode_of(uint64_t word) { return word & 7; }
+
+uint32_t memory_type_of(uint64_t word) {
+  if constexpr (kIsa == IsaRevision::kWide) return word >> 8 & 7;
+  return word >> 7 & (kIsa == IsaRevision::kA ? 3 : 7);
+}
+
+StageNumber stage_of(uint64_t word) {
+  if (opcode_of(word) == kStore) return kStoreStage;
+  const bool load = opcode_of(word) == kLoad && (memory_type_of(word) == kInp || memory_type_of(word) == kWgt);
+  return load ? kLoadStage : kComputeStage;
+}
+
+}  // namespace
+
+// The four ports as the arbiter numbers them.
+struct Machine::Ports {
+  Ports(const Image &image, const vta_memory_model &model)
+      : fetch(latency(model, 0), image.insn_address, image.instruction_count),
+        load(latency(model, 1)),
+        compute(latency(model, 2)),
+        store(model.write_latency) {}
+
+  Cycle wants(uint32_t port) const { return all[port]->wants; }
+  uint32_t run(uint32_t port) const { return all[port]->run; }
+  void granted(uint32_t port, Cycle first, uint32_t count, uint32_t spacing) {
+    switch (port) {
+      case 0:
+        fetch.granted(first, count, spacing);
+        changed |= fetch.offers();
+        break;
+      case 1:
+        load.granted(first, count, spacing);
+        changed |= load.done() != kNever;
+        break;
+      case 2:
+        compute.granted(first, count, spacing);
+        changed |= compute.done() != kNever;
+        break;
+      default:
+        store.granted(first, count, spacing);
+        changed |= store.done() != kNever || store.fault() != kNever;
+    }
+  }
+  Cycle first_wish() const {
+    return std::min(std::min(fetch.wants, load.wants), std::min(compute.wants, store.wants));
+  }
+
+  FetchPort fetch;
+  ReadPort load, compute;
+  WritePort store;
+  std::array<const Port *, Arbiter::kPorts> all{&fetch, &load, &compute, &store};
+  bool changed = false;  // there may be something to advance
+
+ private:
+  static ReadLatency latency(const vta_memory_model &model, uint32_t port) {
+    return {model.read_latency, model.jitter, model.seed, port};
+  }
+};
+
+vta_timing_result Machine::run(const Image &image, const vta_memory_model &model, vta_timing_span *timeline) {
+  begin(image, timeline);
+  Ports ports(image, model);
+  Arbiter arbiter(model);
+  while (true) {
+    const Cycle now = std::max(ports.first_wish(), arbiter.now());
+    if (now > end_ || now >= kNever) break;
+    const bool fetches = ports.fetch.wants <= now;
+    arbiter.grant(ports, now, std::min(end_ + 1, fetches ? now + kFetchToWish : kNever));
+    if (ports.changed) {
+      ports.changed = false;
+      advance(ports);
+    }
+  }
+  return result(ports);
+}
+
+void Machine::begin(const Image &image, vta_timing_span *timeline) {
+  image_ = image;
+  timeline_ = timeline;
+  for (auto *tokens : {&load_to_compute_, &compute_to_load_, &compute_to_store_, &store_to_compute_}) tokens->clear();
+  for (auto *stage : {&load_, &compute_, &store_}) stage->clear();
+  uops_.clear();
+  routed_ = 0;
+  end_ = kNever;
+  fault_ = 0;
+  gemms_ = 0;
+}
+
+// Computes all that follows from what is known.
+void Machine::advance(Ports &ports) {
+  bool more = true;
+  while (more) {
+    more = route(ports.fetch);
+    more |= advance(load_, ports.load, [&](const Instruction &next) { launch_load(ports.load, next); });
+    more |= advance(compute_, ports.compute, [&](const Instruction &next) { launch_compute(ports.compute, next); });
+    more |= advance(store_, ports.store, [&](const Instruction &next) { launch_store(ports.store, next); });
+  }
+}
+
+bool Machine::route(FetchPort &fetch) {
+  bool any = false;
+  while (fetch.offers()) {
+    uint64_t word;
+    std::memcpy(&word, image_.instructions + uint64_t{routed_} * kInstructionBytes, sizeof word);
+    const StageNumber number = stage_of(word);
+    Stage &stage = number == kLoadStage ? load_ : number == kComputeStage ? compute_ : store_;
+    const Cycle at = std::max(fetch.offered(), stage.can_enqueue());
+    if (at >= kNever) break;
+    timeline_[routed_] = {0, 0, number, 0};
+    stage.enqueue(routed_++, at);
+    fetch.route(at);
+    any = true;
+  }
+  return any;
+}
+
+// Executes the stage's instructions as far as they are known to go; whether any went.
+template <typename StagePort, typename Launch>
+bool Machine::advance(Stage &stage, StagePort &port, Launch launch) {
+  bool any = false;
+  while (!stage.halted()) {
+    if (stage.executing()) {
+      if (!stage.finished()) {
+        if constexpr (std::is_same_v<StagePort, WritePort>) {
+          if (port.fault() != kNever) end_by(stage, port.fault(), kFaultOut);
+        }
+        if (port.done() == kNever || stage.halted()) break;
+        if (stage.transfer_fault() != 0) {
+          end_by(stage, port.done(), stage.transfer_fault());
+          break;
+        }
+        stage.finish(port.done());
+      }
+      if (!stage.retire()) break;
+      vta_timing_span &span = timeline_[stage.last_number()];
+      span.end = static_cast<uint64_t>(stage.done()) + 1;
+      any = true;
+    }
+    if (!stage.has_instruction()) break;
+    const Instruction next = decoded(stage.next_number());
+    if (!stage.take({next.pop_prev, next.pop_next, next.push_prev, next.push_next})) break;
+    timeline_[stage.last_number()].start = static_cast<uint64_t>(stage.launched());
+    launch(next);
+    any = true;
+  }
+  return any;
+}
+
+Instruction Machine::decoded(uint32_t number) const {
+  return decode(image_.instructions + uint64_t{number} * kInstructionBytes, number);
+}
+
+// The stage's instruction ends the program in this cycle: with a fault, or as FINISH.
+void Machine::end_by(Stage &stage, Cycle at, uint32_t fault) {
+  if (fault != 0) stage.halt();
+  if (at > end_ || (at == end_ && fault_ != 0)) return;
+  end_ = at;
+  fault_ = fault;
+}
+
+void Machine::launch_load(ReadPort &port, const Instruction &instruction) {
+  const Transfer &transfer = instruction.transfer;
+  load_block(load_, port, transfer, transfer.memory_type == kWgt ? kWgtBuffer : kInpBuffer);
+}
+
+void Machine::launch_compute(ReadPort &port, const Instruction &instruction) {
+  const Transfer &transfer = instruction.transfer;
+  const Cycle launch = compute_.launched();
+  if (instruction.opcode == kGemm || (instruction.opcode == kAlu && instruction.nest.alu_opcode <= kMul)) {
+    execute(instruction);
+  } else if (instruction.opcode == kFinish) {
+    compute_.finish(launch);
+    end_by(compute_, launch, 0);
+  } else if (instruction.opcode == kLoad && transfer.memory_type == kUop) {
+    load_uops(port, transfer);
+  } else if (instruction.opcode == kLoad && transfer.memory_type == kAcc) {
+    load_block(compute_, port, transfer, kAccBuffer);
+  } else if (instruction.opcode == kLoad && transfer.memory_type == kAcc8Bit) {
+    load_block(compute_, port, transfer, kAcc8Buffer);
+  } else {
+    end_by(compute_, launch, kFaultIllegal);
+  }
+}
+
+void Machine::execute(const Instruction &instruction) {
+  const bool gemm = instruction.opcode == kGemm;
+  const NestTime time = nests_.of(instruction.nest, gemm, uops_);
+  const Cycle end = compute_.launched() + time.cycles;
+  if (gemm) gemms_ += time.issued;
+  if (time.fault != 0) {
+    end_by(compute_, end, time.fault);
+  } else {
+    compute_.finish(end);
+  }
+}
+
+void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer) {
+  const Fill fill = fill_of(transfer, buffer);
+  const Cycle launch = stage.launched();
+  stage.set_transfer_fault(fill.past ? buffer.fault : 0);
+  if (fill.elements != 0) {
+    const Block block = block_of(transfer, buffer.element_bytes);
+    stage.count_bytes(block.row_beats * block.rows * kBusBytes);
+    port.start(launch, block, fill);
+  } else if (fill.past) {
+    end_by(stage, launch + 1 + fill.lead, buffer.fault);
+  } else {
+    stage.finish(launch + std::max<Cycle>(fill.lead, 1));
+  }
+}
+
+// Beats may begin and end amid micro-ops. A LOAD that would pass the end of the buffer does nothing.
+void Machine::load_uops(ReadPort &port, const Transfer &transfer) {
+  const Cycle launch = compute_.launched();
+  compute_.set_transfer_fault(0);
+  if (transfer.x_size == 0) {
+    compute_.finish(launch + 1);
+    return;
+  }
+  if (transfer.sram_base + transfer.x_size > kUopDepth) {
+    end_by(compute_, launch + 1, kFaultUop);
+    return;
+  }
+  const uint64_t begin = uint64_t{transfer.dram_base} * kUopBytes;
+  const uint64_t end = begin + uint64_t{transfer.x_size} * kUopBytes;
+  const uint64_t beats = (end + kBusBytes - 1) / kBusBytes - begin / kBusBytes;
+  const Block block{begin / kBusBytes * kBusBytes, beats, 1, 0};
+  Fill fill{};
+  fill.row_elements = static_cast<uint32_t>(beats);
+  fill.elements = beats;
+  compute_.count_bytes(end - begin);
+  port.start(launch, block, fill);
+  copy_uops(transfer);
+}
+
+void Machine::copy_uops(const Transfer &transfer) {
+  const uint64_t from = uint64_t{transfer.dram_base} * kUopBytes;
+  const uint64_t offset = from - image_.uop_address;
+  const uint64_t bytes = uint64_t{transfer.x_size} * kUopBytes;
+  if (from >= image_.uop_address && offset <= image_.uop_bytes && bytes <= image_.uop_bytes - offset) {
+    uops_.load(reinterpret_cast<const UopWord *>(image_.uops + offset), transfer.x_size, transfer.sram_base);
+  } else {
+    uops_.load_zeros(transfer.x_size, transfer.sram_base);
+  }
+}
+
+void Machine::launch_store(WritePort &port, const Instruction &instruction) {
+  const Transfer &transfer = instruction.transfer;
+  const Cycle launch = store_.launched();
+  store_.set_transfer_fault(0);
+  const uint64_t elements = uint64_t{transfer.x_size} * transfer.y_size;
+  if (elements == 0) {
+    store_.finish(launch + 1);
+    return;
+  }
+  const uint64_t room = kOutDepth - std::min(transfer.sram_base, kOutDepth);
+  const uint64_t sent = std::min(elements, room);
+  store_.count_bytes(elements * kOutBytes);
+  port.start(launch, block_of(transfer, kOutBytes), sent * (kOutBytes / kBusBytes), elements > room);
+}
+
+vta_timing_result Machine::result(const Ports &ports) const {
+  vta_timing_result result{};
+  const bool never = end_ >= kNever;
+  result.status = never ? VTA_TIMING_NEVER : fault_ != 0 ? VTA_TIMING_FAULT : VTA_TIMING_DONE;
+  result.fault = fault_;
+  vta_counters &counters = result.counters;
+  std::array<vta_stage_counters *, 4> stages{&counters.fetch, &counters.load, &counters.compute, &counters.store};
+
+  Cycle end = end_;
+  if (never) {
+    end = ports.fetch.last_route();
+    for (uint32_t n = 0; n < routed_; ++n) end = std::max(end, static_cast<Cycle>(timeline_[n].end) - 1);
+  }
+  const auto cycles = static_cast<uint64_t>(end) + 1;
+  for (uint32_t n = 0; n < image_.instruction_count; ++n) {
+    vta_timing_span &span = timeline_[n];
+    if (n >= routed_ || span.start == 0 || span.start >= cycles) {
+      span.start = span.end = 0;
+      continue;
+    }
+    vta_stage_counters &stage = *stages[span.stage];
+    stage.instructions += span.end != 0 && span.end <= cycles;
+    span.end = span.end == 0 ? cycles : std::min(span.end, cycles);
+    stage.busy += span.end - span.start;
+  }
+  counters.cycles = cycles;
+  counters.macs = gemms_ * kBatch * kBlock * kBlock;
+  counters.fetch.busy = image_.instruction_count == 0 ? 2 : std::min(cycles, static_cast<uint64_t>(ports.fetch.last_route()) + 1);
+  counters.fetch.instructions = routed_;
+  counters.fetch.starved = ports.fetch.blocked();
+  counters.fetch.stalled = counters.fetch.busy - counters.fetch.starved - routed_;
+  counters.fetch.bytes = uint64_t{routed_} * kInstructionBytes;
+  counters.load.stalled = ports.load.stalled(end);
+  counters.compute.stalled = ports.compute.stalled(end);
+  counters.store.stalled = ports.store.stalled();
+  counters.load.bytes = load_.bytes();
+  counters.compute.bytes = compute_.bytes();
+  counters.store.bytes = store_.bytes();
+  for (auto *stage : {&counters.load, &counters.compute, &counters.store}) stage->starved = cycles - stage->busy;
+  return result;
+}
+
+}  // namespace vta

@@ -1,0 +1,150 @@
+// The read port of the load or the compute stage, with what its LOADs do with their beats: vta_dma_read with
+// vta_block_loader or vta_uop_buffer behind it.
+//
+// Times of one LOAD that is launched in cycle t (its first busy cycle), as the RTL has them:
+//   burst k is asked for in t+1+k, or in the cycle after burst k-32 ended, whichever is later; its address is on the bus
+//   a cycle later, and its first beat can be presented `latency` cycles after that;
+//   a beat is presented when the arbiter grants it, and taken in that cycle unless the loader has a whole element that
+//   waits behind pads; the next one can be presented in the cycle after;
+//   a whole element is written in the cycle after its last beat or when the pads before it are written, one a cycle.
+#ifndef HILT_TIMING_READ_PORT_H
+#define HILT_TIMING_READ_PORT_H
+
+#include <algorithm>
+
+#include "bursts.h"
+#include "fill.h"
+#include "port.h"
+#include "ring.h"
+
+namespace vta {
+
+class ReadPort : public Port {
+ public:
+  explicit ReadPort(const ReadLatency &latency) : latency_(latency) {}
+
+  void start(Cycle launch, const Block &block, const Fill &fill) {
+    fill_ = fill;
+    bursts_ = Bursts(block, kMostBurstBeats);
+    asked_.clear();
+    last_ask_ = launch;
+    for (uint32_t n = 0; n < kMostBursts && !bursts_.empty(); ++n) ask(launch + 1);
+    beats_left_ = fill.elements << fill.log_element_beats;
+    row_left_ = fill.row_elements;
+    in_element_ = 0;
+    first_element_ = true;
+    position_ = wait_from_ = launch + 1 + fill.lead;
+    written_ = 0;
+    done_ = kNever;
+    await(launch);
+  }
+
+  // `count` beats were granted, `spacing` cycles apart from `first` on; count is at most `run`.
+  void granted(Cycle first, uint32_t count, uint32_t spacing) {
+    if (count > 1 && spacing > 1 && first_element_ && position_ > first) {
+      for (uint32_t n = 0; n < count; ++n) granted(first + n * Cycle{spacing}, 1, 1);
+      return;
+    }
+    const Cycle taken = count == 1 ? std::max(first, written_) : first + (count - 1) * Cycle{spacing};
+    count_stalls(first, count, spacing);
+    beats_left_ -= count;
+    in_element_ += count;
+    const uint32_t whole = in_element_ >> fill_.log_element_beats;
+    in_element_ &= (1u << fill_.log_element_beats) - 1;
+    if (whole == 0) {
+      wait_from_ = first_element_ ? std::max(taken + 1, position_) : taken + 1;
+    } else {
+      write(whole, taken - in_element_ * Cycle{spacing});
+      if (in_element_ != 0) wait_from_ = taken + 1;
+    }
+    uint32_t &burst_left = asked_.front().beats;
+    burst_left -= count;
+    if (burst_left == 0) {
+      asked_.pop();
+      if (!bursts_.empty()) ask(taken + 1);
+    }
+    if (done_ == kNever) {
+      await(taken);
+    } else {
+      wants = kNever;
+    }
+  }
+
+  // The cycle of the last write, pads included, or of the fault, once it is known.
+  Cycle done() const { return done_; }
+  // Cycles in which only a missing beat held the LOADs up, to be completed with those of the one under way at `end`.
+  uint64_t stalled(Cycle end) const {
+    const bool waiting = done_ == kNever && wait_from_ <= end;
+    return stalled_ + (waiting ? static_cast<uint64_t>(end + 1 - wait_from_) : 0);
+  }
+
+ private:
+  struct Asked {
+    Cycle ready;
+    uint32_t beats;
+  };
+
+  void ask(Cycle earliest) {
+    last_ask_ = std::max(last_ask_ + 1, earliest);
+    last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
+    asked_.push({last_ready_, bursts_.next()});
+  }
+
+  // `last`: the cycle in which the last beat was taken. The next one is held back on the bus until written_.
+  void await(Cycle last) {
+    const Asked &burst = asked_.front();
+    wants = std::max(burst.ready, last + 1);
+    const uint32_t to_whole = (1u << fill_.log_element_beats) - in_element_;
+    uint64_t most = beats_left_;
+    if (written_ > wants) {
+      most = 1;
+    } else if (first_element_ && position_ > wants + to_whole) {
+      most = to_whole;  // the element may have to wait for pads, and with it what follows
+    }
+    run = static_cast<uint32_t>(std::min<uint64_t>(burst.beats, most));
+  }
+
+  // `whole` elements have come, the last beat of the last one in cycle `last`.
+  void write(uint32_t whole, Cycle last) {
+    written_ = last + fill_.write_delay;
+    if (first_element_ && whole == 1) written_ = std::max(written_, position_);
+    first_element_ = false;
+    row_left_ -= whole;
+    wait_from_ = written_ + 1;
+    if (beats_left_ == 0) {
+      done_ = written_ + fill_.trail + fill_.past;
+    } else if (row_left_ == 0) {
+      row_left_ = fill_.row_elements;
+      first_element_ = true;
+      position_ = wait_from_ = written_ + 1 + fill_.gap;
+    }
+  }
+
+  // The cycle in which an element is written is no stall, though no beat may come in it.
+  void count_stalls(Cycle first, uint32_t count, uint32_t spacing) {
+    stalled_ += std::max<Cycle>(0, first - wait_from_);
+    if (count == 1 || spacing == 1) return;
+    const uint32_t behind_whole = (in_element_ + count - 1) >> fill_.log_element_beats;
+    stalled_ += uint64_t{count - 1} * (spacing - 1) - uint64_t{behind_whole} * std::min(spacing - 1, fill_.write_delay);
+  }
+
+  ReadLatency latency_;
+  Fill fill_{};
+  Bursts bursts_;                   // not yet asked for
+  Ring<Asked, kMostBursts> asked_;  // not yet all taken
+  Cycle last_ask_ = 0, last_ready_ = 0;
+
+  uint64_t beats_left_ = 0;
+  uint32_t row_left_ = 0;      // elements
+  uint32_t in_element_ = 0;    // beats of the next element that have come
+  bool first_element_ = true;  // of its row
+  Cycle position_ = 0;         // when the pads before the row's first element are written
+  Cycle written_ = 0;          // when the last whole element is
+  Cycle wait_from_ = 0;        // the first cycle from which on a missing beat is a stall
+  Cycle done_ = 0;
+  uint64_t stalled_ = 0;
+};
+
+}  // namespace vta
+
+#endif
