@@ -70,16 +70,24 @@ def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Pa
 
 def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> str:
     """Names a library by its content (sha256, hex): two accelerators with the same key are the same model."""
-    digest = hashlib.sha256()
-    tools = (toolchain.compiler(), toolchain.processor())
-    for fact in (form, profile, *tools, *_CXXFLAGS[profile], *_macros(accelerator)):
-        digest.update(fact.encode() + b"\0")
+    tools = [toolchain.compiler(), toolchain.processor()]
     if form == "rtl":
-        digest.update(toolchain.verilator().version.encode() + b"\0")
+        tools.append(toolchain.verilator().version)
+    digest = hashlib.sha256(design_key(accelerator, form).encode())
+    for fact in (profile, *tools, *_CXXFLAGS[profile]):
+        digest.update(fact.encode() + b"\0")
+    digest.update(Path(__file__).read_bytes())  # the commands below
+    return digest.hexdigest()
+
+
+def design_key(accelerator: Accelerator, form: Form) -> str:
+    """Names what a model is a model of (sha256, hex): its sources and parameters, whatever compiles them."""
+    digest = hashlib.sha256()
+    for fact in (form, *_macros(accelerator)):
+        digest.update(fact.encode() + b"\0")
     hls = paths.hls_directory()
     for source in _sources(form):
         digest.update(f"{source.relative_to(hls)}\0{source.stat().st_size}\0".encode() + source.read_bytes())
-    digest.update(Path(__file__).read_bytes())  # the commands below
     return digest.hexdigest()
 
 

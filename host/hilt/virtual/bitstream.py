@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from hilt import paths
-from hilt.simulator.build import Form, build, model_key
+from hilt.simulator.build import Form, build, design_key
 from hilt.virtual.personality import Personality
 
 MODEL_FORM: Form = "rtl"
@@ -26,12 +27,13 @@ class VirtualBitstream:
     path: Path
     sha256: str
     identity: str
-    """Key of the model: its sources, parameters and compilers."""
+    """Of the design and the memory behind it: the same wherever it is built, another where it measures otherwise."""
 
 
 def bitstream_identity(personality: Personality, form: Form = MODEL_FORM) -> str:
     """What the bitstream of this board will be, without building it."""
-    return model_key(personality.accelerator, form)
+    memory = json.dumps(personality.device_settings()["memory"], sort_keys=True)
+    return hashlib.sha256(f"{design_key(personality.accelerator, form)} {memory}".encode()).hexdigest()
 
 
 def make_bitstream(personality: Personality, form: Form = MODEL_FORM) -> VirtualBitstream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hilt.measure import describe_board
 from hilt.measure.boards import board_names, resolve
 from hilt.measure.identity import identity_of
 from hilt.virtual.errors import UnknownPersonalityError
+from hilt.virtual.personality import PERSONALITIES
 
 
 @pytest.fixture
@@ -60,3 +62,10 @@ def test_identity_words_are_those_of_the_register_map() -> None:
     identity = identity_of(describe_board("virtual:pynq").accelerator)
     assert (identity.version, identity.blocks, identity.buffers) == (1, 0x53340, 0x11120F0F)
     assert identity.configuration == 0x1600
+
+
+def test_other_memory_is_another_board_to_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = describe_board("virtual:pynq").bitstream
+    slower = replace(PERSONALITIES["pynq"], read_latency=PERSONALITIES["pynq"].read_latency + 1)
+    monkeypatch.setitem(PERSONALITIES, "pynq", slower)
+    assert describe_board("virtual:pynq").bitstream != known

@@ -14,7 +14,7 @@ import pytest
 from hilt import paths
 from hilt.simulator import build as building
 from hilt.simulator import toolchain
-from hilt.simulator.build import LIBRARY, LOG, BuildError, build, model_key
+from hilt.simulator.build import LIBRARY, LOG, BuildError, build, design_key, model_key
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.toolchain import MissingToolError
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
@@ -121,3 +121,10 @@ def test_a_verilator_that_is_missing_or_too_old_is_refused(tmp_path: Path, monke
         find()
     program.write_text("#!/bin/sh\necho 'Verilator 5.036 2025-04-27 rev v5.036'\n")
     assert find().root is None
+
+
+def test_a_design_is_the_same_whatever_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    design, model = design_key(PYNQ, "rtl"), model_key(PYNQ, "rtl")
+    monkeypatch.setattr(toolchain, "compiler", lambda: "another compiler")
+    assert model_key(PYNQ, "rtl") != model
+    assert design_key(PYNQ, "rtl") == design
