@@ -11,6 +11,7 @@ import typer
 
 from hilt import bitstreams
 from hilt.bitstreams import Bitstream
+from hilt.cli.tables import console, table
 
 application = typer.Typer(help="Bitstreams: list, verify, add, fetch.", no_args_is_help=True)
 _NAME = Annotated[str, typer.Argument(help="A name of `hilt bitstream list`.")]
@@ -24,15 +25,12 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(entry) | {"here": _is_here(entry)} for entry in entries]))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("name", "board", "part", "parameters", "ISA", "bus", "clock", "hazards", "file", box=None)
+    listing = table("name", "board", "part", "parameters", "ISA", ">bus", ">clock", "hazards", "file")
     for entry in entries:
         where = "here" if _is_here(entry) else "to fetch" if entry.source else "to build"
         hardware = (entry.isa, f"{entry.bus_bits}", f"{entry.clock_hz / 1e6:g} MHz", entry.hazards)
-        table.add_row(entry.name, entry.board, entry.part, entry.parameters, *hardware, where)
-    Console().print(table)
+        listing.add_row(entry.name, entry.board, entry.part, entry.parameters, *hardware, where)
+    console().print(listing)
 
 
 @application.command()

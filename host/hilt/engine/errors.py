@@ -41,7 +41,7 @@ _MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, Unknow
 _MISTAKEN_BELOW = {"UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BitstreamRefusedError"}
 """Of the link and the virtual boards, which are not loaded to say whose fault an error is."""
 _ROOMS = {
-    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams"), Failure.INPUT),
+    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile"), Failure.INPUT),
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
 }
 
@@ -54,7 +54,7 @@ def failure_of(error: BaseException) -> Failure:
         return Failure.STORE
     if isinstance(error, BoardLostError):
         return Failure.BOARD
-    kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith("hilt.")]
+    kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
     if isinstance(error, _MISTAKEN) or any(kind.__name__ in _MISTAKEN_BELOW for kind in kinds):
         return Failure.INPUT
     for kind in kinds:

@@ -77,6 +77,9 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--time-limit", "-1"], 2, ["time limit", "above 0"]),
         (["show", "cc"], 2, ["no run 'cc'", "hilt runs"]),
         (["resume", "last"], 2, ["no runs yet", "hilt tune"]),
+        (["bitstream", "verify", "pynk", __file__], 2, ["no bitstream named 'pynk'", "pynq"]),
+        (["bitstream", "verify", "pynq", __file__], 2, [Path(__file__).name, "is no .bit file"]),
+        (["bitstream", "verify", "pynq", "gone.bit"], 2, ["gone.bit", "does not exist"]),
     ],
 )
 def test_bad_input_gets_one_line(
