@@ -31,33 +31,35 @@ class Arbiter {
   // The first cycle that is not yet granted.
   Cycle now() const { return now_; }
 
-  // Grants beats, perhaps none, from cycle `now` on and before `end`, as long as no other port's wish is touched. `ports` has
-  // wants(p), run(p) and granted(p, first, count, spacing). Some port wants a beat at `now`, none before.
+  // Grants beats, perhaps none, from cycle `now` on and before `end`, up to where another port's wish begins or an
+  // instruction may have come or gone (ports.settled()). Some port wants a beat at `now`, and none did before.
   template <typename Ports>
   void grant(Ports &ports, Cycle now, Cycle end) {
     idle_until(now);
     std::array<uint32_t, kPorts> wishing;
     uint32_t wishes = 0;
-    uint32_t run = ~0u;
     for (uint32_t n = 0; n < kPorts; ++n) {
       const uint32_t port = (turn_ + n) % kPorts;
-      if (ports.wants(port) <= now) {
+      const Cycle wants = ports.wants(port);
+      if (wants <= now) {
         wishing[wishes++] = port;
-        run = std::min(run, ports.run(port));
       } else {
-        end = std::min(end, ports.wants(port));
+        end = std::min(end, wants);
       }
     }
-    const Cycle cycles = end - now;
+    if (wishes == 1 && income_ >= cost_) {
+      alone(ports, wishing[0], end);
+      return;
+    }
+    uint32_t run = ~0u;
+    for (uint32_t n = 0; n < wishes; ++n) run = std::min(run, ports.run(wishing[n]));
     if (income_ >= cost_ * wishes) {
-      const auto beats = static_cast<uint32_t>(std::min<Cycle>(run, cycles));
-      const Credit most = income_ + cost_ - cost_ * wishes;
-      credit_ = std::min(credit_ + beats * (income_ - cost_ * wishes), most);
+      const auto beats = static_cast<uint32_t>(std::min<Cycle>(run, end - now));
+      spend(beats, wishes);
       turn_ = (wishing[wishes - 1] + 1) % kPorts;
-      now_ = now + beats;
       for (uint32_t n = 0; n < wishes; ++n) ports.granted(wishing[n], now, beats, 1);
-    } else if (income_ == cost_ && credit_ == 0 && cycles >= wishes) {
-      const auto rounds = static_cast<uint32_t>(std::min<Cycle>(run, cycles / wishes));
+    } else if (income_ == cost_ && credit_ == 0 && end - now >= wishes) {
+      const auto rounds = static_cast<uint32_t>(std::min<Cycle>(run, (end - now) / wishes));
       turn_ = (wishing[wishes - 1] + 1) % kPorts;
       now_ = now + rounds * Cycle{wishes};
       for (uint32_t n = 0; n < wishes; ++n) ports.granted(wishing[n], now + n, rounds, wishes);
@@ -68,6 +70,28 @@ class Arbiter {
 
  private:
   using Credit = int64_t;
+
+  // One port has the memory to itself: it is granted each beat as soon as it wants it.
+  template <typename Ports>
+  void alone(Ports &ports, uint32_t port, Cycle end) {
+    turn_ = (port + 1) % kPorts;
+    ports.visit(port, [&](auto &one) {
+      while (one.wants < end && !ports.settled()) {
+        idle_until(one.wants);
+        const auto beats = static_cast<uint32_t>(std::min<Cycle>(one.run, end - now_));
+        const Cycle first = now_;
+        spend(beats, 1);
+        ports.granted(one, first, beats, 1);
+      }
+    });
+  }
+
+  // `cycles` cycles in each of which `beats` beats are granted, for which there is credit.
+  void spend(uint32_t cycles, uint32_t beats) {
+    const Credit saved = income_ - cost_ * beats;
+    credit_ = std::min(credit_ + cycles * saved, saved + cost_);
+    now_ += cycles;
+  }
 
   template <typename Ports>
   void one_cycle(Ports &ports, Cycle now, const std::array<uint32_t, kPorts> &wishing, uint32_t wishes) {
@@ -88,6 +112,7 @@ class Arbiter {
 
   // Cycles before `now` in which no port wanted anything.
   void idle_until(Cycle now) {
+    if (now <= now_) return;
     credit_ = std::min(credit_ + (now - now_) * income_, income_ + cost_);
     now_ = now;
   }

@@ -35,6 +35,7 @@ class FetchPort : public Port {
 
   // Whether the next instruction is assembled, and from which cycle on it can be routed.
   bool offers() const { return offered_ != kNever; }
+  bool settled() const { return offers(); }
   Cycle offered() const { return offered_; }
   void route(Cycle at) {
     blocked_ += static_cast<uint64_t>(at - offered_);

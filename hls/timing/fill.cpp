@@ -36,9 +36,13 @@ Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer) {
     fill.lead = static_cast<Cycle>(end);
     return fill;
   }
-  const uint64_t last = fill.elements - 1;
   fill.lead = static_cast<Cycle>(top * width + left);
-  fill.trail = static_cast<Cycle>(end - ((top + last / columns) * width + left + last % columns) - 1);
+  if (fill.past) {
+    const uint64_t last = fill.elements - 1;
+    fill.trail = static_cast<Cycle>(end - ((top + last / columns) * width + left + last % columns) - 1);
+  } else {
+    fill.trail = static_cast<Cycle>(right + bottom * width);
+  }
   return fill;
 }
 

@@ -23,6 +23,10 @@ enum StageNumber : uint32_t { kLoadStage = 1, kComputeStage = 2, kStoreStage = 3
 
 uint32_t opcode_of(uint64_t word) { return word & 7; }
 
+TokenBits token_bits_of(uint64_t word) {
+  return {(word >> 3 & 1) != 0, (word >> 4 & 1) != 0, (word >> 5 & 1) != 0, (word >> 6 & 1) != 0};
+}
+
 uint32_t memory_type_of(uint64_t word) {
   if constexpr (kIsa == IsaRevision::kWide) return word >> 8 & 7;
   return word >> 7 & (kIsa == IsaRevision::kA ? 3 : 7);
@@ -46,25 +50,24 @@ struct Machine::Ports {
 
   Cycle wants(uint32_t port) const { return all[port]->wants; }
   uint32_t run(uint32_t port) const { return all[port]->run; }
-  void granted(uint32_t port, Cycle first, uint32_t count, uint32_t spacing) {
-    switch (port) {
-      case 0:
-        fetch.granted(first, count, spacing);
-        changed |= fetch.offers();
-        break;
-      case 1:
-        load.granted(first, count, spacing);
-        changed |= load.done() != kNever;
-        break;
-      case 2:
-        compute.granted(first, count, spacing);
-        changed |= compute.done() != kNever;
-        break;
-      default:
-        store.granted(first, count, spacing);
-        changed |= store.done() != kNever || store.fault() != kNever;
-    }
+  template <typename Visit>
+  void visit(uint32_t port, Visit visit) {
+    if (port == 0) return visit(fetch);
+    if (port == 1) return visit(load);
+    if (port == 2) return visit(compute);
+    visit(store);
   }
+  void granted(uint32_t port, Cycle first, uint32_t count, uint32_t spacing) {
+    visit(port, [&](auto &one) { granted(one, first, count, spacing); });
+  }
+  template <typename OnePort>
+  void granted(OnePort &port, Cycle first, uint32_t count, uint32_t spacing) {
+    port.granted(first, count, spacing);
+    settled_ |= port.settled();
+  }
+  // Whether an instruction may have come or gone, so that there is something to advance.
+  bool settled() const { return settled_; }
+  void unsettle() { settled_ = false; }
   Cycle first_wish() const {
     return std::min(std::min(fetch.wants, load.wants), std::min(compute.wants, store.wants));
   }
@@ -73,12 +76,13 @@ struct Machine::Ports {
   ReadPort load, compute;
   WritePort store;
   std::array<const Port *, Arbiter::kPorts> all{&fetch, &load, &compute, &store};
-  bool changed = false;  // there may be something to advance
 
  private:
   static ReadLatency latency(const vta_memory_model &model, uint32_t port) {
     return {model.read_latency, model.jitter, model.seed, port};
   }
+
+  bool settled_ = false;
 };
 
 vta_timing_result Machine::run(const Image &image, const vta_memory_model &model, vta_timing_span *timeline) {
@@ -90,8 +94,8 @@ vta_timing_result Machine::run(const Image &image, const vta_memory_model &model
     if (now > end_ || now >= kNever) break;
     const bool fetches = ports.fetch.wants <= now;
     arbiter.grant(ports, now, std::min(end_ + 1, fetches ? now + kFetchToWish : kNever));
-    if (ports.changed) {
-      ports.changed = false;
+    if (ports.settled()) {
+      ports.unsettle();
       advance(ports);
     }
   }
@@ -114,28 +118,24 @@ void Machine::begin(const Image &image, vta_timing_span *timeline) {
 void Machine::advance(Ports &ports) {
   bool more = true;
   while (more) {
-    more = route(ports.fetch);
-    more |= advance(load_, ports.load, [&](const Instruction &next) { launch_load(ports.load, next); });
-    more |= advance(compute_, ports.compute, [&](const Instruction &next) { launch_compute(ports.compute, next); });
-    more |= advance(store_, ports.store, [&](const Instruction &next) { launch_store(ports.store, next); });
+    route(ports.fetch);
+    more = advance(load_, ports.load, [&](uint32_t next) { launch_load(ports.load, next); });
+    more |= advance(compute_, ports.compute, [&](uint32_t next) { launch_compute(ports.compute, next); });
+    more |= advance(store_, ports.store, [&](uint32_t next) { launch_store(ports.store, next); });
   }
 }
 
-bool Machine::route(FetchPort &fetch) {
-  bool any = false;
+// Puts what is assembled into the stages' queues, as far as it is known when there is room.
+void Machine::route(FetchPort &fetch) {
   while (fetch.offers()) {
-    uint64_t word;
-    std::memcpy(&word, image_.instructions + uint64_t{routed_} * kInstructionBytes, sizeof word);
-    const StageNumber number = stage_of(word);
+    const StageNumber number = stage_of(first_word(routed_));
     Stage &stage = number == kLoadStage ? load_ : number == kComputeStage ? compute_ : store_;
     const Cycle at = std::max(fetch.offered(), stage.can_enqueue());
     if (at >= kNever) break;
     timeline_[routed_] = {0, 0, number, 0};
     stage.enqueue(routed_++, at);
     fetch.route(at);
-    any = true;
   }
-  return any;
 }
 
 // Executes the stage's instructions as far as they are known to go; whether any went.
@@ -161,17 +161,23 @@ bool Machine::advance(Stage &stage, StagePort &port, Launch launch) {
       any = true;
     }
     if (!stage.has_instruction()) break;
-    const Instruction next = decoded(stage.next_number());
-    if (!stage.take({next.pop_prev, next.pop_next, next.push_prev, next.push_next})) break;
-    timeline_[stage.last_number()].start = static_cast<uint64_t>(stage.launched());
-    launch(next);
+    const uint32_t number = stage.next_number();
+    if (!stage.take(token_bits_of(first_word(number)))) break;
+    timeline_[number].start = static_cast<uint64_t>(stage.launched());
+    launch(number);
     any = true;
   }
   return any;
 }
 
-Instruction Machine::decoded(uint32_t number) const {
-  return decode(image_.instructions + uint64_t{number} * kInstructionBytes, number);
+const uint8_t *Machine::instruction(uint32_t number) const {
+  return image_.instructions + uint64_t{number} * kInstructionBytes;
+}
+
+uint64_t Machine::first_word(uint32_t number) const {
+  uint64_t word;
+  std::memcpy(&word, instruction(number), sizeof word);
+  return word;
 }
 
 // The stage's instruction ends the program in this cycle: with a fault, or as FINISH.
@@ -182,35 +188,33 @@ void Machine::end_by(Stage &stage, Cycle at, uint32_t fault) {
   fault_ = fault;
 }
 
-void Machine::launch_load(ReadPort &port, const Instruction &instruction) {
-  const Transfer &transfer = instruction.transfer;
+void Machine::launch_load(ReadPort &port, uint32_t number) {
+  const Transfer transfer = decode(instruction(number), number).transfer;
   load_block(load_, port, transfer, transfer.memory_type == kWgt ? kWgtBuffer : kInpBuffer);
 }
 
-void Machine::launch_compute(ReadPort &port, const Instruction &instruction) {
-  const Transfer &transfer = instruction.transfer;
-  const Cycle launch = compute_.launched();
-  if (instruction.opcode == kGemm || (instruction.opcode == kAlu && instruction.nest.alu_opcode <= kMul)) {
-    execute(instruction);
-  } else if (instruction.opcode == kFinish) {
-    compute_.finish(launch);
-    end_by(compute_, launch, 0);
-  } else if (instruction.opcode == kLoad && transfer.memory_type == kUop) {
-    load_uops(port, transfer);
-  } else if (instruction.opcode == kLoad && transfer.memory_type == kAcc) {
-    load_block(compute_, port, transfer, kAccBuffer);
-  } else if (instruction.opcode == kLoad && transfer.memory_type == kAcc8Bit) {
-    load_block(compute_, port, transfer, kAcc8Buffer);
+void Machine::launch_compute(ReadPort &port, uint32_t number) {
+  const uint32_t opcode = opcode_of(first_word(number));
+  if (opcode == kGemm || opcode == kAlu) {
+    execute(number);
+  } else if (opcode == kFinish) {
+    compute_.finish(compute_.launched());
+    end_by(compute_, compute_.launched(), 0);
+  } else if (opcode == kLoad) {
+    const Transfer transfer = decode(instruction(number), number).transfer;
+    if (transfer.memory_type == kUop) return load_uops(port, transfer);
+    if (transfer.memory_type == kAcc) return load_block(compute_, port, transfer, kAccBuffer);
+    if (transfer.memory_type == kAcc8Bit) return load_block(compute_, port, transfer, kAcc8Buffer);
+    end_by(compute_, compute_.launched(), kFaultIllegal);
   } else {
-    end_by(compute_, launch, kFaultIllegal);
+    end_by(compute_, compute_.launched(), kFaultIllegal);
   }
 }
 
-void Machine::execute(const Instruction &instruction) {
-  const bool gemm = instruction.opcode == kGemm;
-  const NestTime time = nests_.of(instruction.nest, gemm, uops_);
+void Machine::execute(uint32_t number) {
+  const NestTime time = nests_.of(instruction(number), uops_);
   const Cycle end = compute_.launched() + time.cycles;
-  if (gemm) gemms_ += time.issued;
+  gemms_ += time.gemms;
   if (time.fault != 0) {
     end_by(compute_, end, time.fault);
   } else {
@@ -268,8 +272,8 @@ void Machine::copy_uops(const Transfer &transfer) {
   }
 }
 
-void Machine::launch_store(WritePort &port, const Instruction &instruction) {
-  const Transfer &transfer = instruction.transfer;
+void Machine::launch_store(WritePort &port, uint32_t number) {
+  const Transfer transfer = decode(instruction(number), number).transfer;
   const Cycle launch = store_.launched();
   store_.set_transfer_fault(0);
   const uint64_t elements = uint64_t{transfer.x_size} * transfer.y_size;

@@ -41,18 +41,19 @@ class Machine {
 
   void begin(const Image &image, vta_timing_span *timeline);
   void advance(Ports &ports);
-  bool route(FetchPort &fetch);
+  void route(FetchPort &fetch);
   template <typename StagePort, typename Launch>
   bool advance(Stage &stage, StagePort &port, Launch launch);
-  void launch_load(ReadPort &port, const Instruction &instruction);
-  void launch_compute(ReadPort &port, const Instruction &instruction);
-  void launch_store(WritePort &port, const Instruction &instruction);
+  void launch_load(ReadPort &port, uint32_t number);
+  void launch_compute(ReadPort &port, uint32_t number);
+  void launch_store(WritePort &port, uint32_t number);
   void load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer);
   void load_uops(ReadPort &port, const Transfer &transfer);
-  void execute(const Instruction &instruction);
+  void execute(uint32_t number);
   void copy_uops(const Transfer &transfer);
   void end_by(Stage &stage, Cycle at, uint32_t fault);
-  Instruction decoded(uint32_t number) const;
+  const uint8_t *instruction(uint32_t number) const;
+  uint64_t first_word(uint32_t number) const;
   vta_timing_result result(const Ports &ports) const;
 
   TokenQueue load_to_compute_, compute_to_load_, compute_to_store_, store_to_compute_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
+#include <cstring>
 
 namespace vta {
 namespace {
@@ -13,7 +13,7 @@ constexpr Cycle kReuse = 3;  // from an issue to the next one of the same destin
 constexpr bool kInterlock = VTA_HAZARD_INTERLOCK != 0;
 
 // The fault codes of docs/architecture.md.
-constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6;
+constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6, kFaultIllegal = 8;
 
 // Cycles spent and the state after them: the distance of the last two issues, 1 to 3.
 struct Walk {
@@ -191,45 +191,38 @@ NestTime faulty(const Nest &nest, bool gemm, const UopBuffer &uops) {
     }
     before_last = last;
     last = dst;
-    ++time.issued;
+    time.gemms += gemm;
     return true;
   });
   return time;
 }
 
-NestTime time_of(const Nest &nest, bool gemm, const UopBuffer &uops) {
+NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
+  const Nest &nest = instruction.nest;
+  const bool gemm = instruction.opcode == kGemm;
+  if (!gemm && nest.alu_opcode > kMul) return {0, 0, kFaultIllegal};
   if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0};
   if (nest.uop_end > kUopDepth) return faulty(nest, gemm, uops);
   const UopRange range = uops.range(nest.uop_bgn, nest.uop_end);
   if (may_fault(nest, gemm, range)) return faulty(nest, gemm, uops);
-  const uint64_t issued = uint64_t{nest.uop_end - nest.uop_bgn} * nest.iter_out * nest.iter_in;
-  if (gemm || nest.use_imm) {
-    const Cycle tail = gemm ? kGemmTail : kAluTail;
-    return {kFirstIssue + one_tensor(nest, uops, range.near) + tail, issued, 0};
-  }
-  return {kFirstIssue + two_tensors(nest, uops) + kAluTail, issued, 0};
-}
-
-auto loops_of(const Nest &nest) {
-  return std::tie(nest.uop_bgn, nest.uop_end, nest.iter_out, nest.iter_in, nest.dst_factor_out, nest.dst_factor_in,
-                  nest.src_factor_out, nest.src_factor_in, nest.wgt_factor_out, nest.wgt_factor_in, nest.use_imm);
-}
-
-uint32_t hash_of(const Nest &nest, bool gemm) {
-  uint32_t hash = gemm;
-  for (const uint32_t word : {nest.uop_bgn, nest.uop_end, nest.iter_out, nest.iter_in, nest.dst_factor_out,
-                              nest.dst_factor_in, nest.src_factor_out, nest.src_factor_in, nest.wgt_factor_out,
-                              nest.wgt_factor_in})
-    hash = (hash ^ word) * 0x9E3779B1u;
-  return hash >> 16;
+  if (!gemm && !nest.use_imm) return {kFirstIssue + two_tensors(nest, uops) + kAluTail, 0, 0};
+  const Cycle issues = one_tensor(nest, uops, range.near);
+  if (!gemm) return {kFirstIssue + issues + kAluTail, 0, 0};
+  return {kFirstIssue + issues + kGemmTail, uint64_t{nest.uop_end - nest.uop_bgn} * nest.iter_out * nest.iter_in, 0};
 }
 
 }  // namespace
 
-NestTime NestTiming::of(const Nest &nest, bool gemm, const UopBuffer &uops) {
-  Known &known = known_[hash_of(nest, gemm) % kKnown];
-  if (known.version != uops.version() || known.gemm != gemm || loops_of(known.nest) != loops_of(nest))
-    known = {uops.version(), gemm, nest, time_of(nest, gemm, uops)};
+NestTime NestTiming::of(const uint8_t *instruction, const UopBuffer &uops) {
+  constexpr uint64_t kTokenBits = 0x78;
+  Words words;
+  std::memcpy(words.data(), instruction, sizeof words);
+  words[0] &= ~kTokenBits;
+  uint64_t hash = 0;
+  for (const uint64_t word : words) hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+  Known &known = known_[(hash >> 40) % kKnown];
+  if (known.version != uops.version() || known.words != words)
+    known = {uops.version(), words, time_of(decode(instruction, 0), uops)};
   return known.time;
 }
 

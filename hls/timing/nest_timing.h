@@ -7,6 +7,7 @@
 #ifndef HILT_TIMING_NEST_TIMING_H
 #define HILT_TIMING_NEST_TIMING_H
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -19,8 +20,8 @@ namespace vta {
 struct NestTime {
   // From launch to the last cycle, or to the cycle of the fault.
   Cycle cycles;
-  // Micro-ops that issued.
-  uint64_t issued;
+  // GEMM micro-ops that issued.
+  uint64_t gemms;
   // 0, or the fault code of docs/architecture.md.
   uint32_t fault;
 };
@@ -29,13 +30,14 @@ struct NestTime {
 class NestTiming {
  public:
   NestTiming() : known_(kKnown) {}
-  NestTime of(const Nest &nest, bool gemm, const UopBuffer &uops);
+  // `instruction`: kInstructionBytes of a GEMM or ALU.
+  NestTime of(const uint8_t *instruction, const UopBuffer &uops);
 
  private:
+  using Words = std::array<uint64_t, kInstructionBytes / 8>;
   struct Known {
-    uint64_t version = 0;  // 0 is no buffer's
-    bool gemm = false;
-    Nest nest{};
+    uint64_t version = 0;  // of the micro-ops; 0 is no buffer's
+    Words words{};         // of the instruction, without its token bits
     NestTime time{};
   };
   static constexpr uint32_t kKnown = 512;

@@ -70,6 +70,7 @@ class ReadPort : public Port {
     }
   }
 
+  bool settled() const { return done_ != kNever; }
   // The cycle of the last write, pads included, or of the fault, once it is known.
   Cycle done() const { return done_; }
   // Cycles in which only a missing beat held the LOADs up, to be completed with those of the one under way at `end`.

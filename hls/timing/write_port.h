@@ -52,6 +52,7 @@ class WritePort : public Port {
     await(moved);
   }
 
+  bool settled() const { return done_ != kNever || fault_ != kNever; }
   // The cycle after the last answer, once it is known.
   Cycle done() const { return done_; }
   // The cycle in which the element past the buffer would have been sent, once it is known.
