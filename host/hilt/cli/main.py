@@ -13,6 +13,7 @@ from hilt.cli import bitstream, exits
 from hilt.cli.boards import boards
 from hilt.cli.history import best, runs, show
 from hilt.cli.sim import sim
+from hilt.cli.space import space
 from hilt.cli.tune import resume, tune
 
 application = typer.Typer(
@@ -41,7 +42,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, runs, show, best, boards, sim):
+for command in (tune, resume, runs, show, best, boards, space, sim):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 

@@ -1,0 +1,50 @@
+"""A space as CSV says of each configuration what lowering it says; a file is written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.report.space_csv import write_space_csv
+from hilt.report.whole_file import whole_file
+from hilt.schedule import Rejected, load_workload, lower, space_for
+from hilt.schedule.survey import survey
+from tests.unit.schedule.cases import PYNQ
+
+
+def test_rows_say_what_lowering_says(tmp_path: Path) -> None:
+    workload = load_workload("resnet18.C9")
+    space = space_for(workload, PYNQ)
+    found = survey(workload, PYNQ, space, "strict")
+    write_space_csv(tmp_path / "space.csv", space, found)
+    with (tmp_path / "space.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["index"]) for row in rows] == list(range(len(space)))
+    assert {row["verdict"] for row in rows} == {"accepted", "rejected"}
+    for index in np.random.default_rng(9).choice(len(space), 40, replace=False).tolist():
+        knobs = {name: int(rows[index][name]) for name in space.names}
+        assert knobs == space.configuration(index)
+        try:
+            lower(workload, knobs, PYNQ, "strict")
+            said = ("accepted", "")
+        except Rejected as rejection:
+            said = ("rejected", rejection.reason)
+        assert (rows[index]["verdict"], rows[index]["reason"]) == said
+    assert found.valid == sum(row["verdict"] == "accepted" for row in rows)
+    for reason, count in found.reasons.items():
+        assert count == sum(row["reason"] == reason for row in rows)
+
+
+def test_an_unfinished_file_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "kept.txt"
+    path.write_text("before")
+    with pytest.raises(RuntimeError), whole_file(path) as file:
+        file.write("half of it")
+        raise RuntimeError
+    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+    with whole_file(path) as file:
+        file.write("after")
+    assert path.read_text() == "after" and list(tmp_path.iterdir()) == [path]
