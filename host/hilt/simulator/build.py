@@ -57,15 +57,15 @@ def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Pa
 
     Raises MissingToolError where a tool is not installed and BuildError where the compilation fails.
     """
-    folder = paths.cache() / "models" / model_key(accelerator, form, profile)
-    library = folder / LIBRARY
-    if library.is_file():
-        return library
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _only_builder(folder):
-        if not library.is_file():
-            _build_into(folder, accelerator, form, profile)
-    return library
+    while True:
+        folder = paths.cache() / "models" / model_key(accelerator, form, profile)
+        library = folder / LIBRARY
+        if library.is_file():
+            return library
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _only_builder(folder):
+            if not library.is_file():
+                _build_into(folder, accelerator, form, profile)
 
 
 def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> str:
@@ -115,7 +115,8 @@ def _only_builder(folder: Path) -> Iterator[None]:
 
 
 def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Profile) -> None:
-    """Builds beside `folder`, then renames: `folder` is either whole or not there."""
+    """Builds beside `folder`, then renames: `folder` is either whole or not there. It is not there either when a source
+    was edited meanwhile: what was built is not what the name says."""
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as work:
         made = Path(work) / "model"
         made.mkdir()
@@ -126,6 +127,8 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         )
         what = f"{form} model of {accelerator.parameters.name}"
         _run(command, environment, made / LOG, folder.with_suffix(".log"), what)
+        if model_key(accelerator, form, profile) != folder.name:
+            return
         if folder.exists():
             shutil.rmtree(folder)
         made.rename(folder)

@@ -79,6 +79,26 @@ def test_a_failed_build_says_why_and_leaves_no_model(sources: Path, tmp_path: Pa
     assert _models(tmp_path) == [f"{key}.lock", f"{key}.log"]
 
 
+def test_a_source_that_is_edited_while_it_is_compiled_is_compiled_again(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = model_key(PYNQ, "golden")
+    compile_, compiled = building._run, []
+
+    def edit_after_the_first(*arguments: object) -> None:
+        compile_(*arguments)  # type: ignore[arg-type]
+        compiled.append(True)
+        if len(compiled) == 1:
+            with (sources / "golden" / "nest.cpp").open("a") as source:
+                source.write("// edited\n")
+
+    monkeypatch.setattr(building, "_run", edit_after_the_first)
+    library = build(PYNQ, "golden")
+    assert len(compiled) == 2
+    assert library.parent.name == model_key(PYNQ, "golden") != before
+    assert not (tmp_path / "cache" / "models" / before).exists()
+
+
 def test_builders_at_the_same_time_build_once(sources: Path, tmp_path: Path) -> None:
     script = (
         "import sys, pathlib\n"
