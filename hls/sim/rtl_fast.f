@@ -3,6 +3,8 @@
 --x-assign fast
 --x-initial fast
 --noassert
+// Elements of a buffer are copied by memcpy, not word by word.
+--expand-limit 8
 --top-module vta_top
 --prefix Vvta_top
 -Wno-fatal
