@@ -1,0 +1,78 @@
+"""Builds the bench with Verilator through cocotb's runner, and runs checks (checks.py) in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from unittest import mock
+
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import Runner, get_runner
+
+from hilt import paths
+from hilt.simulator import toolchain
+from hilt.vta.accelerator import Accelerator
+
+TOP = "axi_bench"
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[2]
+
+
+class Simulation:
+    """The bench around one build of the accelerator. Warm, construction is a check that nothing has changed."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self._folder = paths.cache() / "cocotb" / accelerator.parameters.name
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._runner: Runner = get_runner("verilator")
+        rtl = paths.hls_directory() / "rtl"
+        listed = [line for line in (rtl / "vta.f").read_text().splitlines() if line and not line.startswith("//")]
+        with (self._folder / "lock").open("w") as lock, mock.patch.dict(os.environ, _tools()):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._runner.build(
+                sources=[
+                    *(rtl / name for name in listed),
+                    HERE / "axi_rules.sv",
+                    HERE / "axi_bench.sv",
+                ],
+                defines=accelerator.defines(),
+                build_args=["-Wno-fatal", "--assert", "-O3", "-CFLAGS", "-O1 -std=c++17"],
+                hdl_toplevel=TOP,
+                build_dir=self._folder / "build",
+                log_file=self._folder / "build.log",
+            )
+
+    def run(self, check: str, **settings: str) -> None:
+        """Runs one check of checks.py with these environment variables. Raises AssertionError with the end of its log
+        where it fails."""
+        folder = self._folder / check
+        folder.mkdir(exist_ok=True)
+        log, results = folder / "log", folder / "results.xml"
+        results.unlink(missing_ok=True)
+        try:
+            self._runner.test(
+                test_module="tests.rtl.cocotb.checks",
+                testcase=check,
+                hdl_toplevel=TOP,
+                test_dir=folder,
+                results_xml=str(results),
+                log_file=log,
+                seed=1,
+                extra_env={"COCOTB_LOG_LEVEL": "WARNING", "PYTHONPATH": str(REPOSITORY), **settings},
+            )
+            passed = get_results(results) == (1, 0)
+        except (SystemExit, RuntimeError):
+            passed = False
+        assert passed, f"{check} with {settings}; all of its log: {log}\n{log.read_text()[-4000:]}"
+
+
+def _tools() -> dict[str, str]:
+    """The environment in which cocotb's runner finds the Verilator that hilt builds with; see hilt.simulator.build."""
+    toolchain.require("g++", "make", "perl")
+    verilator = toolchain.verilator()
+    return {
+        **verilator.environment,
+        "PATH": f"{verilator.program.parent}{os.pathsep}{os.environ['PATH']}",
+        "MAKEFLAGS": "-- CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include CFG_GCH_IF_CLANG=",
+    }
