@@ -1,20 +1,58 @@
+"""The figures of the README: `python -m tests.bench` (or `make bench`) measures and prints them."""
+
 from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import fields
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import simulators
+from tests.bench import golden, roofline, rtl, scale, schedule, trials, tuner, twin
+from tests.bench.figure import Sizes, Topic
 
-BENCHES = (simulators,)
+TOPICS: dict[str, Topic] = {
+    module.TOPIC.name: module.TOPIC for module in (golden, rtl, twin, schedule, roofline, trials, tuner, scale)
+}
+_COLUMNS = ("measured", "workload", "seed", "repeats", "value", "goal")
 
 
 def main() -> None:
-    table = Table("figure", "value", "unit", "goal", box=None)
-    for bench in BENCHES:
-        for figure in bench.figures():
-            goal = "" if figure.goal is None else f"{figure.goal:,.0f}"
-            table.add_row(figure.name, f"{figure.value:,.0f}", figure.unit, goal)
-    Console().print(table)
+    arguments = _arguments()
+    if arguments.list:
+        for topic in TOPICS.values():
+            print(f"{topic.name:10} {topic.title}")
+        return
+    sizes = Sizes(**{field.name: getattr(arguments, field.name) for field in fields(Sizes)})
+    # A pipe has no width of its own; there a line is never cut.
+    console = Console() if os.isatty(1) else Console(width=200)
+    for name in arguments.names or TOPICS:
+        _print(console, TOPICS[name], sizes)
+
+
+def _print(console: Console, topic: Topic, sizes: Sizes) -> None:
+    table = Table(*_COLUMNS, title=f"{topic.name}: {topic.title}", title_justify="left", box=None)
+    with console.status(f"measuring {topic.name} ..."):
+        for figure in topic.figures(sizes):
+            table.add_row(*(getattr(figure, column) for column in _COLUMNS))
+    console.print(table)
+    console.print()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TOPICS)}; without any, all of them")
+    parser.add_argument("--list", action="store_true", help="say what can be measured")
+    for field in fields(Sizes):
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}", type=int, default=field.default, help="default: %(default)s"
+        )
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        if name not in TOPICS:
+            parser.error(f"no topic is called {name!r}; there are {', '.join(TOPICS)}")
+    return arguments
 
 
 if __name__ == "__main__":

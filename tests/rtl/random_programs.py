@@ -28,11 +28,13 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """`image` is the memory before the run, uint8, from `base` on; `records` are the instructions as INSTRUCTION."""
+    """`image` is the memory before the run, uint8, from `base` on; `records` are the instructions as INSTRUCTION. All
+    micro-ops lie in the POOL_UOPS from byte address `uop_addr` on."""
 
     base: int
     image: NDArray[np.uint8]
     insn_addr: int
+    uop_addr: int
     records: NDArray[np.void]
 
 
@@ -106,7 +108,7 @@ class _Generator:
         words = encode(records, self.accelerator)
         assert words.nbytes <= self.insn.size
         self._write(self.insn.start, np.ascontiguousarray(words).view(np.uint8).ravel())
-        return RandomProgram(self.base, self.image, self.insn.start, records)
+        return RandomProgram(self.base, self.image, self.insn.start, self.pool.start, records)
 
     def _write(self, address: int, contents: NDArray[np.uint8]) -> None:
         self.image[address - self.base : address - self.base + len(contents)] = contents

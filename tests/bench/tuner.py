@@ -1,0 +1,66 @@
+"""What the tuner itself costs: processor time of all threads within ask and tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from hilt.schedule import load_workload, lower, space_for, verdicts
+from hilt.simulator.twin import Twin
+from hilt.trial import Outcome
+from hilt.tune.feedback import Feedback
+from hilt.tune.registry import make_tuner, tuner_names
+from hilt.virtual.personality import personality
+from tests.bench.figure import Figure, Sizes, Topic
+from tests.bench.prepared import memory_of
+
+BOARD = personality("pynq")
+PYNQ = BOARD.accelerator
+WORKLOAD = "resnet18.C5"
+TRIALS = 750
+BATCH = 8
+SEED = 1
+
+
+def figures(sizes: Sizes) -> Iterator[Figure]:
+    landscape = _landscape()
+    for name in tuner_names():
+        tuner = make_tuner(name, space_for(load_workload(WORKLOAD), PYNQ), SEED)
+        told: list[Feedback] = []
+        seconds, wall = 0.0, 0.0
+        while len(told) < TRIALS:
+            start, began = time.process_time(), time.perf_counter()
+            asked = tuner.ask(min(BATCH, TRIALS - len(told)))
+            answers = [landscape[index] for index in asked]
+            tuner.tell(answers)
+            seconds += time.process_time() - start
+            wall += time.perf_counter() - began
+            told += answers
+        latencies = [each.microseconds for each in told if each.microseconds is not None]
+        best = min(latencies) / min(each.microseconds for each in landscape if each.microseconds is not None)
+        value = f"{seconds:.1f} s ({seconds / TRIALS * 1e3:.1f} ms a trial, {wall:.1f} s on the wall)"
+        repeats = f"{len(told)} trials, {BATCH} at a time"
+        yield Figure(f"processor time of tuner {name}", f"{WORKLOAD}, answers of the twin", str(SEED), repeats, value)
+        quality = f"{best:.3f} of the space's best; {len(latencies)} valid"
+        yield Figure(f"  best found by {name}", WORKLOAD, str(SEED), repeats, quality)
+
+
+def _landscape() -> list[Feedback]:
+    """The answer for every configuration of the space."""
+    workload = load_workload(WORKLOAD)
+    space = space_for(workload, PYNQ)
+    accepted = verdicts(workload, PYNQ, space.columns(np.arange(len(space)))) == 0
+    twin, memory = Twin(PYNQ), memory_of(BOARD)
+
+    def answer(index: int) -> Feedback:
+        if not accepted[index]:
+            return Feedback(index, Outcome.REJECTED)
+        cycles = twin.predict([lower(workload, space.configuration(index), PYNQ)], memory)[0]["cycles"]
+        return Feedback(index, Outcome.OK, int(cycles) * 1e6 / PYNQ.clock_hz)
+
+    return [answer(index) for index in range(len(space))]
+
+
+TOPIC = Topic("tuner", "the cost of tuners", figures)
