@@ -4,58 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilt.schedule.loops import HAZARD_DISTANCE, LoopChoice, choose, extents
 from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
+from hilt.schedule.reasons import Needs, detail
+from hilt.schedule.reasons import Reason as Reason
+from hilt.schedule.reasons import Rejected as Rejected
 from hilt.schedule.tiling import IntArray, Problem, Tiling
+from hilt.schedule.tvm_rules import as_tvm, tvm_needs
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-Checks = Literal["compiler", "strict"]
-"""compiler: buffers, fields and limits of our own lowering. strict: also what loses sums without interlock."""
+Checks = Literal["compiler", "strict", "tvm"]
+"""compiler: buffers, fields and limits of our own lowering. strict: also what loses sums without interlock. tvm: only
+what TVM v0.9 would compile and run."""
 
-
-class Reason(IntEnum):
-    """Why a configuration is rejected; the first that holds, in this order."""
-
-    OK = 0
-    THREAD_SPLIT = 1
-    INP_OVERFLOW = 2
-    WGT_OVERFLOW = 3
-    ACC_OVERFLOW = 4
-    UOP_OVERFLOW = 5
-    FIELD_OVERFLOW_Y_PAD_0 = 6
-    FIELD_OVERFLOW_Y_PAD_1 = 7
-    FIELD_OVERFLOW_X_PAD_0 = 8
-    FIELD_OVERFLOW_X_PAD_1 = 9
-    FIELD_OVERFLOW_ITER_OUT = 10
-    FIELD_OVERFLOW_ITER_IN = 11
-    FIELD_OVERFLOW_X_STRIDE = 12
-    FIELD_OVERFLOW_DRAM_BASE = 13
-    INSN_LIMIT = 14
-    ACC_HAZARD = 15
-
-    @property
-    def text(self) -> str:
-        """As outcomes have it: `inp_overflow`, `field_overflow:y_pad_0`."""
-        name = self.name.lower()
-        field = name.removeprefix("field_overflow_")
-        return name if field == name else f"field_overflow:{field}"
-
-
-class Rejected(Exception):  # noqa: N818  # the name of the outcome
-    """The compiler's refusal of a configuration: `reason` is one of Reason's texts, `detail` says it in numbers."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-        self.detail = detail
+_LEVELS = get_args(Checks)
 
 
 @dataclass(frozen=True)
@@ -66,19 +35,17 @@ class Analysis:
     loops: LoopChoice
     resident: NDArray[np.bool_]
     """All weights stay on chip and are loaded once."""
-    needs: Mapping[Reason, tuple[IntArray, int]]
-    """For each reason what a configuration needs and what the accelerator has; more than that is rejected."""
+    needs: Needs
 
     def verdict(self, checks: Checks) -> IntArray:
         """The first Reason that holds, as its number (n,); 0 is accepted."""
-        if checks not in ("compiler", "strict"):
-            raise ValueError(f"check level {checks!r} is none of 'compiler', 'strict'")
         found = np.zeros(len(self.tiling.batch), dtype=np.int64)
-        for reason in sorted(self.needs, reverse=True):
-            if reason is Reason.ACC_HAZARD and checks != "strict":
-                continue
-            need, limit = self.needs[reason]
+        needs = self._needs_of(checks)
+        for reason in sorted(needs, reverse=True):
+            need, limit = needs[reason]
             found[need > limit] = reason
+        if checks == "tvm":  # what TVM accepts must be lowered here too
+            found = np.where(found == 0, self.verdict("compiler"), found)
         return found
 
     def rejection(self, checks: Checks) -> Rejected | None:
@@ -86,27 +53,25 @@ class Analysis:
         reason = Reason(int(self.verdict(checks)[0]))
         if reason is Reason.OK:
             return None
-        need, limit = self.needs[reason]
-        detail = _DETAILS.get(reason, "needs {need}, the field holds {limit}")
-        return Rejected(reason.text, detail.format(need=int(need[0]), limit=limit))
+        needs = self._needs_of(checks)
+        need, limit = needs[reason] if reason in needs else self.needs[reason]
+        return Rejected(reason.text, detail(reason, int(need[0]), limit))
 
-
-_DETAILS = {
-    Reason.THREAD_SPLIT: "more virtual threads than tiles to split among them",
-    Reason.INP_OVERFLOW: "needs {need} elements of input, the buffer holds {limit}",
-    Reason.WGT_OVERFLOW: "needs {need} elements of weights, the buffer holds {limit}",
-    Reason.ACC_OVERFLOW: "needs {need} accumulator elements, there are {limit}",
-    Reason.UOP_OVERFLOW: "needs {need} micro-ops, the buffer holds {limit}",
-    Reason.INSN_LIMIT: "takes up to {need} instructions, a program has at most {limit}",
-    Reason.ACC_HAZARD: "updates an accumulator element before its last sum is written",
-}
+    def _needs_of(self, checks: Checks) -> Needs:
+        if checks not in _LEVELS:
+            raise ValueError(f"check level {checks!r} is none of {', '.join(_LEVELS)}")
+        if checks == "tvm":
+            return tvm_needs(self.tiling)
+        if checks == "strict":
+            return self.needs
+        return {reason: need for reason, need in self.needs.items() if reason is not Reason.ACC_HAZARD}
 
 
 def verdicts(
     workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = "compiler"
 ) -> IntArray:
     """Reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
-    return analyse(workload, accelerator, columns).verdict(checks)
+    return analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns).verdict(checks)
 
 
 def hazard_distance(

@@ -19,6 +19,7 @@ from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
 from hilt.schedule.tiling import IntArray
 from hilt.schedule.transfers import Moves, Pads, fold, zeros
+from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
@@ -32,7 +33,8 @@ def lower(
 
     Raises Rejected, with the reason, where `checks` refuses it, and ConfigurationError for what is no configuration.
     """
-    analysis = analyse(workload, accelerator, {name: [value] for name, value in configuration.items()})
+    columns = {name: [value] for name, value in configuration.items()}
+    analysis = analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns)
     rejection = analysis.rejection(checks)
     if rejection is not None:
         raise rejection

@@ -42,7 +42,7 @@ def test_more_is_accepted_than_tvm_accepts() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason", "detail"),
     [
-        ({"tile_co": 4, "oc_nthread": 2}, "thread_split", "more virtual threads than tiles"),
+        ({"tile_co": 4, "oc_nthread": 2}, "thread_split", "so many virtual threads"),
         ({"tile_h": 56, "tile_w": 56}, "inp_overflow", "needs 3364 elements of input, the buffer holds 2048"),
         ({"tile_h": 14, "tile_w": 56, "tile_co": 4}, "acc_overflow", "needs 3136 accumulator elements, there are 2048"),
     ],

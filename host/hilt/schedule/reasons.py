@@ -1,0 +1,84 @@
+"""Why a configuration is rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from hilt.schedule.tiling import IntArray
+
+
+class Reason(IntEnum):
+    """The first that holds, in this order."""
+
+    OK = 0
+    THREAD_SPLIT = 1
+    GROUP_SPLIT = 2
+    TVM_PADDED_BOX = 3
+    TVM_INPUT_BOX = 4
+    TVM_OUTPUT_BOX = 5
+    INP_OVERFLOW = 6
+    WGT_OVERFLOW = 7
+    ACC_OVERFLOW = 8
+    PARTIAL_SUM_SPILL = 9
+    UOP_OVERFLOW = 10
+    FIELD_OVERFLOW_Y_PAD_0 = 11
+    FIELD_OVERFLOW_Y_PAD_1 = 12
+    FIELD_OVERFLOW_X_PAD_0 = 13
+    FIELD_OVERFLOW_X_PAD_1 = 14
+    FIELD_OVERFLOW_ITER_OUT = 15
+    FIELD_OVERFLOW_ITER_IN = 16
+    FIELD_OVERFLOW_X_STRIDE = 17
+    FIELD_OVERFLOW_DRAM_BASE = 18
+    TOKEN_LIMIT = 19
+    INSN_LIMIT = 20
+    ACC_HAZARD = 21
+    TVM_THREADS = 22
+    TVM_ACC_HAZARD = 23
+
+    @property
+    def text(self) -> str:
+        """As outcomes have it: `inp_overflow`, `field_overflow:y_pad_0`."""
+        name = self.name.lower()
+        field = name.removeprefix("field_overflow_")
+        return name if field == name else f"field_overflow:{field}"
+
+
+TVM_RUNTIME = frozenset({Reason.TVM_THREADS, Reason.TVM_ACC_HAZARD})
+"""TVM v0.9 compiles these; its runtime refuses them (TVM_FACTS.md section 1, R6 and R7)."""
+
+Needs = Mapping[Reason, tuple[IntArray, int]]
+"""For each reason what a configuration needs (n,) and what there is; one that needs more is rejected."""
+
+
+class Rejected(Exception):  # noqa: N818  # the name of the outcome
+    """The compiler's refusal of a configuration: `reason` is one of Reason's texts, `detail` says it in numbers."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+def detail(reason: Reason, need: int, limit: int) -> str:
+    """The rejection in numbers."""
+    return _DETAILS.get(reason, "needs {need}, the field holds {limit}").format(need=need, limit=limit)
+
+
+_DETAILS = {
+    Reason.THREAD_SPLIT: "the tiles cannot be split among so many virtual threads",
+    Reason.GROUP_SPLIT: "a tile's output channels are neither part of one group nor whole groups",
+    Reason.TVM_PADDED_BOX: "TVM v0.9 loads a padded box of one channel block, this one has {need}",
+    Reason.TVM_INPUT_BOX: "TVM v0.9 loads an input box of {limit} dimensions, this one has {need}",
+    Reason.TVM_OUTPUT_BOX: "TVM v0.9 stores an output box of {limit} dimensions, this one has {need}",
+    Reason.INP_OVERFLOW: "needs {need} elements of input, the buffer holds {limit}",
+    Reason.WGT_OVERFLOW: "needs {need} elements of weights, the buffer holds {limit}",
+    Reason.ACC_OVERFLOW: "needs {need} accumulator elements, there are {limit}",
+    Reason.PARTIAL_SUM_SPILL: "keeps {need} accumulator elements of partial sums, there are {limit}",
+    Reason.UOP_OVERFLOW: "needs {need} micro-ops, the buffer holds {limit}",
+    Reason.TOKEN_LIMIT: "up to {need} dependence tokens wait at once, their queue holds {limit}",
+    Reason.INSN_LIMIT: "takes up to {need} instructions, a program has at most {limit}",
+    Reason.ACC_HAZARD: "updates an accumulator element before its last sum is written",
+    Reason.TVM_THREADS: "TVM v0.9 never runs {need} virtual threads",
+    Reason.TVM_ACC_HAZARD: "TVM v0.9's runtime refuses micro-ops that come back to an element so soon",
+}

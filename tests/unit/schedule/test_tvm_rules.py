@@ -1,0 +1,69 @@
+"""What TVM v0.9 takes, against the counts that were observed of it (docs/TVM_FACTS.md section 1)."""
+
+import numpy as np
+import pytest
+
+from hilt.schedule import Reason, Rejected, load_workload, lower, space_for, verdicts, workload_names
+from hilt.schedule.reasons import TVM_RUNTIME
+from tests.unit.schedule.cases import PYNQ, RESNET18
+
+COMPILE = (290, 217, 385, 226, 147, 363, 147, 44, 132, 44)
+RUN = (182, 138, 315, 147, 103, 295, 103, 40, 132, 40)
+
+
+def tvm_verdicts(name: str) -> np.ndarray:
+    workload = load_workload(name)
+    space = space_for(workload, PYNQ)
+    return verdicts(workload, PYNQ, space.columns(np.arange(len(space))), "tvm")
+
+
+def compiled(found: np.ndarray) -> int:
+    return int(np.isin(found, [Reason.OK, *TVM_RUNTIME]).sum())
+
+
+@pytest.mark.parametrize(("name", "compile_count", "run_count"), zip(RESNET18, COMPILE, RUN, strict=True))
+def test_as_many_compile_and_run_as_in_tvm(name: str, compile_count: int, run_count: int) -> None:
+    found = tvm_verdicts(name)
+    assert (compiled(found), int((found == 0).sum())) == (compile_count, run_count)
+
+
+def test_of_deepbench_a_mean_of_0169_compiles() -> None:
+    names = [name for name in workload_names() if name.startswith("deepbench.")]
+    found = [tvm_verdicts(name) for name in names]
+    assert np.mean([compiled(each) / len(each) for each in found]) == pytest.approx(0.169, abs=5e-4)
+
+
+def test_what_tvm_runs_is_accepted_here() -> None:
+    for name in [*RESNET18, "deepbench.107", "deepbench.8"]:
+        workload = load_workload(name)
+        space = space_for(workload, PYNQ)
+        columns = space.columns(np.flatnonzero(tvm_verdicts(name) == 0))
+        assert np.all(verdicts(workload, PYNQ, {**columns, "tile_b": np.ones_like(columns["tile_b"])}) == 0)
+
+
+def test_tvm_never_applies_its_batch_tile() -> None:
+    workload = load_workload("deepbench.107")
+    space = space_for(workload, PYNQ)
+    configuration = space.configuration(int(np.flatnonzero(tvm_verdicts("deepbench.107") == 0)[0]))
+    one, two = (lower(workload, {**configuration, "tile_b": images}, PYNQ, "tvm") for images in (1, 2))
+    assert one.sha256 == two.sha256
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"tile_ci": 2}, "tvm_padded_box"),
+        ({"tile_w": 7, "tile_co": 2}, "tvm_output_box"),
+        ({"tile_w": 28, "oc_nthread": 2, "h_nthread": 2}, "acc_overflow"),
+        ({"tile_h": 1, "tile_w": 28, "oc_nthread": 2, "h_nthread": 2}, "tvm_threads"),
+        ({"tile_h": 56, "h_nthread": 2}, "thread_split"),
+        ({"tile_h": 2}, "tvm_acc_hazard"),
+    ],
+)
+def test_a_rejection_names_the_rule(changes: dict[str, int], reason: str) -> None:
+    plain = {"tile_b": 1, "tile_h": 4, "tile_w": 56, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
+    workload = load_workload("resnet18.C2")
+    lower(workload, plain, PYNQ, "tvm")
+    with pytest.raises(Rejected) as raised:
+        lower(workload, {**plain, **changes}, PYNQ, "tvm")
+    assert raised.value.reason == reason
