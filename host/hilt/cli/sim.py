@@ -37,7 +37,7 @@ class HazardMode(StrEnum):
 
 _HAZARDS: dict[HazardMode, Hazards] = {HazardMode.INTERLOCK: "interlock", HazardMode.NONE: "none"}
 _EXIT = {Status.DONE: 0, Status.RUNNING: 1, Status.FAULT: 3}
-_BAD_INPUT, _NO_MODEL = 2, 4
+_BAD_INPUT, _NO_MODEL = 2, 3
 
 
 def sim(
@@ -62,8 +62,8 @@ def sim(
     """Run instructions on a simulated VTA: place files in memory, run, write pieces of memory to files.
 
     Addresses and sizes are in bytes, decimal or 0x.... Every dram_base counts from address 0 (the address registers
-    are 0). Exit code: 0 done, 1 still running at --max-cycles, 2 bad input, 3 the accelerator stopped with a fault,
-    4 the model could not be built.
+    are 0). Exit code: 0 done, 1 still running at --max-cycles, 2 bad input, 3 the accelerator stopped with a fault
+    or its model could not be built.
     """
     try:
         accelerator = Accelerator.for_parameters(load_parameters(params), isa, bus_bits=bus, hazards=_HAZARDS[hazards])

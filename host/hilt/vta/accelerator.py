@@ -33,8 +33,8 @@ class Accelerator:
     clock_hz: int = 100_000_000
 
     def __post_init__(self) -> None:
-        if self.bus_bits not in (32, 64, 128, 256, 512):
-            raise ParameterError(f"a memory bus of {self.bus_bits} bits; hilt's VTA takes 32, 64, 128, 256 or 512")
+        if self.bus_bits not in (64, 128):
+            raise ParameterError(f"a memory bus of {self.bus_bits} bits; hilt's VTA takes 64 or 128")
         if self.hazards not in ("interlock", "none"):
             raise ParameterError(f"hazards are {self.hazards!r}; they are 'interlock' or 'none'")
         if self.instruction_queue_depth < 2:
