@@ -1,4 +1,4 @@
-"""What tuners see of a configuration."""
+"""The configuration itself as numbers."""
 
 from __future__ import annotations
 
@@ -17,3 +17,11 @@ def knob_features(space: Space, indices: ArrayLike) -> NDArray[np.float32]:
             columns.append(np.full_like(values, -1))
         columns.append(values)
     return np.stack(columns, axis=-1).astype(np.float32)
+
+
+def knob_feature_names(space: Space) -> tuple[str, ...]:
+    """Of the columns of knob_features: a split has two, of which the outer says nothing."""
+    names: list[str] = []
+    for knob in space.knobs:
+        names += [f"{knob.name}.outer", f"{knob.name}.inner"] if knob.split else [knob.name]
+    return tuple(names)

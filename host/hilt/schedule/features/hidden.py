@@ -1,0 +1,149 @@
+"""Hidden features: what only the compiler knows of a configuration (ML2Tuner, section 2 and Table 5), and what else
+lowering derives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hilt.schedule.checks import Analysis, Reason, analyse
+from hilt.schedule.features.features import Features
+from hilt.schedule.loops import NO_HAZARD, extents
+from hilt.schedule.tiling import IntArray, Tiling
+from hilt.schedule.traffic import Traffic, traffic
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+
+Columns = dict[str, NDArray[np.generic]]
+
+TABLE_5 = (
+    "TW",
+    "TH",
+    "nVirtualThread > 0 (threadIdx)",
+    "nVT",
+    "nFilterInLoop",
+    "sizeOutTileH",
+    "sizeOutTileW",
+    "nVirtualThread > 0 (threadIdx) 2",
+    "sizeOutTileBoundaryW",
+    "outDummyH(b0!=0)",
+    "nFilterInLoop 2",
+    "resizedOutTileH(b0==0)",
+    "outDummyH(b0==0)",
+    "Kn / nFilterInLoop / nVirtualThread / 16",
+    "sizeInTileW",
+    "resizedOutTileH(b0!=0)",
+    "sizeInTileH",
+    "resizedInTileH(b0==0)",
+    "resizedInTileH(b0!=0)",
+)
+"""ML2Tuner's nineteen, in its order and by its names; a name that it prints twice has a 2 the second time."""
+
+
+def hidden_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
+    """Of configurations given as knob values by name, each (n,): TABLE_5 first, then our own. Sizes are in rows,
+    columns and channel blocks, memory in elements of its buffer or bytes; counts are not scaled.
+
+    A configuration that is rejected has features as well: those of the program it would be.
+    """
+    analysis = analyse(workload, accelerator, columns)
+    found = _table_5(analysis.tiling) | _own(analysis, traffic(analysis))
+    return Features(tuple(found), np.stack([column.astype(np.float32) for column in found.values()], axis=1))
+
+
+def _table_5(tiling: Tiling) -> Columns:
+    """The paper gives names only; this is our reading of them. b0 is the first tile of the rows, the other branch the
+    last one; `resized` is a tile without what lies outside the tensor, `dummy` the rows that are cut away. The second
+    of two equal names is the same decision where the compiler meets it again: the threads of the other axis, and the
+    filters of the last tile."""
+    problem = tiling.problem
+    workload = problem.workload
+    out_height = problem.out_height
+    last_h = out_height - (tiling.h_tiles - 1) * tiling.height
+    first_out = np.minimum(tiling.height, out_height)
+    columns = (
+        tiling.width,
+        tiling.height,
+        tiling.oc_threads > 1,
+        tiling.threads,
+        tiling.co,
+        first_out,
+        np.minimum(tiling.width, problem.out_width),
+        tiling.h_threads > 1,
+        problem.out_width - (tiling.w_tiles - 1) * tiling.width,
+        tiling.height - last_h,
+        problem.co - (tiling.co_tiles - 1) * tiling.co,
+        first_out,
+        tiling.height - first_out,
+        -(-tiling.co_tiles // tiling.threads),
+        tiling.box_width,
+        last_h,
+        tiling.box_height,
+        _rows_inside(tiling, np.zeros_like(tiling.height)),
+        _rows_inside(tiling, (tiling.h_tiles - 1) * tiling.height * workload.stride[0]),
+    )
+    return dict(zip(TABLE_5, columns, strict=True))
+
+
+def _rows_inside(tiling: Tiling, first: IntArray) -> IntArray:
+    """Rows of the input that the box of a tile reaches whose first, padding included, is `first`."""
+    workload, step = tiling.problem.workload, tiling.problem.row_step
+    start = first - workload.padding[0]
+    before = np.clip(-(start // step), 0, tiling.box_height)
+    after = np.clip(tiling.box_height + (start - workload.height) // step, 0, tiling.box_height - before)
+    return np.asarray(tiling.box_height - before - after)
+
+
+def _own(analysis: Analysis, moved: Traffic) -> Columns:
+    tiling, loops = analysis.tiling, analysis.loops
+    problem = tiling.problem
+    rows = np.arange(len(tiling.batch))
+    extent = extents(tiling)
+    micro_ops = problem.batch * problem.co * problem.ci * problem.taps * problem.out_height * problem.out_width
+    bandwidth = problem.accelerator.bus_bits / 8
+    needs = {
+        name: np.asarray(need / limit)
+        for name, (need, limit) in (
+            ("inp", analysis.needs[Reason.INP_OVERFLOW]),
+            ("wgt", analysis.needs[Reason.WGT_OVERFLOW]),
+            ("acc", analysis.needs[Reason.ACC_OVERFLOW]),
+            ("uop", analysis.needs[Reason.UOP_OVERFLOW]),
+        )
+    }
+    operands = {"inp": moved.inp_bytes, "wgt": moved.wgt_bytes, "out": moved.out_bytes}
+    return {
+        "tiles": tiling.tiles,
+        "tile.b": tiling.batch,
+        "tile.ci": tiling.ci,
+        "ci_steps": tiling.ci_steps,
+        "tile.inp_elements": tiling.inp_elements,
+        "tile.wgt_elements": tiling.wgt_elements,
+        "tile.acc_elements": tiling.acc_elements,
+        "weights_resident": analysis.resident,
+        "boundary.h": problem.out_height - (tiling.h_tiles - 1) * tiling.height,
+        "boundary.threads_h": tiling.h_tiles % tiling.h_threads,
+        "boundary.threads_co": tiling.co_tiles % tiling.oc_threads,
+        **{f"bytes.{name}": column for name, column in operands.items()},
+        "bytes.all": moved.bytes,
+        **{f"reuse.{name}": micro_ops / np.maximum(column, 1) for name, column in operands.items()},
+        "boxes.inp": moved.inp_boxes,
+        "boxes.wgt": moved.wgt_boxes,
+        "instructions.load_inp": moved.inp_loads,
+        "instructions.load_wgt": moved.wgt_loads,
+        "instructions.gemm": moved.gemms,
+        "instructions.alu": moved.alus,
+        "instructions.store": moved.stores,
+        "instructions.all": moved.instructions,
+        "tokens.load_to_compute": moved.load_tokens,
+        "tokens.compute_to_store": moved.store_tokens,
+        "gemm.uops": loops.uops,
+        "gemm.iter_out": extent[rows, loops.out],
+        "gemm.iter_in": extent[rows, loops.into],
+        "hazard_distance": np.where(loops.hazard_distance == NO_HAZARD, 0, loops.hazard_distance),
+        **{f"occupancy.{name}": share for name, share in needs.items()},
+        "cycles.compute": np.full(len(rows), micro_ops),
+        "cycles.memory": moved.bytes / bandwidth,
+        "memory_bound": moved.bytes / bandwidth > micro_ops,
+    }

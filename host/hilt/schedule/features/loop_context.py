@@ -1,0 +1,86 @@
+"""Features of the loops: a context vector for each (what AutoTVM's models see of a program), all of them in a row, and
+the context relations that do not depend on how many loops there are (Learning to Optimize Tensor Programs, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hilt.schedule.checks import analyse
+from hilt.schedule.features.features import Features
+from hilt.schedule.loop_nest import KINDS, OPERANDS, LoopKind, loop_nest
+from hilt.schedule.loops import LOOPS
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+
+THRESHOLDS = 2.0 ** np.arange(0, 32, 2)
+"""beta: log2-spaced, from one to more than any layer touches."""
+
+RELATIONS = tuple(
+    pair
+    for operand in OPERANDS
+    for pair in (
+        (f"{operand}.touched", f"{operand}.reuse"),
+        (f"{operand}.reuse", f"{operand}.touched"),
+        (f"{operand}.touched", "top_down"),
+        ("top_down", f"{operand}.touched"),
+        (f"{operand}.touched", "bottom_up"),
+    )
+)
+"""(i, j) of R^(ij): loop count against touched memory and its reuse, operand by operand."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoopContext:
+    """`values` float32 (n, loops, features): loops outermost first, a column for each of `names`, unscaled."""
+
+    names: tuple[str, ...]
+    values: NDArray[np.float32]
+
+
+def loop_context(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> LoopContext:
+    """Of each loop: its extent; the turns made by it with all around it (`top_down`) and with all inside it
+    (`bottom_up`); for each operand the elements touched, turns per element touched (`reuse`) and the stride in the
+    tensor; which axis it runs along and what kind it is, one-hot."""
+    nest = loop_nest(analyse(workload, accelerator, columns))
+    extent = nest.extent.astype(np.float64)
+    bottom_up = np.cumprod(extent[:, ::-1], axis=1)[:, ::-1]
+    found = {"extent": extent, "top_down": np.cumprod(extent, axis=1), "bottom_up": bottom_up}
+    for operand in OPERANDS:
+        found[f"{operand}.touched"] = nest.touched[operand].astype(np.float64)
+        found[f"{operand}.reuse"] = bottom_up / nest.touched[operand]
+        found[f"{operand}.stride"] = nest.stride[operand].astype(np.float64)
+    for number, name in enumerate(LOOPS):
+        found[f"axis.{name}"] = (nest.axis == number).astype(np.float64)
+    for kind in LoopKind:
+        is_kind = np.array([each is kind for each in KINDS], dtype=np.float64)
+        found[f"kind.{kind.name.lower()}"] = np.broadcast_to(is_kind, extent.shape)
+    return LoopContext(tuple(found), np.stack(list(found.values()), axis=-1).astype(np.float32))
+
+
+def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
+    """The loop AST flattened: the context vectors in a row, log2(1 + x), named as `loop3.inp.touched`."""
+    context = loop_context(workload, accelerator, columns)
+    loops = context.values.shape[1]
+    names = tuple(f"loop{loop}.{name}" for loop in range(loops) for name in context.names)
+    return Features(names, np.log2(1 + context.values).reshape(len(context.values), -1))
+
+
+def context_relation_features(
+    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]
+) -> Features:
+    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 where there is no such loop; for
+    RELATIONS (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`."""
+    context = loop_context(workload, accelerator, columns)
+    by_name = {name: context.values[:, :, place] for place, name in enumerate(context.names)}
+    found = np.empty((len(context.values), len(RELATIONS), len(THRESHOLDS)), dtype=np.float32)
+    for place, (i, j) in enumerate(RELATIONS):
+        scaled = np.log2(1 + by_name[i])
+        for step, threshold in enumerate(THRESHOLDS):
+            found[:, place, step] = np.where(by_name[j] < threshold, scaled, 0).max(axis=1)
+    names = tuple(f"{i}|{j}<{threshold:.0f}" for i, j in RELATIONS for threshold in THRESHOLDS)
+    return Features(names, found.reshape(len(found), -1))

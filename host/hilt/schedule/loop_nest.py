@@ -1,0 +1,119 @@
+"""The loops that a configuration's program runs, outermost first: for features, and for people to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from hilt.schedule.checks import Analysis
+from hilt.schedule.loops import LOOPS, extents
+from hilt.schedule.tiling import IntArray, Problem
+
+OPERANDS = ("inp", "wgt", "out")
+
+
+class LoopKind(IntEnum):
+    """What turns a loop: the order of the tiles, the virtual threads, GEMM's two counted loops, or micro-ops."""
+
+    TILE = 0
+    THREAD = 1
+    COUNTED = 2
+    MICRO_OP = 3
+
+
+_TILE_AXES = ("b", "h", "co", "w", "ci")
+_THREAD_AXES = ("h", "co")
+_MICRO_OP_AXES = ("ci", "kh", "kw", "b", "co", "h", "w")
+"""As hilt.schedule.microops spells them out, without the two that are counted."""
+
+KINDS = (
+    *(LoopKind.TILE,) * len(_TILE_AXES),
+    *(LoopKind.THREAD,) * len(_THREAD_AXES),
+    *(LoopKind.COUNTED,) * 2,
+    *(LoopKind.MICRO_OP,) * (len(_MICRO_OP_AXES) - 2),
+)
+"""Of each loop; every configuration has the same kinds in the same places."""
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """Arrays over configurations and loops (n, len(KINDS)); a loop of one turn is there too."""
+
+    problem: Problem
+    axis: IntArray
+    """Positions in hilt.schedule.loops.LOOPS."""
+    extent: IntArray
+    touched: dict[str, IntArray]
+    """For each operand, its elements (blocks) that one run of the loop with all inside it touches."""
+    stride: dict[str, IntArray]
+    """For each operand, how many elements a turn of the loop goes on in the whole tensor; 0 where it goes nowhere."""
+
+
+def loop_nest(analysis: Analysis) -> LoopNest:
+    """Of every configuration. Where virtual threads do not share the tiles evenly the last turn has fewer."""
+    tiling = analysis.tiling
+    tiles = {
+        "b": tiling.b_tiles,
+        "h": -(-tiling.h_tiles // tiling.h_threads),
+        "co": -(-tiling.co_tiles // tiling.oc_threads),
+        "w": tiling.w_tiles,
+        "ci": tiling.ci_steps,
+    }
+    count = len(tiling.batch)
+    rows = np.arange(count)[:, None]
+    outer = np.array([LOOPS.index(name) for name in (*_TILE_AXES, *_THREAD_AXES)])
+    counted = np.stack([analysis.loops.out, analysis.loops.into], axis=1)
+    order = np.array([LOOPS.index(name) for name in _MICRO_OP_AXES])
+    spelled_out = np.all(order[None, :, None] != counted[:, None, :], axis=2)
+    micro_ops = np.broadcast_to(order, (count, len(order)))[spelled_out].reshape(count, len(order) - 2)
+    inner = np.concatenate([counted, micro_ops], axis=1)
+    axis = np.concatenate([np.broadcast_to(outer, (count, len(outer))), inner], axis=1)
+    outer_extents = np.stack(
+        [*(tiles[name] for name in _TILE_AXES), tiling.h_threads, tiling.oc_threads], axis=1
+    )
+    extent = np.concatenate([outer_extents, extents(tiling)[rows, inner]], axis=1)
+
+    inside = np.ones((count, len(LOOPS)), dtype=np.int64)
+    touched = {operand: np.empty_like(extent) for operand in OPERANDS}
+    stride = {operand: np.empty_like(extent) for operand in OPERANDS}
+    steps = _whole_strides(tiling.problem)
+    for loop in reversed(range(extent.shape[1])):
+        here = axis[:, loop]
+        for operand in OPERANDS:
+            stride[operand][:, loop] = steps[operand][here] * inside[rows[:, 0], here] * (extent[:, loop] > 1)
+        inside[rows[:, 0], here] *= extent[:, loop]
+        for operand, elements in _box(tiling.problem, inside).items():
+            touched[operand][:, loop] = elements
+    return LoopNest(tiling.problem, axis, extent, touched, stride)
+
+
+def _whole_strides(problem: Problem) -> dict[str, IntArray]:
+    """Elements from one turn of each of LOOPS to the next in the whole tensors, (7,)."""
+    workload = problem.workload
+    plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
+    kernel_width = workload.kernel[1]
+    inp = {
+        "b": problem.ci * plane,
+        "h": workload.stride[0] * workload.width,
+        "w": workload.stride[1],
+        "ci": plane,
+        "kh": workload.width,
+        "kw": 1,
+    }
+    wgt = {"co": problem.ci * problem.taps, "ci": problem.taps, "kh": kernel_width, "kw": 1}
+    out = {"b": problem.co * out_plane, "co": out_plane, "h": problem.out_width, "w": 1}
+    return {
+        operand: np.array([strides.get(name, 0) for name in LOOPS])
+        for operand, strides in zip(OPERANDS, (inp, wgt, out), strict=True)
+    }
+
+
+def _box(problem: Problem, covered: IntArray) -> dict[str, IntArray]:
+    """Elements of each operand that a box of so many turns of each of LOOPS (n, 7) touches, padding included."""
+    b, co, h, w, ci, kh, kw = covered.T
+    workload = problem.workload
+    rows = np.where(h == 1, kh, (h - 1) * workload.stride[0] + kh)
+    columns = np.where(w == 1, kw, (w - 1) * workload.stride[1] + kw)
+    return {"inp": b * ci * rows * columns, "wgt": co * ci * kh * kw, "out": b * co * h * w}
