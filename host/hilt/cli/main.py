@@ -11,6 +11,7 @@ import typer
 from hilt import paths
 from hilt.cli import bitstream, exits
 from hilt.cli.boards import boards
+from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
 from hilt.cli.sim import sim
 from hilt.cli.space import space
@@ -42,7 +43,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, runs, show, best, boards, space, sim):
+for command in (tune, resume, runs, show, best, boards, space, explain, sim):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 
