@@ -213,7 +213,7 @@ def _prediction(accelerator: Accelerator, memory: MemoryModel, code: Program, co
 def _occupation(spans: NDArray[np.void], cycles: int, columns: int) -> NDArray[np.float64]:
     """How much of each of `columns` equal spans of the program's time each stage is busy (stages, columns)."""
     width = max(cycles, 1) / columns
-    edges = np.arange(columns + 1) * width
+    edges: NDArray[np.float64] = np.arange(columns + 1, dtype=np.float64) * width
     found = np.zeros((len(STAGES), columns))
     for stage in range(len(STAGES)):
         mine = spans[spans["stage"] == stage + 1]
