@@ -44,6 +44,8 @@ class FetchPort : public Port {
     assemble();
   }
 
+  uint64_t beats() const { return received_; }
+  // Cycles in which an instruction found no room in its queue.
   uint64_t blocked() const { return blocked_; }
   Cycle last_route() const { return last_route_; }
 

@@ -111,7 +111,7 @@ void Machine::begin(const Image &image, vta_timing_span *timeline) {
   routed_ = 0;
   end_ = kNever;
   fault_ = 0;
-  gemms_ = 0;
+  gemms_ = unwanted_bytes_ = 0;
 }
 
 // Computes all that follows from what is known.
@@ -160,7 +160,7 @@ bool Machine::advance(Stage &stage, StagePort &port, Launch launch) {
       span.end = static_cast<uint64_t>(stage.done()) + 1;
       any = true;
     }
-    if (!stage.has_instruction()) break;
+    if (!stage.has_instruction() || stage.free() > end_) break;
     const uint32_t number = stage.next_number();
     if (!stage.take(token_bits_of(first_word(number)))) break;
     timeline_[number].start = static_cast<uint64_t>(stage.launched());
@@ -227,9 +227,7 @@ void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer,
   const Cycle launch = stage.launched();
   stage.set_transfer_fault(fill.past ? buffer.fault : 0);
   if (fill.elements != 0) {
-    const Block block = block_of(transfer, buffer.element_bytes);
-    stage.count_bytes(block.row_beats * block.rows * kBusBytes);
-    port.start(launch, block, fill);
+    port.start(launch, block_of(transfer, buffer.element_bytes), fill);
   } else if (fill.past) {
     end_by(stage, launch + 1 + fill.lead, buffer.fault);
   } else {
@@ -256,7 +254,7 @@ void Machine::load_uops(ReadPort &port, const Transfer &transfer) {
   Fill fill{};
   fill.row_elements = static_cast<uint32_t>(beats);
   fill.elements = beats;
-  compute_.count_bytes(end - begin);
+  unwanted_bytes_ += beats * kBusBytes - (end - begin);
   port.start(launch, block, fill);
   copy_uops(transfer);
 }
@@ -283,7 +281,6 @@ void Machine::launch_store(WritePort &port, uint32_t number) {
   }
   const uint64_t room = kOutDepth - std::min(transfer.sram_base, kOutDepth);
   const uint64_t sent = std::min(elements, room);
-  store_.count_bytes(elements * kOutBytes);
   port.start(launch, block_of(transfer, kOutBytes), sent * (kOutBytes / kBusBytes), elements > room);
 }
 
@@ -318,13 +315,13 @@ vta_timing_result Machine::result(const Ports &ports) const {
   counters.fetch.instructions = routed_;
   counters.fetch.starved = ports.fetch.blocked();
   counters.fetch.stalled = counters.fetch.busy - counters.fetch.starved - routed_;
-  counters.fetch.bytes = uint64_t{routed_} * kInstructionBytes;
+  counters.fetch.bytes = ports.fetch.beats() * kBusBytes;
   counters.load.stalled = ports.load.stalled(end);
   counters.compute.stalled = ports.compute.stalled(end);
-  counters.store.stalled = ports.store.stalled();
-  counters.load.bytes = load_.bytes();
-  counters.compute.bytes = compute_.bytes();
-  counters.store.bytes = store_.bytes();
+  counters.store.stalled = ports.store.stalled(end);
+  counters.load.bytes = ports.load.beats() * kBusBytes;
+  counters.compute.bytes = ports.compute.beats() * kBusBytes - unwanted_bytes_;
+  counters.store.bytes = ports.store.beats(end) * kBusBytes;
   for (auto *stage : {&counters.load, &counters.compute, &counters.store}) stage->starved = cycles - stage->busy;
   return result;
 }

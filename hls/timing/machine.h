@@ -69,6 +69,7 @@ class Machine {
   Cycle end_ = kNever;  // the last cycle of the program, as far as it is known
   uint32_t fault_ = 0;  // what ends it
   uint64_t gemms_ = 0;
+  uint64_t unwanted_bytes_ = 0;  // of beats that begin or end amid the micro-ops that were asked for
 };
 
 }  // namespace vta

@@ -47,6 +47,7 @@ class ReadPort : public Port {
     }
     const Cycle taken = count == 1 ? std::max(first, written_) : first + (count - 1) * Cycle{spacing};
     count_stalls(first, count, spacing);
+    beats_ += count;
     beats_left_ -= count;
     in_element_ += count;
     const uint32_t whole = in_element_ >> fill_.log_element_beats;
@@ -73,6 +74,8 @@ class ReadPort : public Port {
   bool settled() const { return done_ != kNever; }
   // The cycle of the last write, pads included, or of the fault, once it is known.
   Cycle done() const { return done_; }
+  // Beats that have come.
+  uint64_t beats() const { return beats_; }
   // Cycles in which only a missing beat held the LOADs up, to be completed with those of the one under way at `end`.
   uint64_t stalled(Cycle end) const {
     const bool waiting = done_ == kNever && wait_from_ <= end;
@@ -143,7 +146,7 @@ class ReadPort : public Port {
   Cycle written_ = 0;          // when the last whole element is
   Cycle wait_from_ = 0;        // the first cycle from which on a missing beat is a stall
   Cycle done_ = 0;
-  uint64_t stalled_ = 0;
+  uint64_t stalled_ = 0, beats_ = 0;
 };
 
 }  // namespace vta

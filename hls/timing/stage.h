@@ -32,7 +32,6 @@ class Stage {
     done_ = -1;
     executing_ = halted_ = false;
     transfer_fault_ = 0;
-    bytes_ = 0;
   }
 
   // ---- The queue's other end ----
@@ -55,6 +54,8 @@ class Stage {
   uint32_t last_number() const { return number_[launched_.size() - 1]; }
   Cycle launched() const { return launched_.back(); }
   Cycle done() const { return done_; }
+  // The first cycle in which the next one can be taken.
+  Cycle free() const { return free_; }
 
   // Takes the instruction at the head, whose token bits these are; false while it is not known when.
   bool take(const TokenBits &bits) {
@@ -81,9 +82,6 @@ class Stage {
   uint32_t transfer_fault() const { return transfer_fault_; }
   void set_transfer_fault(uint32_t fault) { transfer_fault_ = fault; }
 
-  uint64_t bytes() const { return bytes_; }
-  void count_bytes(uint64_t bytes) { bytes_ += bytes; }
-
   // Retires the instruction that is done; false while it is not known when its tokens find room.
   bool retire() {
     Cycle at = done_;
@@ -104,12 +102,11 @@ class Stage {
   std::vector<uint32_t> number_;  // of every instruction that was ever in the queue, with when it was pushed
   std::vector<Cycle> pushed_;
   std::vector<Cycle> launched_;
-  Cycle free_ = 0;   // the first cycle in which an instruction can be taken
+  Cycle free_ = 0;
   Cycle done_ = -1;  // of the one in execution, once it is known
   TokenBits bits_{};
   bool executing_ = false, halted_ = false;
   uint32_t transfer_fault_ = 0;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace vta

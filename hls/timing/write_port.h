@@ -27,7 +27,8 @@ class WritePort : public Port {
     asked_.clear();
     last_ask_ = launch;
     for (uint32_t n = 0; n < kMostBursts && !bursts_.empty(); ++n) ask(launch + 1);
-    beats_ = beats_left_ = beats;
+    beats_left_ = beats;
+    moved_before_ = moved_;
     done_ = kNever;
     await(launch);
     if (beats == 0) fault_ = launch + 2;
@@ -36,6 +37,7 @@ class WritePort : public Port {
   void granted(Cycle first, uint32_t count, uint32_t spacing) {
     const Cycle moved = first + (count - 1) * Cycle{spacing};
     beats_left_ -= count;
+    moved_ += count;
     uint32_t &burst_left = asked_.front().beats;
     burst_left -= count;
     if (burst_left == 0) {
@@ -46,8 +48,7 @@ class WritePort : public Port {
       fault_ = std::max(asked_.front().at + 1, moved);
     } else if (beats_left_ == 0) {
       done_ = moved + latency_ + 1;
-      // From the third cycle on an element is at hand, and a cycle that sends no beat waits for the memory.
-      stalled_ += static_cast<uint64_t>(done_ - launch_ - 2) - beats_;
+      stalled_ += static_cast<uint64_t>(done_ - launch_ - 2) - (moved_ - moved_before_);
     }
     await(moved);
   }
@@ -57,7 +58,13 @@ class WritePort : public Port {
   Cycle done() const { return done_; }
   // The cycle in which the element past the buffer would have been sent, once it is known.
   Cycle fault() const { return fault_; }
-  uint64_t stalled() const { return stalled_; }
+  // Beats that have left the buffer by `end`, and cycles that sent none though an element was at hand: all but the first
+  // two of a STORE and its last.
+  uint64_t beats(Cycle end) const { return moved_ + (beats_left_ != 0 && wants - 1 <= end ? 1 : 0); }
+  uint64_t stalled(Cycle end) const {
+    const bool under_way = done_ == kNever && launch_ + 2 <= end;
+    return stalled_ + (under_way ? static_cast<uint64_t>(end - launch_ - 1) - (beats(end) - moved_before_) : 0);
+  }
 
  private:
   struct Asked {
@@ -85,7 +92,8 @@ class WritePort : public Port {
   Ring<Asked, kMostBursts> asked_;  // not yet all sent
   Cycle last_ask_ = 0, launch_ = 0, done_ = 0, fault_ = kNever;
   bool past_ = false;
-  uint64_t beats_ = 0, beats_left_ = 0;
+  uint64_t beats_left_ = 0;
+  uint64_t moved_ = 0, moved_before_ = 0;  // beats, and those of earlier STOREs
   uint64_t stalled_ = 0;
 };
 
