@@ -15,7 +15,7 @@ def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: fl
     """
     problem = Problem.of(workload, accelerator)
     pixels = problem.out_height * problem.out_width
-    micro_ops = problem.batch * problem.co * problem.ci * problem.taps * pixels
+    micro_ops = problem.batch * problem.all_co * problem.ci * problem.taps * pixels
     bandwidth = accelerator.bus_bits / 8 if bytes_per_cycle is None else bytes_per_cycle
     return max(micro_ops, int(-(-least_bytes(workload, accelerator) // bandwidth)))
 
@@ -26,10 +26,10 @@ def least_bytes(workload: Conv2d, accelerator: Accelerator) -> int:
     parameters = accelerator.parameters
     rows, columns = (_needed(workload, axis) for axis in (0, 1))
     return (
-        problem.batch * problem.ci * rows * columns * parameters.inp_element_bytes
+        problem.batch * problem.all_ci * rows * columns * parameters.inp_element_bytes
         + problem.wgt_elements * parameters.wgt_element_bytes
         + problem.bias_elements * parameters.acc_element_bytes
-        + problem.batch * problem.co * problem.out_height * problem.out_width * parameters.out_element_bytes
+        + problem.batch * problem.all_co * problem.out_height * problem.out_width * parameters.out_element_bytes
     )
 
 

@@ -20,11 +20,14 @@ from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-Checks = Literal["compiler", "strict", "tvm"]
+Checks = Literal["compiler", "strict", "tvm", "off"]
 """compiler: buffers, fields and limits of our own lowering. strict: also what loses sums without interlock. tvm: only
-what TVM v0.9 would compile and run."""
+what TVM v0.9 would compile and run. off: all that can be written down as a program, whatever it does."""
 
 _LEVELS = get_args(Checks)
+
+TOKEN_QUEUE_DEPTH = 1024
+"""As public boards and hilt's RTL have it (TVM_FACTS.md section 3)."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,13 @@ class Analysis:
 
     tiling: Tiling
     loops: LoopChoice
+    """Of whole tiles."""
+    edges: list[tuple[Tiling, NDArray[np.bool_], LoopChoice]]
+    """Smaller tiles (Tiling.edges), each kind with its own loops."""
     resident: NDArray[np.bool_]
     """All weights stay on chip and are loaded once."""
+    hazard_distance: IntArray
+    """The least of any tile's loops."""
     needs: Needs
 
     def verdict(self, checks: Checks) -> IntArray:
@@ -64,6 +72,10 @@ class Analysis:
             return tvm_needs(self.tiling)
         if checks == "strict":
             return self.needs
+        if checks == "off":
+            image = MAX_IMAGE_BYTES // self.tiling.problem.accelerator.uop_element_bytes
+            uops, _ = self.needs[Reason.UOP_OVERFLOW]
+            return {Reason.UOP_OVERFLOW: (uops, image), Reason.INSN_LIMIT: self.needs[Reason.INSN_LIMIT]}
         return {reason: need for reason, need in self.needs.items() if reason is not Reason.ACC_HAZARD}
 
 
@@ -79,7 +91,7 @@ def hazard_distance(
 ) -> IntArray:
     """Micro-ops (n,) between two updates of one accumulator element, at least; NO_HAZARD where none is updated twice in
     one instruction. Below HAZARD_DISTANCE, hardware without interlock loses sums."""
-    return analyse(workload, accelerator, columns).loops.hazard_distance
+    return analyse(workload, accelerator, columns).hazard_distance
 
 
 def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Analysis:
@@ -90,31 +102,53 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
 
     # A micro-op names its input, weight and accumulator elements, so each combination of the places where they lie has
     # its own set: inputs and weights take turns in `threads` places each, shared by threads where they are the same.
-    epilogue = threads * (1 + (tiling.batch * tiling.co_tiles if workload.bias else 0))
-    budget = (accelerator.uop_depth - epilogue) // threads**2
+    places = tiling.acc_places
+    edges = tiling.edges()
+    shapes = np.ones_like(threads) + sum(exists.astype(np.int64) for _, exists in edges)
+    epilogue = places + (_bias_sets(tiling) * tiling.batch if workload.bias else 0)
+    budget = (accelerator.uop_depth - epilogue) // (places * threads * shapes)
     loops = choose(tiling, budget)
-    resident_uops = loops.uops * tiling.oc_threads * threads * tiling.weight_boxes + epilogue
+    chosen = [(edge, exists, choose(edge, budget)) for edge, exists in edges]
+    set_uops = loops.uops.copy()
+    distance = loops.hazard_distance.copy()
+    for _, exists, edge_loops in chosen:
+        set_uops += np.where(exists, edge_loops.uops, 0)
+        distance = np.where(exists, np.minimum(distance, edge_loops.hazard_distance), distance)
+    resident_uops = set_uops * tiling.oc_threads * threads * tiling.weight_boxes + epilogue
     resident = (
         (tiling.tiles > tiling.co_tiles)
+        & ~tiling.banded
         & (problem.wgt_elements <= accelerator.parameters.wgt_depth)
         & (resident_uops <= accelerator.uop_depth)
     )
-    uops = np.where(resident, resident_uops, loops.uops * threads**2 + epilogue)
+    uops = np.where(resident, resident_uops, set_uops * places * threads + epilogue)
     wgt = np.where(resident, problem.wgt_elements, tiling.wgt_elements * threads)
+    acc_depth = accelerator.parameters.acc_depth
+    split = problem.groups > 1 and not problem.block_by_block
     needs: dict[Reason, tuple[IntArray, int]] = {
         Reason.THREAD_SPLIT: (
             ((tiling.co_tiles < tiling.oc_threads) | (tiling.h_tiles < tiling.h_threads)).astype(np.int64),
             0,
         ),
+        Reason.GROUP_SPLIT: ((split & (problem.co % tiling.co != 0)).astype(np.int64), 0),
         Reason.INP_OVERFLOW: (tiling.inp_elements * threads, accelerator.parameters.inp_depth),
         Reason.WGT_OVERFLOW: (wgt, accelerator.parameters.wgt_depth),
-        Reason.ACC_OVERFLOW: (tiling.acc_elements * threads + problem.bias_elements, accelerator.parameters.acc_depth),
+        Reason.ACC_OVERFLOW: (tiling.acc_elements * threads + problem.bias_elements, acc_depth),
+        Reason.PARTIAL_SUM_SPILL: (tiling.acc_elements * places + problem.bias_elements, acc_depth),
         Reason.UOP_OVERFLOW: (uops, accelerator.uop_depth),
         **_field_needs(tiling, loops),
+        # Stores of one band tell the computation of the next, and FINISH.
+        Reason.TOKEN_LIMIT: (np.where(tiling.banded, places + 1, 0), TOKEN_QUEUE_DEPTH),
         Reason.INSN_LIMIT: (_instruction_bound(tiling), MAX_IMAGE_BYTES // accelerator.instruction_bytes),
-        Reason.ACC_HAZARD: ((loops.hazard_distance < HAZARD_DISTANCE).astype(np.int64), 0),
+        Reason.ACC_HAZARD: ((distance < HAZARD_DISTANCE).astype(np.int64), 0),
     }
-    return Analysis(tiling, loops, resident, needs)
+    return Analysis(tiling, loops, chosen, resident, distance, needs)
+
+
+def _bias_sets(tiling: Tiling) -> IntArray:
+    """Combinations of an accumulator's place and the channels whose bias is added there, at most."""
+    sets: IntArray = np.minimum(tiling.acc_places * tiling.co_tiles, tiling.tiles)
+    return sets
 
 
 def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArray, int]]:
@@ -137,8 +171,8 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
     extent = extents(tiling)
     rows = np.arange(len(ones))
     largest_buffer = max(
-        problem.batch * problem.ci * workload.height * workload.width,
-        problem.batch * problem.co * problem.out_height * problem.out_width,
+        problem.batch * problem.all_ci * workload.height * workload.width,
+        problem.batch * problem.all_co * problem.out_height * problem.out_width,
         problem.wgt_elements,
     )
     return {
@@ -167,7 +201,7 @@ def _instruction_bound(tiling: Tiling) -> IntArray:
     nothing were loaded once for two uses."""
     problem = tiling.problem
     fits = problem.ci * problem.taps <= problem.accelerator.formats.memory.by_name["x_stride"].high
-    inp, wgt, store = tiling.batch * tiling.ci, 1 if fits else tiling.co, tiling.batch * tiling.co
+    inp, wgt, store = tiling.batch * tiling.inp_channels, 1 if fits else tiling.co, tiling.batch * tiling.co
     steps = tiling.tiles * tiling.ci_steps
     # A tile resets, adds the bias, shifts, and clips from two sides; a program loads micro-ops and bias, and finishes.
     return steps * (inp + wgt + 1) + tiling.tiles * (5 + store) + 3

@@ -9,15 +9,16 @@ instruction.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis, Checks, analyse
-from hilt.schedule.microops import acc_bases, micro_ops, tile_loops
+from hilt.schedule.microops import micro_ops, tile_loops
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
-from hilt.schedule.tiling import IntArray
+from hilt.schedule.tiling import IntArray, Tiling
 from hilt.schedule.transfers import Moves, Pads, fold, zeros
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
@@ -31,40 +32,62 @@ def lower(
 ) -> Program:
     """The program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if the workload has one, `bias`.
 
-    Raises Rejected, with the reason, where `checks` refuses it, and ConfigurationError for what is no configuration.
+    With checks `off`, fields that overflow keep their low bits. Raises Rejected, with the reason, where `checks`
+    refuses it, and ConfigurationError for what is no configuration.
     """
     columns = {name: [value] for name, value in configuration.items()}
     analysis = analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns)
     rejection = analysis.rejection(checks)
     if rejection is not None:
         raise rejection
-    return _Lowering(analysis).program()
+    return _Lowering(analysis, wrap=checks == "off").program()
 
 
-_OUTSIDE = 1 << 16
-"""Instead of four pads below 16: the whole box is padding."""
+_OUTSIDE = -1
+"""Instead of four pads: the whole box is padding."""
+_PAD_BITS = 15
+"""Of each pad where four are one number: more than a field holds, for where nothing is checked."""
 
 
 class _Lowering:
     """One lowering: the pieces of the stream are written in the order of a step, then put in place together."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Analysis, wrap: bool) -> None:
         tiling = analysis.tiling
         self.problem = tiling.problem
         self.workload = self.problem.workload
         self.accelerator = self.problem.accelerator
         self.formats = self.accelerator.formats
+        self.wrap = wrap
+        self.tiling = tiling
         self.steps = steps_of(analysis)
-        self.loops = tile_loops(analysis)
-        self.uops = micro_ops(analysis, self.steps, self.loops)
-        self.threads = int(tiling.threads[0])
-        self.co_tiles = int(tiling.co_tiles[0])
+        # Shapes of tiles: whole ones, then the smaller ones at the edges.
+        self.shapes = [_Shape.of(tiling)]
+        loops = [tile_loops(tiling, analysis.loops)]
+        self.shape_of_tile = np.zeros(len(self.steps.tile_b), dtype=np.int64)
+        for edge, _, choice in analysis.edges:
+            self.shape_of_tile[self._is_edge(edge)] = len(self.shapes)
+            self.shapes.append(_Shape.of(edge))
+            loops.append(tile_loops(edge, choice))
+        self.loops = loops
+        self.uops = micro_ops(analysis, self.steps, self.shape_of_tile, loops, wrap)
         self.tile_b, self.tile_h, self.tile_w = (int(size[0]) for size in (tiling.batch, tiling.height, tiling.width))
         self.tile_ci, self.tile_co = int(tiling.ci[0]), int(tiling.co[0])
-        self.box_height, self.box_width = int(tiling.box_height[0]), int(tiling.box_width[0])
+        self.inp_channels = int(tiling.inp_channels[0])
         self.inp_elements, self.wgt_elements = int(tiling.inp_elements[0]), int(tiling.wgt_elements[0])
-        self.acc_bases = acc_bases(analysis)
+        self.acc_elements, self.acc_places = int(tiling.acc_elements[0]), int(tiling.acc_places[0])
         self.stream = Stream(len(self.steps.tile), self.formats.instruction_words)
+
+    def _is_edge(self, edge: Tiling) -> NDArray[np.bool_]:
+        tiling, steps = self.tiling, self.steps
+        found = np.ones(len(steps.tile_b), dtype=np.bool_)
+        for whole, small, number, count in (
+            (tiling.height, edge.height, steps.tile_h, tiling.h_tiles),
+            (tiling.width, edge.width, steps.tile_w, tiling.w_tiles),
+        ):
+            if int(small[0]) != int(whole[0]):
+                found &= number == int(count[0]) - 1
+        return found
 
     def program(self) -> Program:
         self._load_inputs()
@@ -76,20 +99,34 @@ class _Lowering:
     def _load_inputs(self) -> None:
         """Each tile's box, zeros where it reaches past the input. Tiles of the same pads have the same transfers."""
         steps, workload, problem = self.steps, self.workload, self.problem
-        row, above, below = self._clip(0, self.tile_h, self.box_height, steps.tile_h)
-        column, left, right = self._clip(1, self.tile_w, self.box_width, steps.tile_w)
+        box_height, box_width = (
+            np.array([getattr(shape, name) for shape in self.shapes])[self.shape_of_tile]
+            for name in ("box_height", "box_width")
+        )
+        row, above, below = self._clip(0, self.tile_h, box_height, steps.tile_h)
+        column, left, right = self._clip(1, self.tile_w, box_width, steps.tile_w)
         plane = workload.height * workload.width
-        in_memory = (
-            (steps.tile_b * (self.tile_b * problem.ci))[steps.tile] + steps.ci * self.tile_ci
-        ) * plane + (row * workload.width + column)[steps.tile]
-        outside = (above + below == self.box_height) | (left + right == self.box_width)
-        pads_of_tile = np.where(outside, _OUTSIDE, above | below << 4 | left << 8 | right << 12)
-        pads_of_step = pads_of_tile[steps.tile]
-        for pads in np.unique(pads_of_tile).tolist():
-            chosen = np.flatnonzero(steps.inp_load & (pads_of_step == pads))
+        image = steps.tile_b * (self.tile_b * problem.all_ci)
+        if problem.groups > 1:
+            image = image + steps.tile_co * self.tile_co // problem.co * problem.ci
+        corner = image * plane + row * workload.width + column
+        in_memory = corner[steps.tile] + steps.ci * (self.tile_ci * plane)
+        outside = (above + below == box_height) | (left + right == box_width)
+        bits = _PAD_BITS
+        pads_of_tile = np.where(outside, _OUTSIDE, above | below << bits | left << 2 * bits | right << 3 * bits)
+        kind_of_tile = pads_of_tile << 2 | self.shape_of_tile
+        kinds = np.unique(kind_of_tile).tolist()
+        loading = np.flatnonzero(steps.inp_load)
+        kind_of_load = kind_of_tile[steps.tile[loading]]
+        for kind in kinds:
+            pads, shape = kind >> 2, kind & 3
+            chosen = loading if len(kinds) == 1 else loading[kind_of_load == kind]
+            box = self.shapes[shape]
             words = self._moves(
                 (Opcode.LOAD, MemoryType.INP),
-                zeros(self.inp_elements) if pads == _OUTSIDE else self._box(pads),
+                zeros(self.tile_b * self.inp_channels * box.box_height * box.box_width)
+                if pads == _OUTSIDE
+                else self._box(pads, box),
                 steps.inp_place[chosen] * self.inp_elements,
                 np.zeros_like(chosen) if pads == _OUTSIDE else in_memory[chosen],
             )
@@ -97,26 +134,26 @@ class _Lowering:
             self._set(words, -1, "push_next", ~steps.wgt_load[chosen])
             self.stream.add("inp", chosen, words)
 
-    def _box(self, pads: int) -> Moves:
-        """The transfers of an input box whose four pads are the digits of `pads`, base 16."""
-        above, below, left, right = (pads >> digit & 15 for digit in (0, 4, 8, 12))
+    def _box(self, pads: int, shape: _Shape) -> Moves:
+        """The transfers of an input box whose four pads are the digits of `pads`."""
+        above, below, left, right = (pads >> digit * _PAD_BITS & (1 << _PAD_BITS) - 1 for digit in range(4))
         plane = self.workload.height * self.workload.width
         dimensions = [
-            (self.tile_b, self.problem.ci * plane),
-            (self.tile_ci, plane),
-            (self.box_height - above - below, self.problem.row_step * self.workload.width),
-            (self.box_width - left - right, 1),
+            (self.tile_b, self.problem.all_ci * plane),
+            (self.inp_channels, plane),
+            (shape.box_height - above - below, self.problem.row_step * self.workload.width),
+            (shape.box_width - left - right, 1),
         ]
         return self._fold(dimensions, (above, below), (left, right))
 
-    def _clip(self, axis: int, tile: int, box: int, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    def _clip(self, axis: int, tile: int, box: IntArray, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Of tiles by their number along an axis: the first row (column) of the input in the box, and the pads."""
         workload = self.workload
         step = self.problem.row_step if axis == 0 else 1
         size = (workload.height, workload.width)[axis]
         start = number * (tile * workload.stride[axis]) - workload.padding[axis]
-        before = np.clip(-(start // step), 0, box)
-        after = np.clip(box + (start - size) // step, 0, box - before)
+        before = np.minimum(np.maximum(-(start // step), 0), box)
+        after = np.minimum(np.maximum(box + (start - size) // step, 0), box - before)
         return start + before * step, before, after
 
     def _load_weights(self) -> None:
@@ -136,83 +173,102 @@ class _Lowering:
     def _compute(self) -> None:
         """Reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
         steps, workload, uops = self.steps, self.workload, self.uops
-        rows, columns = self.tile_b * self.tile_co, self.tile_h * self.tile_w
-        lanes = np.arange(self.threads)
-        whole: dict[str, int | IntArray] = {
-            "uop_bgn": lanes,
-            "uop_end": lanes + 1,
-            "iter_out": rows,
-            "iter_in": columns,
-            "dst_factor_out": columns if rows > 1 else 0,
-            "dst_factor_in": 1 if columns > 1 else 0,
-        }
+        code = self.shape_of_tile * self.acc_places + steps.acc_place
 
         first = np.flatnonzero(steps.first)
-        reset = self._loops(Opcode.GEMM, {**whole, "reset": 1}, self.threads)[steps.lane[first]]
-        self._set(reset, 0, "pop_next", steps.reuses[steps.tile[first]])
+        tile = steps.tile[first]
+        reset = self._whole_tiles(Opcode.GEMM, {"reset": 1})[code[tile]]
+        self._set(reset, 0, "pop_next", steps.reuses[tile])
         self.stream.add("", first, reset)
 
-        sets = {"uop_bgn": uops.gemm_begin, "uop_end": uops.gemm_begin + uops.gemm_uops}
-        gemm = self._loops(Opcode.GEMM, {**self.loops.factors, **sets}, len(uops.gemm_begin))[uops.gemm_set]
+        per_shape = np.array([len(tile.dst) for tile in self.loops])
+        sets: dict[str, int | IntArray] = {"uop_bgn": uops.gemm_begin}
+        sets["uop_end"] = uops.gemm_begin + per_shape[uops.gemm_shape]
+        if len(self.loops) == 1:
+            sets.update(self.loops[0].factors)
+        else:
+            for name in self.loops[0].factors:
+                sets[name] = np.array([tile.factors[name] for tile in self.loops])[uops.gemm_shape]
+        gemm = self._loops(Opcode.GEMM, sets, len(uops.gemm_begin))[uops.gemm_set]
         self._set(gemm, 0, "pop_prev", steps.inp_load | steps.wgt_load)
         self._set(gemm, 0, "push_prev", steps.signal_free)
-        self.stream.add("", np.arange(len(steps.tile)), gemm)
+        self.stream.add("", None, gemm)
 
         last = np.flatnonzero(steps.last)
+        tile = steps.tile[last]
         if workload.bias:
-            self.stream.add("", last, self._bias(columns)[steps.lane[last], steps.tile_co[steps.tile[last]]])
+            self.stream.add("", last, self._bias()[tile])
         operations = [(AluOpcode.SHR, workload.shift)] if workload.shift else []
         operations += [(AluOpcode.MAX, workload.clip[0]), (AluOpcode.MIN, workload.clip[1])]
-        by_lane = [
-            self._loops(Opcode.ALU, {**whole, "alu_opcode": int(code), "use_imm": 1, "imm": immediate}, self.threads)
-            for code, immediate in operations
+        by_place = [
+            self._whole_tiles(Opcode.ALU, {"alu_opcode": int(operation), "use_imm": 1, "imm": immediate})
+            for operation, immediate in operations
         ]
-        words = np.concatenate(by_lane, axis=1)[steps.lane[last]]
-        self._set(words, -1, "push_next", np.ones(len(last), dtype=np.bool_))
-        self.stream.add("", last, words)
+        table = np.concatenate(by_place, axis=1)
+        self._set(table, -1, "push_next", np.ones(len(table), dtype=np.bool_))
+        self.stream.add("", last, table[code[tile]])
 
-    def _bias(self, columns: int) -> Words:
-        """The additions of the bias to `columns` pixels, by lane and channel tile: (lanes, co tiles, 1, words)."""
-        begin = self.uops.bias_begin + np.arange(self.threads * self.co_tiles) * self.tile_b
-        words = self._loops(
+    def _whole_tiles(self, opcode: Opcode, columns: Mapping[str, int | IntArray]) -> Words:
+        """Instructions over all outputs of a tile, by shape and place: (shapes x places, 1, words)."""
+        places = np.arange(self.acc_places)
+        tables = []
+        for shape in self.shapes:
+            rows, pixels = self.tile_b * self.tile_co, shape.height * shape.width
+            whole: dict[str, int | IntArray] = {
+                **{"uop_bgn": places, "uop_end": places + 1, "iter_out": rows, "iter_in": pixels},
+                "dst_factor_out": pixels if rows > 1 else 0,
+                "dst_factor_in": 1 if pixels > 1 else 0,
+            }
+            tables.append(self._loops(opcode, {**whole, **columns}, self.acc_places))
+        return tables[0] if len(tables) == 1 else np.concatenate(tables)
+
+    def _bias(self) -> Words:
+        """The addition of the bias by tile: (tiles, 1, words)."""
+        pixels = np.array([shape.height * shape.width for shape in self.shapes])[self.shape_of_tile]
+        many = (pixels > 1).astype(np.int64)
+        return self._loops(
             Opcode.ALU,
             {
                 "alu_opcode": int(AluOpcode.ADD),
-                "uop_bgn": begin,
-                "uop_end": begin + self.tile_b,
+                "uop_bgn": self.uops.bias_begin,
+                "uop_end": self.uops.bias_begin + self.tile_b,
                 "iter_out": self.tile_co,
-                "iter_in": columns,
-                "dst_factor_out": columns if self.tile_co > 1 else 0,
-                "dst_factor_in": 1 if columns > 1 else 0,
+                "iter_in": pixels,
+                "dst_factor_out": pixels if self.tile_co > 1 else 0,
+                "dst_factor_in": many,
                 "src_factor_out": 1 if self.tile_co > 1 else 0,
             },
-            len(begin),
+            len(pixels),
         )
-        return words.reshape(self.threads, self.co_tiles, 1, -1)
 
     def _store(self) -> None:
         steps, problem = self.steps, self.problem
         last = np.flatnonzero(steps.last)
-        tile = steps.tile[last]
         plane = problem.out_height * problem.out_width
-        channel = steps.tile_b * self.tile_b * problem.co + steps.tile_co * self.tile_co
-        corner = steps.tile_h * self.tile_h * problem.out_width + steps.tile_w * self.tile_w
-        dimensions = [
-            (self.tile_b, problem.co * plane),
-            (self.tile_co, plane),
-            (self.tile_h, problem.out_width),
-            (self.tile_w, 1),
-        ]
-        words = self._moves(
-            (Opcode.STORE, MemoryType.OUT),
-            self._fold(dimensions),
-            self.acc_bases[steps.lane[last]],
-            (channel * plane + corner)[tile],
-        )
-        self._set(words, 0, "pop_prev", np.ones(len(last), dtype=np.bool_))
+        channel = steps.tile_b * self.tile_b * problem.all_co + steps.tile_co * self.tile_co
+        in_memory = channel * plane + steps.tile_h * self.tile_h * problem.out_width + steps.tile_w * self.tile_w
+        shape_of_last = self.shape_of_tile[steps.tile[last]]
         # The last store of all tells FINISH.
-        self._set(words, -1, "push_prev", steps.reused[tile] | (tile == len(steps.tile_b) - 1))
-        self.stream.add("out", last, words)
+        told = steps.reused.copy()
+        told[-1] = True
+        for number, shape in enumerate(self.shapes):
+            chosen = last if len(self.shapes) == 1 else last[shape_of_last == number]
+            tile = steps.tile[chosen]
+            dimensions = [
+                (self.tile_b, problem.all_co * plane),
+                (self.tile_co, plane),
+                (shape.height, problem.out_width),
+                (shape.width, 1),
+            ]
+            words = self._moves(
+                (Opcode.STORE, MemoryType.OUT),
+                self._fold(dimensions),
+                problem.bias_elements + steps.acc_place[tile] * self.acc_elements,
+                in_memory[tile],
+            )
+            self._set(words, 0, "pop_prev", np.ones(len(chosen), dtype=np.bool_))
+            self._set(words, -1, "push_prev", told[tile])
+            self.stream.add("out", chosen, words)
 
     def _assemble(self) -> Program:
         uops = self.uops.words
@@ -225,10 +281,10 @@ class _Lowering:
         plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
         sizes = {
             "uop": (MemoryType.UOP, len(uops), self.accelerator.uop_element_bytes),
-            "inp": (MemoryType.INP, problem.batch * problem.ci * plane, parameters.inp_element_bytes),
+            "inp": (MemoryType.INP, problem.batch * problem.all_ci * plane, parameters.inp_element_bytes),
             "wgt": (MemoryType.WGT, problem.wgt_elements, parameters.wgt_element_bytes),
             "bias": (MemoryType.ACC, problem.bias_elements, parameters.acc_element_bytes),
-            "out": (MemoryType.OUT, problem.batch * problem.co * out_plane, parameters.out_element_bytes),
+            "out": (MemoryType.OUT, problem.batch * problem.all_co * out_plane, parameters.out_element_bytes),
         }
         buffers = tuple(
             Buffer(name, memory, elements * element_bytes, element_bytes, positions[name])
@@ -244,7 +300,7 @@ class _Lowering:
         """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,)."""
         opcode, memory = kind
         constants = {"opcode": int(opcode), "memory_type": self._memory_type(opcode, memory), **moves.fields}
-        template = self.formats.memory.pack(constants, 1)
+        template = self.formats.memory.pack(constants, 1, self.wrap)
         words = np.empty((len(on_chip), len(moves.sram_offset), self.formats.instruction_words), dtype=np.uint64)
         words[:] = template
         for name, begin in (
@@ -252,13 +308,14 @@ class _Lowering:
             ("dram_base", in_memory[:, None] + moves.dram_offset),
         ):
             field = self.formats.memory.by_name[name]
-            words[:, :, field.word] |= begin.view(np.uint64) << np.uint64(field.bit)
+            value = begin & ((1 << field.width) - 1) if self.wrap else begin
+            words[:, :, field.word] |= value.view(np.uint64) << np.uint64(field.bit)
         return words
 
     def _row(self, memory: MemoryType, elements: int) -> Words:
         """One LOAD of a whole buffer to the start of its memory."""
         columns = {"opcode": int(Opcode.LOAD), "memory_type": int(memory), "y_size": 1, "x_size": elements}
-        row: Words = self.formats.memory.pack(columns, 1)[0]
+        row: Words = self.formats.memory.pack(columns, 1, self.wrap)[0]
         return row
 
     def _memory_type(self, opcode: Opcode, memory: MemoryType) -> int:
@@ -269,9 +326,25 @@ class _Lowering:
     def _loops(self, opcode: Opcode, columns: Mapping[str, int | IntArray], count: int) -> Words:
         """GEMM or ALU instructions (count, 1, words)."""
         form = self.formats.alu if opcode is Opcode.ALU else self.formats.gemm
-        return form.pack({"opcode": int(opcode), **columns}, count)[:, None, :]
+        return form.pack({"opcode": int(opcode), **columns}, count, self.wrap)[:, None, :]
 
     def _set(self, words: Words, position: int, flag: str, where: NDArray[np.bool_]) -> None:
         """Sets a token flag in the instruction at `position` of each of `words` (m, k, words) for which it holds."""
         field = self.formats.memory.by_name[flag]
         words[:, position, field.word] |= where.astype(np.uint64) << np.uint64(field.bit)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Output rows and columns of a tile, and of its input box."""
+
+    height: int
+    width: int
+    box_height: int
+    box_width: int
+
+    @classmethod
+    def of(cls, tiling: Tiling) -> _Shape:
+        """Of the first configuration."""
+        sizes = (tiling.height, tiling.width, tiling.box_height, tiling.box_width)
+        return cls(*(int(size[0]) for size in sizes))

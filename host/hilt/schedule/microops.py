@@ -8,67 +8,74 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis
-from hilt.schedule.loops import LOOPS
+from hilt.schedule.loops import LOOPS, LoopChoice
 from hilt.schedule.steps import Steps
-from hilt.schedule.tiling import IntArray
+from hilt.schedule.tiling import IntArray, Tiling
 from hilt.vta.isa import uop_words
 
 
 @dataclass(frozen=True)
 class MicroOps:
-    """All micro-ops of a program, in the order in which they lie: one for each lane, which names the start of its
-    accumulator; for the bias, an image each for every lane and channel tile; and the GEMM's sets."""
+    """All micro-ops of a program, in the order in which they lie: one for each place of an accumulator, which names its
+    start; for the bias, an image each for every place and channel tile that occur together; and the GEMM's sets, one
+    for each combination of places and shape of tile that occurs."""
 
     words: NDArray[np.uint32]
-    bias_begin: int
+    bias_begin: IntArray
+    """(tiles,) Where the bias's begin."""
     gemm_begin: IntArray
     """(sets,) Where each set begins."""
-    gemm_uops: int
-    """Micro-ops of a set."""
+    gemm_shape: IntArray
+    """(sets,) The shape of tile that it is for."""
     gemm_set: IntArray
-    """(steps,) The set that each step's GEMM runs: one for each combination of places that occurs."""
+    """(steps,) The set that each step's GEMM runs."""
 
 
-def micro_ops(analysis: Analysis, steps: Steps, loops: TileLoops) -> MicroOps:
-    """Of the first configuration."""
+def micro_ops(
+    analysis: Analysis, steps: Steps, shape_of_tile: IntArray, loops: list[TileLoops], wrap: bool
+) -> MicroOps:
+    """Of the first configuration; `loops` by shape of tile. With `wrap`, fields keep their low bits."""
     tiling = analysis.tiling
     problem = tiling.problem
-    threads, batch = int(tiling.threads[0]), int(tiling.batch[0])
-    bases = acc_bases(analysis)
-    nothing = np.zeros(threads, dtype=np.int64)
-    dst, src, wgt = [bases], [nothing], [nothing]
-    bias_uops = 0
+    places, batch = int(tiling.acc_places[0]), int(tiling.batch[0])
+    acc, inp, wgt_box = int(tiling.acc_elements[0]), int(tiling.inp_elements[0]), int(tiling.wgt_elements[0])
+    first = problem.bias_elements
+    nothing = np.zeros(places, dtype=np.int64)
+    dst, src, wgt = [first + np.arange(places) * acc], [nothing], [nothing]
+    filled = places
+    bias_begin = nothing
     if problem.workload.bias:
         # The bias lies before the first accumulator, an element for each channel block.
-        places = (threads, int(tiling.co_tiles[0]), batch)
-        image = np.arange(batch) * (tiling.acc_elements[0] // batch)
-        channel = np.arange(places[1])[None, :, None] * tiling.co[0]
-        dst.append(np.broadcast_to(bases[:, None, None] + image, places).ravel())
-        src.append(np.broadcast_to(channel, places).ravel())
-        bias_uops = dst[-1].size
-        wgt.append(np.zeros(bias_uops, dtype=np.int64))
+        co_tiles = int(tiling.co_tiles[0])
+        pairs, number = np.unique(steps.acc_place * co_tiles + steps.tile_co, return_inverse=True)
+        image = np.arange(batch) * (acc // batch)
+        dst.append((first + (pairs // co_tiles)[:, None] * acc + image).ravel())
+        src.append(np.repeat(pairs % co_tiles * int(tiling.co[0]), batch))
+        wgt.append(np.zeros(dst[-1].size, dtype=np.int64))
+        bias_begin = filled + number * batch
+        filled += dst[-1].size
 
     wgt_places = int(steps.wgt_place.max()) + 1
-    code = (steps.inp_place * wgt_places + steps.wgt_place) * threads + steps.lane
+    inp_places = int(steps.inp_place.max()) + 1
+    code = ((shape_of_tile * places + steps.acc_place)[steps.tile] * inp_places + steps.inp_place) * wgt_places
+    code += steps.wgt_place
     sets = np.flatnonzero(np.bincount(code))
     number = np.empty(int(sets[-1]) + 1, dtype=np.int64)
     number[sets] = np.arange(len(sets))
-    inp_place, wgt_place, lane = sets // threads // wgt_places, sets // threads % wgt_places, sets % threads
-    dst.append((bases[lane][:, None] + loops.dst).ravel())
-    src.append(((inp_place * tiling.inp_elements[0])[:, None] + loops.src).ravel())
-    wgt.append(((wgt_place * tiling.wgt_elements[0])[:, None] + loops.wgt).ravel())
-
+    gemm_shape = sets // (wgt_places * inp_places * places)
+    begins = []
+    for shape, tile in enumerate(loops):
+        mine = sets if len(loops) == 1 else sets[gemm_shape == shape]
+        acc_place = mine // (wgt_places * inp_places) % places
+        dst.append((first + acc_place[:, None] * acc + tile.dst).ravel())
+        src.append(((mine // wgt_places % inp_places)[:, None] * inp + tile.src).ravel())
+        wgt.append(((mine % wgt_places)[:, None] * wgt_box + tile.wgt).ravel())
+        begins.append(filled + np.arange(len(mine)) * len(tile.dst))
+        filled += dst[-1].size
     columns = {"dst": np.concatenate(dst), "src": np.concatenate(src), "wgt": np.concatenate(wgt)}
-    packed = problem.accelerator.formats.uop.pack(columns, len(columns["dst"]))
-    per_set = len(loops.dst)
-    begin = threads + bias_uops + np.arange(len(sets)) * per_set
-    return MicroOps(uop_words(packed, problem.accelerator), threads, begin, per_set, number[code])
-
-
-def acc_bases(analysis: Analysis) -> IntArray:
-    """(threads,) Where each lane's accumulator begins."""
-    tiling = analysis.tiling
-    return tiling.problem.bias_elements + np.arange(int(tiling.threads[0])) * int(tiling.acc_elements[0])
+    packed = problem.accelerator.formats.uop.pack(columns, filled, wrap)
+    words = uop_words(packed, problem.accelerator)
+    return MicroOps(words, bias_begin, np.concatenate(begins), gemm_shape, number[code])
 
 
 @dataclass(frozen=True)
@@ -82,9 +89,8 @@ class TileLoops:
     wgt: IntArray
 
 
-def tile_loops(analysis: Analysis) -> TileLoops:
+def tile_loops(tiling: Tiling, loops: LoopChoice) -> TileLoops:
     """Of the first configuration."""
-    tiling = analysis.tiling
     problem = tiling.problem
     kernel_height, kernel_width = problem.workload.kernel
     height, width, ci, co = (int(size[0]) for size in (tiling.height, tiling.width, tiling.ci, tiling.co))
@@ -94,20 +100,24 @@ def tile_loops(analysis: Analysis) -> TileLoops:
     box = box_height * box_width
     strides = {
         "dst": {"b": co * height * width, "co": height * width, "h": width, "w": 1},
-        "src": {"b": ci * box, "h": rows * box_width, "w": columns, "ci": box, "kh": box_width, "kw": 1},
+        "src": {
+            **{"b": int(tiling.inp_channels[0]) * box, "h": rows * box_width, "w": columns},
+            **{"ci": box, "kh": box_width, "kw": 1, "co": box if problem.block_by_block else 0},
+        },
         "wgt": {"co": ci * problem.taps, "ci": problem.taps, "kh": kernel_width, "kw": 1},
     }
-    out, into = LOOPS[int(analysis.loops.out[0])], LOOPS[int(analysis.loops.into[0])]
+    out, into = LOOPS[int(loops.out[0])], LOOPS[int(loops.into[0])]
     factors = {"iter_out": extent[out], "iter_in": extent[into]}
     offsets = {}
     # Reduction loops outside, spatial loops inside: see hilt.schedule.loops.
-    unrolled = [loop for loop in ("ci", "kh", "kw", "b", "co", "h", "w") if loop not in (out, into)]
+    unrolled = [
+        loop for loop in ("ci", "kh", "kw", "b", "co", "h", "w") if loop not in (out, into) and extent[loop] > 1
+    ]
     for index, stride in strides.items():
         factors[f"{index}_factor_out"] = stride.get(out, 0) if extent[out] > 1 else 0
         factors[f"{index}_factor_in"] = stride.get(into, 0) if extent[into] > 1 else 0
         offset = np.zeros(1, dtype=np.int64)
         for loop in unrolled:
-            if extent[loop] > 1:
-                offset = (offset[:, None] + np.arange(extent[loop]) * stride.get(loop, 0)).ravel()
+            offset = (offset[:, None] + np.arange(extent[loop]) * stride.get(loop, 0)).ravel()
         offsets[index] = offset
     return TileLoops(factors, **offsets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,23 +96,54 @@ class Space:
         return generator.choice(len(self), size=min(count, len(self)), replace=False).astype(np.int64)
 
 
-def space_for(workload: Conv2d, accelerator: Accelerator) -> Space:
-    """TVM's seven knobs for conv2d on VTA: the inner factor of each split is what is kept on chip, with channels and
-    batch counted in blocks."""
+LOOP_ORDERS = {
+    1: ("b", "h", "co", "w", "ci"),
+    2: ("b", "co", "h", "w", "ci"),
+    3: ("b", "h", "ci", "co", "w"),
+    4: ("b", "co", "ci", "h", "w"),
+}
+"""The outer loops, outermost first, by the value of knob `loop_order`. 1 is TVM's. In 3 and 4 the reduction is outside
+of tiles whose partial sums stay on chip: inputs of a row of tiles, or weights, are loaded once for all of them."""
+
+SpaceKind = Literal["autotvm", "ml2"]
+
+
+def space_for(
+    workload: Conv2d, accelerator: Accelerator, *, orders: Literal[1, 4] = 1, kind: SpaceKind = "autotvm"
+) -> Space:
+    """The knobs of a workload, with channels and batch counted in blocks.
+
+    `autotvm`: TVM's seven for conv2d on VTA: the inner factor of each split is what is kept on chip; and with four
+    `orders` the `loop_order` of the tiles (LOOP_ORDERS), last, so that the first quarter is the space of one order.
+    `ml2`: ML2Tuner's (its Table 5): tile height TH and width TW, which need not divide the output, virtual threads nVT
+    over filters, filters in the loop, and the split of the input channels.
+    """
     parameters = accelerator.parameters
-    loops = {
-        "tile_b": blocks(workload.batch, parameters.batch),
-        "tile_h": workload.out_height,
-        "tile_w": workload.out_width,
-        "tile_ci": blocks(workload.in_channels, parameters.block),
-        "tile_co": blocks(workload.out_channels, parameters.block),
-    }
-    return Space(
-        [
-            *(Knob(name, factors(extent), split=True) for name, extent in loops.items()),
-            *(Knob(name, (1, 2), split=False) for name in ("oc_nthread", "h_nthread")),
-        ]
-    )
+    groups = workload.block_groups(parameters.block)
+    ci = factors(blocks(workload.in_channels // groups, parameters.block))
+    co = factors(groups * blocks(workload.out_channels // groups, parameters.block))
+    if kind == "ml2":
+        return Space(
+            [
+                Knob("TH", tuple(range(1, workload.out_height + 1)), split=True),
+                Knob("TW", tuple(range(1, workload.out_width + 1)), split=True),
+                Knob("nVT", (1, 2, 4), split=False),
+                Knob("nFilterInLoop", co, split=True),
+                Knob("tile_ci", ci, split=True),
+            ]
+        )
+    knobs = [
+        Knob("tile_b", factors(blocks(workload.batch, parameters.batch)), split=True),
+        Knob("tile_h", factors(workload.out_height), split=True),
+        Knob("tile_w", factors(workload.out_width), split=True),
+        Knob("tile_ci", ci, split=True),
+        Knob("tile_co", co, split=True),
+        Knob("oc_nthread", (1, 2), split=False),
+        Knob("h_nthread", (1, 2), split=False),
+    ]
+    if orders == 4:
+        knobs.append(Knob("loop_order", tuple(LOOP_ORDERS), split=False))
+    return Space(knobs)
 
 
 def factors(number: int) -> tuple[int, ...]:

@@ -1,10 +1,10 @@
 """The steps of a program in time: which tile and reduction step each is, where its operands lie, what it must load, and
 which dependence tokens order it.
 
-`threads` consecutive output tiles run interleaved, one lane each: a *round* does one reduction step of each lane. An
-operand's *place* is the part of its buffer where it lies. Inputs and weights change places from round to round, as many
-as there are threads, so that the next round's loads go on while this one computes. What lies in a place is not loaded
-again.
+`threads` consecutive output tiles run interleaved, one lane each: a *round* does one reduction step of each lane. Where
+the reduction is outside, all rounds of a *band* of tiles do one reduction step before any does the next. An operand's
+*place* is the part of its buffer where it lies. Inputs and weights change places from round to round, as many as there
+are threads, so that the next round's loads go on while this one computes. What lies in a place is not loaded again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis
-from hilt.schedule.tiling import IntArray
+from hilt.schedule.tiling import IntArray, Tiling
 
 BoolArray = NDArray[np.bool_]
 
@@ -25,7 +25,6 @@ class Steps:
     """Arrays (steps,) in the order of execution, and (tiles,) in the order of the tiles."""
 
     tile: IntArray
-    lane: IntArray
     ci: IntArray
     first: BoolArray
     """Its tile's first reduction step."""
@@ -43,49 +42,68 @@ class Steps:
     tile_h: IntArray
     tile_w: IntArray
     tile_co: IntArray
+    acc_place: IntArray
     reused: BoolArray
-    """(tiles,) A later tile has the same lane, so the store pushes a store->compute token."""
+    """(tiles,) A later tile has the same place, so the store pushes a store->compute token."""
     reuses: BoolArray
-    """(tiles,) An earlier tile had the same lane: the first GEMM pops that token."""
+    """(tiles,) The first GEMM pops that token: an earlier tile had the same place."""
 
 
 def steps_of(analysis: Analysis) -> Steps:
     """Of the first configuration."""
     tiling = analysis.tiling
     threads, rounds = int(tiling.threads[0]), int(tiling.ci_steps[0])
-    tile_b, tile_h, tile_w, tile_co = _tiles(analysis)
+    tile_b, tile_h, tile_w, tile_co, band = _tiles(tiling)
     count = len(tile_b)
-    groups = -(-count // threads)
 
-    grid_tile = np.arange(groups * threads).reshape(groups, 1, threads)
-    tile_grid = np.broadcast_to(grid_tile, (groups, rounds, threads)).reshape(-1, threads)
-    real = tile_grid < count
-    tile_grid = np.minimum(tile_grid, count - 1)
-    ci_grid = np.broadcast_to(np.tile(np.arange(rounds), groups)[:, None], tile_grid.shape)
+    lanes = np.arange(threads)
+    if tiling.banded[0]:
+        starts = np.flatnonzero(np.concatenate(([True], band[1:] != band[:-1])))
+        acc_place = np.arange(count) - starts[band]
+        within = np.arange(-(-int(tiling.acc_places[0]) // threads) * threads).reshape(1, 1, -1, threads)
+        ends = np.append(starts[1:], count)[:, None, None, None]
+        grid = starts[:, None, None, None] + within
+        here = grid < ends
+        reuses, reused = _tokens(_before(acc_place))
+    else:
+        acc_place = np.arange(count) % threads
+        grid = np.arange(-(-count // threads) * threads).reshape(-1, 1, 1, threads)
+        here = grid < count
+        reuses, reused = np.arange(count) >= threads, np.arange(count) + threads < count
+    bands, _, across, _ = grid.shape
+    tile_grid = np.broadcast_to(np.minimum(grid, count - 1), (bands, rounds, across, threads)).reshape(-1, threads)
+    ci_grid = np.broadcast_to(np.arange(rounds)[:, None, None], (bands, rounds, across, threads)).reshape(-1, threads)
     h_tiles, w_tiles = int(tiling.h_tiles[0]), int(tiling.w_tiles[0])
     inp_key = (((tile_b * h_tiles + tile_h) * w_tiles + tile_w) * rounds)[tile_grid] + ci_grid
+    if tiling.problem.groups > 1:  # other output channels may have other inputs
+        group = tile_co if tiling.problem.block_by_block else tile_co * int(tiling.co[0]) // tiling.problem.co
+        inp_key += (group * (count * rounds))[tile_grid]
     wgt_key = (tile_co * rounds)[tile_grid] + ci_grid
 
     oc_threads, h_threads = int(tiling.oc_threads[0]), int(tiling.h_threads[0])
-    lanes = np.arange(threads)
     inp_place = (_changes(inp_key) % oc_threads)[:, None] * h_threads + lanes // oc_threads
     if analysis.resident[0]:
         wgt_place = wgt_key
     else:
         wgt_place = (_changes(wgt_key) % h_threads)[:, None] * oc_threads + lanes % oc_threads
 
-    tile, ci = tile_grid[real], ci_grid[real]
-    inp_load, inp_before = _loads(inp_key[real], inp_place[real])
-    wgt_load, wgt_before = _loads(wgt_key[real], wgt_place[real])
+    if here.all():
+        tile, ci, inp_place, wgt_place = tile_grid.ravel(), ci_grid.ravel(), inp_place.ravel(), wgt_place.ravel()
+        inp_key, wgt_key = inp_key.ravel(), wgt_key.ravel()
+    else:
+        real = np.broadcast_to(here, (bands, rounds, across, threads)).reshape(-1, threads)
+        tile, ci, inp_place, wgt_place = tile_grid[real], ci_grid[real], inp_place[real], wgt_place[real]
+        inp_key, wgt_key = inp_key[real], wgt_key[real]
+    inp_load, inp_before = _loads(inp_key, inp_place)
+    wgt_load, wgt_before = _loads(wgt_key, wgt_place)
     wait_free, signal_free = _tokens(np.maximum(inp_before, wgt_before))
     return Steps(
         tile=tile,
-        lane=tile % threads,
         ci=ci,
         first=ci == 0,
         last=ci == rounds - 1,
-        inp_place=inp_place[real],
-        wgt_place=wgt_place[real],
+        inp_place=inp_place,
+        wgt_place=wgt_place,
         inp_load=inp_load,
         wgt_load=wgt_load,
         wait_free=wait_free,
@@ -94,30 +112,45 @@ def steps_of(analysis: Analysis) -> Steps:
         tile_h=tile_h,
         tile_w=tile_w,
         tile_co=tile_co,
-        reused=np.arange(count) + threads < count,
-        reuses=np.arange(count) >= threads,
+        acc_place=acc_place,
+        reused=reused,
+        reuses=reuses,
     )
 
 
-def _tiles(analysis: Analysis) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Coordinates of the output tiles in order: batch, rows, channels, columns as in TVM's template, with the tiles of
-    one group of threads side by side."""
-    tiling = analysis.tiling
+def _tiles(tiling: Tiling) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Coordinates b, h, w, co of the output tiles in order (LOOP_ORDERS, with the tiles of one group of threads side by
+    side), and the turn of the loops outside of the reduction, were it outside of the other two."""
     oc_threads, h_threads = int(tiling.oc_threads[0]), int(tiling.h_threads[0])
-    h_tiles, w_tiles, co_tiles = int(tiling.h_tiles[0]), int(tiling.w_tiles[0]), int(tiling.co_tiles[0])
-    groups = (int(tiling.b_tiles[0]), -(-h_tiles // h_threads), -(-co_tiles // oc_threads), w_tiles)
-    loops = np.indices((*groups, h_threads, oc_threads)).reshape(6, -1)
-    b, h, co, w = loops[0], loops[1] * h_threads + loops[4], loops[2] * oc_threads + loops[5], loops[3]
+    b_tiles, w_tiles = int(tiling.b_tiles[0]), int(tiling.w_tiles[0])
+    h_tiles, co_tiles = int(tiling.h_tiles[0]), int(tiling.co_tiles[0])
+    h_groups, co_groups = -(-h_tiles // h_threads), -(-co_tiles // oc_threads)
+    rows_first = int(tiling.order[0]) in (1, 3)
+    middle = (h_groups, co_groups) if rows_first else (co_groups, h_groups)
+    loops = np.indices((b_tiles, *middle, w_tiles, h_threads, oc_threads)).reshape(6, -1)
+    h_group, co_group = (loops[1], loops[2]) if rows_first else (loops[2], loops[1])
+    b, w = loops[0], loops[3]
+    h, co = h_group * h_threads + loops[4], co_group * oc_threads + loops[5]
+    band = b * middle[0] + loops[1]
     if h_tiles % h_threads or co_tiles % oc_threads:  # the last thread has one tile fewer
         there = (h < h_tiles) & (co < co_tiles)
-        b, h, co, w = b[there], h[there], co[there], w[there]
-    return b, h, w, co
+        b, h, w, co, band = b[there], h[there], w[there], co[there], band[there]
+    return b, h, w, co, band
 
 
 def _changes(keys: IntArray) -> IntArray:
     """How often a round's keys (rounds, lanes) were not those of the round before: (rounds,), from 0."""
     changed = np.any(keys[1:] != keys[:-1], axis=1)
     return np.concatenate(([0], np.cumsum(changed)))
+
+
+def _before(place: IntArray) -> IntArray:
+    """The last tile before each (tiles,) that had its place, or -1."""
+    order = np.argsort(place, kind="stable")
+    same = np.concatenate(([False], place[order][1:] == place[order][:-1]))
+    before = np.empty(len(place), dtype=np.int64)
+    before[order] = np.where(same, np.concatenate(([-1], order[:-1])), -1)
+    return before
 
 
 def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:

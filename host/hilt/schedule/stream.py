@@ -18,9 +18,11 @@ class Stream:
         self._filled = np.zeros(steps, dtype=np.int64)
         self._pieces: list[tuple[str, IntArray, IntArray, Words]] = []
 
-    def add(self, buffer: str, steps: IntArray, instructions: Words) -> None:
-        """`instructions` (m, k, words): k for each of `steps` (m,), no step twice. `buffer` is the one from whose start
-        their dram_base counts, or "" for none."""
+    def add(self, buffer: str, steps: IntArray | None, instructions: Words) -> None:
+        """`instructions` (m, k, words): k for each of `steps` (m,), no step twice, or of all steps (None). `buffer` is
+        the one from whose start their dram_base counts, or "" for none."""
+        if steps is None:
+            steps = np.arange(len(self._filled))
         offset = self._filled[steps]
         self._filled[steps] += instructions.shape[1]
         self._pieces.append((buffer, steps, offset, instructions))

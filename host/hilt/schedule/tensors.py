@@ -34,7 +34,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     low, high = (limit << workload.shift for limit in workload.clip)
     spread = round(math.sqrt(3 * max((high - low) / 4, 1) / math.sqrt(taps)))
     middle = (low + high) / 2
-    centre = round(math.sqrt(abs(middle) / taps))
+    centre = min(round(math.sqrt(abs(middle) / taps)), 127)
     data = _uniform(
         generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width)
     )

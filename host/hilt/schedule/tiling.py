@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,28 +18,46 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Problem:
-    """A workload in an accelerator's blocks. Sizes in elements of the buffers."""
+    """A workload in an accelerator's blocks. Sizes in elements of the buffers; a group's channels are whole blocks."""
 
     workload: Conv2d
     accelerator: Accelerator
     batch: int
+    groups: int
     ci: int
+    """Of one group."""
     co: int
+    """Of one group."""
     out_height: int
     out_width: int
 
     @classmethod
     def of(cls, workload: Conv2d, accelerator: Accelerator) -> Problem:
         parameters = accelerator.parameters
+        groups = workload.block_groups(parameters.block)
         return cls(
             workload,
             accelerator,
             blocks(workload.batch, parameters.batch),
-            blocks(workload.in_channels, parameters.block),
-            blocks(workload.out_channels, parameters.block),
+            groups,
+            blocks(workload.in_channels // groups, parameters.block),
+            blocks(workload.out_channels // groups, parameters.block),
             workload.out_height,
             workload.out_width,
         )
+
+    @property
+    def block_by_block(self) -> bool:
+        """Grouped, each output block from one input block."""
+        return self.groups > 1 and self.ci == self.co == 1
+
+    @property
+    def all_ci(self) -> int:
+        return self.groups * self.ci
+
+    @property
+    def all_co(self) -> int:
+        return self.groups * self.co
 
     @property
     def taps(self) -> int:
@@ -58,18 +76,27 @@ class Problem:
     @property
     def bias_elements(self) -> int:
         """Accumulator elements that hold the bias throughout the program."""
-        return self.co if self.workload.bias else 0
+        return self.all_co if self.workload.bias else 0
 
     @property
     def wgt_elements(self) -> int:
         """All weights."""
-        return self.co * self.ci * self.taps
+        return self.all_co * self.ci * self.taps
+
+    def box_height(self, height: IntArray) -> IntArray:
+        """Input rows of `height` output rows as they lie on chip, padding included."""
+        return (height - 1) * self.box_row_stride + self.workload.kernel[0]
+
+    def box_width(self, width: IntArray) -> IntArray:
+        return (width - 1) * self.workload.stride[1] + self.workload.kernel[1]
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """Arrays (n,) over configurations: the tile in batch blocks, output rows and columns, and channel blocks; and the
-    virtual threads."""
+    """Arrays (n,) over configurations: the tile in batch blocks, output rows and columns, and channel blocks; the
+    virtual threads; and the loop order (hilt.schedule.space.LOOP_ORDERS).
+
+    The last tile of rows and of columns is smaller where the tile does not divide the output."""
 
     problem: Problem
     batch: IntArray
@@ -79,61 +106,83 @@ class Tiling:
     co: IntArray
     oc_threads: IntArray
     h_threads: IntArray
+    order: IntArray
 
     @classmethod
     def of(cls, problem: Problem, columns: Mapping[str, ArrayLike]) -> Tiling:
-        """From knob values by name, each (n,). Raises ConfigurationError for a tile that does not divide its loop."""
+        """From knob values by name, each (n,), of the `autotvm` or the `ml2` space. Raises ConfigurationError for a
+        knob that is missing and for values that no space has."""
+        knobs = {name: np.atleast_1d(np.asarray(values, dtype=np.int64)) for name, values in columns.items()}
+        return cls._of_ml2(problem, knobs) if "TH" in knobs else cls._of_autotvm(problem, knobs)
 
-        def column(name: str) -> IntArray:
-            if name not in columns:
-                raise ConfigurationError(f"the configuration has no {name}")
-            return np.atleast_1d(np.asarray(columns[name], dtype=np.int64))
-
-        tiling = cls(
+    @classmethod
+    def _of_autotvm(cls, problem: Problem, knobs: Mapping[str, IntArray]) -> Tiling:
+        extents = {
+            "tile_b": problem.batch,
+            "tile_h": problem.out_height,
+            "tile_w": problem.out_width,
+            "tile_ci": problem.ci,
+            "tile_co": problem.all_co,
+        }
+        for name, extent in extents.items():
+            _require_factor(name, _knob(knobs, name), extent)
+        order = knobs.get("loop_order", np.ones_like(_knob(knobs, "tile_b")))
+        _require_between("loop_order", order, 1, 4)
+        for name in ("oc_nthread", "h_nthread"):
+            _require_between(name, _knob(knobs, name), 1, 2)
+        return cls(
             problem,
-            batch=column("tile_b"),
-            height=column("tile_h"),
-            width=column("tile_w"),
-            ci=column("tile_ci"),
-            co=column("tile_co"),
-            oc_threads=column("oc_nthread"),
-            h_threads=column("h_nthread"),
+            batch=knobs["tile_b"],
+            height=knobs["tile_h"],
+            width=knobs["tile_w"],
+            ci=knobs["tile_ci"],
+            co=knobs["tile_co"],
+            oc_threads=knobs["oc_nthread"],
+            h_threads=knobs["h_nthread"],
+            order=order,
         )
-        for name, tile, extent in (
-            ("tile_b", tiling.batch, problem.batch),
-            ("tile_h", tiling.height, problem.out_height),
-            ("tile_w", tiling.width, problem.out_width),
-            ("tile_ci", tiling.ci, problem.ci),
-            ("tile_co", tiling.co, problem.co),
-        ):
-            wrong = (tile < 1) | (extent % np.maximum(tile, 1) != 0)
-            if wrong.any():
-                raise ConfigurationError(f"{name} is {int(tile[wrong.argmax()])}, which does not divide {extent}")
-        for name, threads in (("oc_nthread", tiling.oc_threads), ("h_nthread", tiling.h_threads)):
-            wrong = (threads < 1) | (threads > 2)
-            if wrong.any():
-                raise ConfigurationError(f"{name} is {int(threads[wrong.argmax()])}; it may be 1 or 2")
-        return tiling
+
+    @classmethod
+    def _of_ml2(cls, problem: Problem, knobs: Mapping[str, IntArray]) -> Tiling:
+        ones = np.ones_like(_knob(knobs, "TH"))
+        _require_between("TH", knobs["TH"], 1, problem.out_height)
+        _require_between("TW", _knob(knobs, "TW"), 1, problem.out_width)
+        _require_between("nVT", _knob(knobs, "nVT"), 1, 4)
+        _require_factor("nFilterInLoop", _knob(knobs, "nFilterInLoop"), problem.all_co)
+        _require_factor("tile_ci", _knob(knobs, "tile_ci"), problem.ci)
+        return cls(
+            problem,
+            batch=ones,
+            height=knobs["TH"],
+            width=knobs["TW"],
+            ci=knobs["tile_ci"],
+            co=knobs["nFilterInLoop"],
+            oc_threads=knobs["nVT"],
+            h_threads=ones,
+            order=ones,
+        )
 
     @property
     def threads(self) -> IntArray:
         return self.oc_threads * self.h_threads
 
     @property
+    def inp_channels(self) -> IntArray:
+        """Channel blocks of an input box: with groups of one block, as many as of output."""
+        return self.co if self.problem.block_by_block else self.ci
+
+    @property
     def box_height(self) -> IntArray:
-        """Input rows of a tile as they lie on chip, padding included."""
-        workload = self.problem.workload
-        return (self.height - 1) * self.problem.box_row_stride + workload.kernel[0]
+        return self.problem.box_height(self.height)
 
     @property
     def box_width(self) -> IntArray:
-        workload = self.problem.workload
-        return (self.width - 1) * workload.stride[1] + workload.kernel[1]
+        return self.problem.box_width(self.width)
 
     @property
     def inp_elements(self) -> IntArray:
         """Of one tile's input box."""
-        return self.batch * self.ci * self.box_height * self.box_width
+        return self.batch * self.inp_channels * self.box_height * self.box_width
 
     @property
     def wgt_elements(self) -> IntArray:
@@ -149,15 +198,15 @@ class Tiling:
 
     @property
     def co_tiles(self) -> IntArray:
-        return self.problem.co // self.co
+        return self.problem.all_co // self.co
 
     @property
     def h_tiles(self) -> IntArray:
-        return self.problem.out_height // self.height
+        return -(-self.problem.out_height // self.height)
 
     @property
     def w_tiles(self) -> IntArray:
-        return self.problem.out_width // self.width
+        return -(-self.problem.out_width // self.width)
 
     @property
     def b_tiles(self) -> IntArray:
@@ -171,3 +220,52 @@ class Tiling:
     def weight_boxes(self) -> IntArray:
         """Different weight boxes: as many as there are tiles of the weights."""
         return self.co_tiles * self.ci_steps
+
+    @property
+    def banded(self) -> NDArray[np.bool_]:
+        """The reduction is outside of a band of output tiles, whose partial sums are all kept on chip."""
+        return (self.order >= 3) & (self.ci_steps > 1)
+
+    @property
+    def band_tiles(self) -> IntArray:
+        """Output tiles inside the loop of the reduction; `threads` where it is innermost."""
+        rows = np.minimum(self.h_threads, self.h_tiles) * self.co_tiles * self.w_tiles
+        channels = np.minimum(self.oc_threads, self.co_tiles) * self.h_tiles * self.w_tiles
+        return np.where(self.order == 3, rows, np.where(self.order == 4, channels, self.threads))
+
+    @property
+    def acc_places(self) -> IntArray:
+        """Output tiles that have their sums on chip at once."""
+        return np.where(self.banded, self.band_tiles, self.threads)
+
+    def edges(self) -> list[tuple[Tiling, NDArray[np.bool_]]]:
+        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing where no
+        configuration of all has them. Elsewhere their sizes mean nothing."""
+        rest_height = self.problem.out_height % self.height
+        rest_width = self.problem.out_width % self.width
+        kinds = (
+            (self.height, np.maximum(rest_width, 1), rest_width > 0),
+            (np.maximum(rest_height, 1), self.width, rest_height > 0),
+            (np.maximum(rest_height, 1), np.maximum(rest_width, 1), (rest_height > 0) & (rest_width > 0)),
+        )
+        return [
+            (replace(self, height=height, width=width), exists) for height, width, exists in kinds if exists.any()
+        ]
+
+
+def _knob(knobs: Mapping[str, IntArray], name: str) -> IntArray:
+    if name not in knobs:
+        raise ConfigurationError(f"the configuration has no {name}")
+    return knobs[name]
+
+
+def _require_factor(name: str, tile: IntArray, extent: int) -> None:
+    wrong = (tile < 1) | (extent % np.maximum(tile, 1) != 0)
+    if wrong.any():
+        raise ConfigurationError(f"{name} is {int(tile[wrong.argmax()])}, which does not divide {extent}")
+
+
+def _require_between(name: str, values: IntArray, least: int, most: int) -> None:
+    wrong = (values < least) | (values > most)
+    if wrong.any():
+        raise ConfigurationError(f"{name} is {int(values[wrong.argmax()])}; it may be {least} to {most}")

@@ -67,6 +67,16 @@ class Conv2d:
         taps = self.in_channels // self.groups * self.kernel[0] * self.kernel[1]
         return self.batch * self.out_channels * self.out_height * self.out_width * taps
 
+    def block_groups(self, block: int) -> int:
+        """Groups that an accelerator of this block computes apart: as many as have whole blocks of channels. Groups
+        with less are computed together, with zeros for the weights between them."""
+        return max(
+            groups
+            for groups in range(1, self.groups + 1)
+            if self.groups % groups == 0
+            and (groups == 1 or (self.in_channels // groups % block == 0 and self.out_channels // groups % block == 0))
+        )
+
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON; from_dict makes the same workload of them."""
         return {"operator": "conv2d"} | {

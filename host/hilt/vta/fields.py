@@ -67,10 +67,13 @@ class Format:
         self.fields = fields
         self.by_name = {field.name: field for field in fields}
 
-    def pack(self, columns: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.uint64]:
+    def pack(
+        self, columns: Mapping[str, int | NDArray[np.int64]], count: int, wrap: bool = False
+    ) -> NDArray[np.uint64]:
         """Words (count, words) of `columns`, each an int or an array (count,); a field that is not named is 0.
 
-        Raises FieldOverflowError where a value does not fit, KeyError for a name this form does not have.
+        With `wrap`, a value that does not fit keeps its low bits. Raises FieldOverflowError where one does not fit,
+        KeyError for a name this form does not have.
         """
         constants = [0] * self.words
         packed = np.zeros((count, self.words), dtype=np.uint64)
@@ -78,11 +81,13 @@ class Format:
             field = self.by_name[name]
             mask = (1 << field.width) - 1
             if isinstance(values, int):
-                field.check(values)
+                if not wrap:
+                    field.check(values)
                 constants[field.word] |= (values & mask) << field.bit
             elif values.size:
-                field.check(int(values.min()))
-                field.check(int(values.max()))
+                if not wrap:
+                    field.check(int(values.min()))
+                    field.check(int(values.max()))
                 bits = values.astype(np.int64, copy=False).view(np.uint64) & np.uint64(mask)
                 packed[:, field.word] |= bits << np.uint64(field.bit)
         for word, constant in enumerate(constants):
