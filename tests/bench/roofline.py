@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from hilt.schedule import Conv2d, bound_cycles, load_workload, lower, make_tensors, space_for, verdicts
 from hilt.schedule.bounds import least_bytes
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, Status
+from hilt.simulator.device import Status
 from hilt.simulator.program_run import run_program
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.virtual.personality import personality
@@ -72,9 +73,9 @@ def _best_by_twin(twin: Twin, workload: Conv2d) -> tuple[dict[str, int], int, in
 def _on_rtl(workload: Conv2d, configuration: dict[str, int]) -> int:
     """Cycles of a verified run."""
     tensors = make_tensors(workload, PYNQ, SEED)
-    memory = memory_of(BOARD)
-    model = MemoryModel(BOARD.memory_base, 1 << 12, memory.read_latency, memory.write_latency, memory.bandwidth)
-    run = run_program(build(PYNQ, "rtl"), lower(workload, configuration, PYNQ), tensors.inputs, memory=model)
+    program = lower(workload, configuration, PYNQ)
+    memory = replace(memory_of(BOARD), base=BOARD.memory_base)
+    run = run_program(build(PYNQ, "rtl"), program, tensors.inputs, memory=memory)
     assert run.execution.status is Status.DONE, run.execution
     assert np.array_equal(run.output, tensors.expected.ravel()), f"{workload.name} gave a wrong answer"
     return run.execution.cycles

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hilt.schedule import Conv2d, Rejected, load_workload, lower, space_for
 from hilt.simulator.build import build
 from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
-from hilt.simulator.driver import Execution, execute
+from hilt.simulator.driver import execute
 from hilt.simulator.program_run import place
 from hilt.simulator.twin import PlacedProgram, Twin, TwinStatus
 from hilt.virtual.personality import personality
 from hilt.vta.isa import encode
 from hilt.vta.program import Program
 from tests.bench.figure import Figure, Sizes, Topic
-from tests.bench.prepared import GOOD_C5, memory_of
+from tests.bench.prepared import KNOBS, memory_of
 from tests.rtl.random_programs import POOL_UOPS, RandomProgram, random_program
+from tests.rtl.test_resnet18_on_rtl import GOOD
 
 BOARD = personality("pynq")
 PYNQ = BOARD.accelerator
 SEED = 2026
 RANDOM_INSTRUCTIONS = 80
+MEMORIES = 16
 LONGEST_CYCLES = 150_000
 """Of a conv program: so that five hundred of them are a minute of the RTL."""
 BASE = 0x1000_0000
@@ -34,24 +36,27 @@ BASE = 0x1000_0000
 class Comparison:
     """Cycles by RTL and by twin of each program, and the processor seconds that each took for all."""
 
+    twin: Twin
     rtl_cycles: list[int] = field(default_factory=list)
     twin_cycles: list[int] = field(default_factory=list)
     rtl_seconds: float = 0.0
     twin_seconds: float = 0.0
 
-    def add(self, twin: Twin, program: PlacedProgram, device: SimulatedDevice) -> None:
-        """`program` lies in the memory of `device`, which was just made: both begin at power-on."""
+    def on_rtl(self, program: PlacedProgram, device: SimulatedDevice) -> None:
+        """`program` lies in the memory of `device`, which was just made: both models begin at power-on."""
         start = time.thread_time()
-        execution: Execution = execute(device, program.insn_address, len(program.instructions), 1 << 40)
-        middle = time.thread_time()
-        prediction = twin.predict([program], device.model)[0]
-        end = time.thread_time()
+        execution = execute(device, program.insn_address, len(program.instructions), 1 << 40)
+        self.rtl_seconds += time.thread_time() - start
         assert execution.status is Status.DONE, execution
-        assert prediction["status"] == TwinStatus.DONE, prediction
         self.rtl_cycles.append(execution.cycles)
-        self.twin_cycles.append(int(prediction["cycles"]))
-        self.rtl_seconds += middle - start
-        self.twin_seconds += end - middle
+
+    def on_twin(self, programs: list[PlacedProgram], memory: MemoryModel) -> None:
+        """All of them in one call."""
+        start = time.thread_time()
+        predictions = self.twin.predict(programs, memory)
+        self.twin_seconds += time.thread_time() - start
+        assert np.all(predictions["status"] == TwinStatus.DONE)
+        self.twin_cycles += predictions["cycles"].tolist()
 
     def figures(self, workload: str) -> Iterator[Figure]:
         rtl, twin = np.array(self.rtl_cycles), np.array(self.twin_cycles)
@@ -73,35 +78,40 @@ class Comparison:
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
     twin = Twin(PYNQ)
-    yield from _random_programs(twin, sizes.random_programs).figures("random programs, random memory timing")
+    yield from _random_programs(twin, sizes.random_programs).figures("random programs")
     yield from _convolutions(twin, sizes.convolutions).figures("conv programs")
-    good = Comparison()
-    program = lower(load_workload("resnet18.C5"), GOOD_C5, PYNQ)
-    for _ in range(3):
-        _compare_convolution(good, twin, program)
-    yield good.speed("resnet18.C5, its best schedule", "3")
+    good = [lower(load_workload(name), dict(zip(KNOBS, knobs, strict=True)), PYNQ) for name, knobs in GOOD.items()]
+    yield _run_convolutions(twin, good).speed("resnet18.C2..C11, a good schedule each", f"{len(good)} programs")
 
 
 def _random_programs(twin: Twin, count: int) -> Comparison:
-    """Every opcode, pad and factor; each program with a memory of its own."""
-    comparison = Comparison()
+    """Every opcode, pad and factor, on memories of every latency, bandwidth and jitter."""
+    comparison = Comparison(twin)
     library = build(PYNQ, "rtl")
     generator = np.random.default_rng(SEED)
-    for number in range(count):
-        program = random_program(PYNQ, SEED + number, RANDOM_INSTRUCTIONS)
-        pages = -(-len(program.image) // 4096) * 4096
-        with SimulatedDevice(library, _random_memory(generator, program.base, pages)) as device:
-            device.memory[: len(program.image)] = program.image
-            comparison.add(twin, _placed(program), device)
+    for numbers in np.array_split(np.arange(count), min(MEMORIES, count)):
+        memory = _random_memory(generator)
+        programs = [random_program(PYNQ, SEED + int(number), RANDOM_INSTRUCTIONS) for number in numbers]
+        placed = [_placed(program) for program in programs]
+        for program, where in zip(programs, placed, strict=True):
+            pages = -(-len(program.image) // 4096) * 4096
+            with SimulatedDevice(library, replace(memory, base=program.base, bytes=pages)) as device:
+                device.memory[: len(program.image)] = program.image
+                comparison.on_rtl(where, device)
+        comparison.on_twin(placed, memory)
     return comparison
 
 
-def _random_memory(generator: np.random.Generator, base: int, size: int) -> MemoryModel:
+def _random_memory(generator: np.random.Generator) -> MemoryModel:
     bus = PYNQ.bus_bits // 8
-    bandwidth = [(0, 1), (bus, 1), (bus // 2, 1), (2 * bus, 3)][int(generator.integers(4))]
-    jitter = int(generator.choice([0, 0, 7, 100]))
-    read_latency, write_latency, seed = (int(high) for high in generator.integers(1, [200, 200, 1 << 30]))
-    return MemoryModel(base, size, read_latency, write_latency, bandwidth, jitter, seed)
+    read_latency, write_latency, seed = (int(each) for each in generator.integers(1, [200, 200, 1 << 30]))
+    return MemoryModel(
+        read_latency=read_latency,
+        write_latency=write_latency,
+        bandwidth=[(0, 1), (bus, 1), (bus // 2, 1), (2 * bus, 3)][int(generator.integers(4))],
+        jitter=int(generator.choice([0, 0, 7, 100])),
+        seed=seed,
+    )
 
 
 def _placed(program: RandomProgram) -> PlacedProgram:
@@ -111,25 +121,29 @@ def _placed(program: RandomProgram) -> PlacedProgram:
 
 
 def _convolutions(twin: Twin, count: int) -> Comparison:
-    comparison = Comparison()
     generator = np.random.default_rng(SEED)
-    while len(comparison.rtl_cycles) < count:
+    programs: list[Program] = []
+    while len(programs) < count:
         program = _random_convolution(generator)
         if program is not None and _is_short(twin, program):
-            _compare_convolution(comparison, twin, program)
-    return comparison
+            programs.append(program)
+    return _run_convolutions(twin, programs)
 
 
-def _compare_convolution(comparison: Comparison, twin: Twin, program: Program) -> None:
+def _run_convolutions(twin: Twin, programs: list[Program]) -> Comparison:
     """Cycles do not depend on the tensors, so that the memory holds none."""
-    addresses, end = place(program, BASE)
-    placed = PlacedProgram.of(program, addresses)
-    memory = memory_of(BOARD)
-    model = MemoryModel(BASE, end - BASE, memory.read_latency, memory.write_latency, memory.bandwidth)
-    with SimulatedDevice(build(PYNQ, "rtl"), model) as device:
-        device.write_memory(addresses["insn"], placed.instructions)
-        device.write_memory(addresses["uop"], program.uops)
-        comparison.add(twin, placed, device)
+    comparison = Comparison(twin)
+    library, memory = build(PYNQ, "rtl"), memory_of(BOARD)
+    placed: list[PlacedProgram] = []
+    for program in programs:
+        addresses, end = place(program, BASE)
+        placed.append(PlacedProgram.of(program, addresses))
+        with SimulatedDevice(library, replace(memory, base=BASE, bytes=end - BASE)) as device:
+            device.write_memory(addresses["insn"], placed[-1].instructions)
+            device.write_memory(addresses["uop"], program.uops)
+            comparison.on_rtl(placed[-1], device)
+    comparison.on_twin(placed, memory)
+    return comparison
 
 
 def _is_short(twin: Twin, program: Program) -> bool:
