@@ -21,6 +21,18 @@ from hilt.tui import words
 from hilt.tui.messages import RunChosen
 
 _MOST_RUNS = 100
+# Widths are set: a table that is painted before it has measured its new rows keeps showing them cut.
+_COLUMNS = {
+    "run": 8,
+    "state": 11,
+    "trials": 11,
+    "valid": 6,
+    "best": 10,
+    "workload": 20,
+    "board": 20,
+    "tuner": 8,
+    "begun": 16,
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,8 @@ class RunsScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(" runs, newest first: Enter shows one", id="title")
         table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
-        table.add_columns("run", "state", "trials", "valid", "best", "workload", "board", "tuner", "begun")
+        for column, width in _COLUMNS.items():
+            table.add_column(column, width=width)
         yield table
         yield Footer(show_command_palette=False)
 
