@@ -33,7 +33,7 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH
 	HILT_HOME=$(BUILD)/demo $(HOST)/bin/hilt tune resnet18.C5 --board virtual:pynq --tuner xgb --trials 64 --seed 1
 
 test: setup lint  ## lint, types and all tests
-	$(HOST)/bin/pytest
+	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile
 
 lint: setup
 	$(HOST)/bin/ruff check .
