@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli import bitstream, exits
+from hilt.cli import bitstream, exits, log
 from hilt.cli.boards import boards
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
@@ -46,6 +46,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
 for command in (tune, resume, runs, show, best, boards, space, explain, sim):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
+application.add_typer(log.application, name="log")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import errno
 
 from hilt.engine.events import Failure
 from hilt.store import StoreError, UnknownRunError
+from hilt.store.autotvm_log import LogFormatError
 
 
 class SettingsError(ValueError):
@@ -37,11 +38,11 @@ class EngineStartError(Exception):
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError)
+_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
 _MISTAKEN_BELOW = {"UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BitstreamRefusedError"}
 """Of the link and the virtual boards, which are not loaded to say whose fault an error is."""
 _ROOMS = {
-    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile"), Failure.INPUT),
+    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file"), Failure.INPUT),
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hilt.report.whole_file import whole_file
+from hilt.whole_file import whole_file
 from hilt.schedule import Reason, Space
 from hilt.schedule.survey import Survey
 

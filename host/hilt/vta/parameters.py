@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,6 +14,8 @@ from hilt import paths
 class ParameterError(ValueError):
     """A parameter file that is missing, unreadable or describes no VTA; the message names the field."""
 
+
+_NAME = re.compile(r"(\d+)x(\d+)_i(\d+)w(\d+)a(\d+)_(\d+)_(\d+)_(\d+)_(\d+)")
 
 # What may stand in each field. The widths are those of hilt's datapath (int8 x int8 -> int32). Buffer sizes are bounded
 # by their depth, see __post_init__.
@@ -81,6 +84,23 @@ class VTAParameters:
             if key in values and values[key] != values[same_as]:
                 raise ParameterError(f"{key} is {values[key]!r} but {same_as} is {values[same_as]!r}; they must agree")
         return cls(**arguments)
+
+    @classmethod
+    def from_name(cls, name: str) -> VTAParameters:
+        """From VTA's own name for them, as `name` gives it."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise ParameterError(f"{name!r} is no name of VTA parameters; they are named as 1x16_i8w8a32_15_15_18_17")
+        batch, block, inp, wgt, acc, *sizes = (int(group) for group in match.groups())
+        logs = {"batch": batch, "block": block, "inp_width": inp, "wgt_width": wgt, "acc_width": acc}
+        for what, value in logs.items():
+            if value.bit_count() != 1:
+                raise ParameterError(f"{name!r}: {what} is {value}; it must be a power of two")
+        kinds = ("uop", "inp", "wgt", "acc")
+        return cls(
+            **{f"log_{what}": value.bit_length() - 1 for what, value in logs.items()},
+            **{f"log_{kind}_buff_size": size for kind, size in zip(kinds, sizes, strict=True)},
+        )
 
     def to_mapping(self) -> dict[str, int]:
         """The keys and values of a parameter file."""

@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import IO
 
 
+class UnwritableFileError(Exception):
+    """A path where no file can be made."""
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:
     """A text file to write in, which takes the place of `path` when all is written and on disk. On an error `path` is
-    as it was. Raises OSError."""
-    descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", text=True)
+    as it was. Raises UnwritableFileError, and OSError where the disk is full."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", text=True)
+    except OSError as error:
+        raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             yield file

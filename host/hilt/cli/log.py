@@ -1,0 +1,63 @@
+"""`hilt log`: results out to AutoTVM's logs, and AutoTVM's logs in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hilt import paths
+from hilt.cli.words import short
+from hilt.store import Store, database_path
+
+application = typer.Typer(help="AutoTVM's tuning logs, out and in.", no_args_is_help=True)
+
+
+@application.command("export")
+def export_log(
+    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")],
+    file: Annotated[Path, typer.Argument(help="Where to write.")],
+    target: Annotated[
+        str | None, typer.Option(help="TARGET of TVM's vta_config.json, part of what TVM looks results up by.")
+    ] = None,
+) -> None:
+    """Write a run as a log that TVM v0.9's apply_history_best takes."""
+    from hilt.store.autotvm_exchange import export_run
+    from hilt.store.autotvm_log import write_log
+    from hilt.vta.parameters import VTAParameters
+
+    with Store(database_path(paths.home())) as store:
+        record = store.run(run)
+        trials = store.trials(record.uuid)
+    name = target or _target(record.board)
+    exported = export_run(record, trials, VTAParameters.from_name(record.parameters), name)
+    write_log(file, exported.records)
+    typer.echo(f"{len(exported.records)} trials of run {short(record.uuid)} for TVM's target {name}, to {file}")
+    for why, count in exported.left_out.items():
+        typer.echo(f"{count} left out: {why}")
+
+
+@application.command("import")
+def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", exists=True, dir_okay=False)]) -> None:
+    """Take in a log of TVM v0.9's, a run for each workload. TVM compares no outputs, so none of it can be a best."""
+    from hilt.store.autotvm_exchange import import_records
+    from hilt.store.autotvm_log import read_log
+
+    imported = import_records(read_log(file), file, time.time())
+    if not imported:
+        raise typer.BadParameter(f"{file} holds no records")
+    with Store(database_path(paths.home())) as store:
+        for each in imported:
+            store.create_run(each.run)
+            store.record(each.run.uuid, each.trials)
+            again = f", {each.replaced} replaced by later ones" if each.replaced else ""
+            typer.echo(f"run {short(each.run.uuid)}: {each.run.workload} on {each.run.board}, {len(each.trials)} "
+                       f"trials{again}")  # fmt: skip
+
+
+def _target(board: str) -> str:
+    """`virtual:pynq_batched@desk` is TVM's `pynq`, and so is an unknown board: `--target` says what it is."""
+    kind = board.removeprefix("virtual:").removeprefix("tvm:").partition("@")[0].partition("_")[0]
+    return kind if kind in ("pynq", "ultra96", "zcu104", "zcu102", "de10nano", "sim", "tsim") else "pynq"

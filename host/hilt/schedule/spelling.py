@@ -1,0 +1,43 @@
+"""A workload as the text that load_workload reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from hilt.schedule.catalogue import load_workload, workload_names
+from hilt.schedule.workload import Conv2d, WorkloadError
+
+
+def spelled(workload: Conv2d) -> str:
+    """`conv2d:n=1,ci=64,...`: the shapes in full, the rest where it differs from the defaults."""
+    pairs = {"k": workload.kernel, "s": workload.stride, "p": workload.padding}
+    text = (
+        f"conv2d:n={workload.batch},ci={workload.in_channels},h={workload.height},w={workload.width},"
+        f"co={workload.out_channels}," + ",".join(f"{key}={one}x{other}" for key, (one, other) in pairs.items())
+    )
+    if workload.groups != 1:
+        text += f",groups={workload.groups}"
+    if workload.bias:
+        text += ",bias=1"
+    if workload.shift != 8:
+        text += f",shift={workload.shift}"
+    if workload.clip != (0, 127):
+        text += f",clip={workload.clip[0]}:{workload.clip[1]}"
+    return text
+
+
+def name_of(workload: Conv2d) -> str:
+    """The catalogue's name for these shapes, else the workload spelled out."""
+    return _names().get(replace(workload, name=""), "") or spelled(workload)
+
+
+@cache
+def _names() -> dict[Conv2d, str]:
+    found: dict[Conv2d, str] = {}
+    for name in workload_names():
+        try:
+            found.setdefault(replace(load_workload(name), name=""), name)
+        except WorkloadError:
+            continue  # an operator that hilt cannot run
+    return found

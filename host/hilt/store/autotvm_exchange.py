@@ -1,0 +1,198 @@
+"""Runs out to AutoTVM's logs, and logs in as runs."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from hilt.schedule import ConfigurationError, Conv2d, WorkloadError, bound_cycles, space_for
+from hilt.schedule.space import Space
+from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord
+from hilt.store.autotvm_tasks import args_of, entity_of, index_of, knobs_of, task_of, workload_of
+from hilt.store.records import Run, RunState, Trial
+from hilt.trial import Outcome
+from hilt.vta.accelerator import Accelerator, ParameterError, VTAParameters
+from hilt.vta.layout import blocks
+
+IMPORTED = "autotvm_log"
+"""The tuner of a run that was imported."""
+
+_ERRORS = {
+    Outcome.OK: ErrorNumber.OK,
+    Outcome.REJECTED: ErrorNumber.INSTANTIATION,
+    Outcome.WRONG_ANSWER: ErrorNumber.WRONG_ANSWER,
+    Outcome.TIMEOUT: ErrorNumber.RUN_TIMEOUT,
+    Outcome.CRASH: ErrorNumber.RUNTIME_DEVICE,
+    Outcome.BUS_ERROR: ErrorNumber.RUNTIME_DEVICE,
+    Outcome.BOARD_LOST: ErrorNumber.UNKNOWN,
+}
+_OUTCOMES = {
+    ErrorNumber.OK: Outcome.OK,
+    ErrorNumber.INSTANTIATION: Outcome.REJECTED,
+    ErrorNumber.COMPILE_HOST: Outcome.REJECTED,
+    ErrorNumber.COMPILE_DEVICE: Outcome.REJECTED,
+    ErrorNumber.BUILD_TIMEOUT: Outcome.REJECTED,
+    ErrorNumber.RUNTIME_DEVICE: Outcome.CRASH,
+    ErrorNumber.WRONG_ANSWER: Outcome.WRONG_ANSWER,
+    ErrorNumber.RUN_TIMEOUT: Outcome.TIMEOUT,
+    ErrorNumber.UNKNOWN: Outcome.CRASH,
+}
+_CLOCKS = {"ultra96": 333_000_000, "zcu104": 333_000_000, "zcu102": 333_000_000}
+"""Of the public flow, by TVM's target (docs/HARDWARE.md section 1); any other is at 100 MHz."""
+
+_RUN_TIMEOUT_SECONDS = 10.0
+"""AutoTVM's default for a runner."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """`left_out` counts trials that a log cannot hold truthfully, by why."""
+
+    records: list[LogRecord]
+    left_out: dict[str, int]
+
+
+def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, board: str) -> Exported:
+    """The trials of a run as records for TVM's target `board` (`pynq`, `ultra96`, ...: part of the key by which
+    apply_history_best finds them).
+
+    A trial that ran but was not compared in full is left out, for TVM would take it as good; so is a configuration
+    that TVM's template has not. Raises WorkloadError for an operator that TVM's conv2d and dense are not.
+    """
+    workload = Conv2d.from_dict(run.workload_spec)
+    task, args = task_of(workload), args_of(workload, parameters)
+    space = space_for(workload, Accelerator.for_parameters(parameters))
+    values = {knob.name: knob.values for knob in space.knobs}
+    target = f"ext_dev -keys=vta,cpu -device=vta -model={board}_{parameters.name}"
+    records: list[LogRecord] = []
+    left_out: dict[str, int] = {}
+    for trial in trials:
+        entity = entity_of(task, trial.knobs)
+        unverified = trial.outcome is Outcome.OK and not trial.verified
+        if unverified or entity is None:
+            why = "not compared in full" if unverified else "not in TVM's space"
+            left_out[why] = left_out.get(why, 0) + 1
+            continue
+        seconds = trial.repeats or (() if trial.microseconds is None else (trial.microseconds,))
+        ok = trial.outcome is Outcome.OK
+        records.append(
+            LogRecord(
+                target=target,
+                task=task,
+                args=args,
+                index=index_of(entity, values),
+                entity=entity,
+                costs=tuple(value / 1e6 for value in seconds) if ok else (FAILED_COST,),
+                error=_ERRORS[trial.outcome],
+                all_cost=float(sum(trial.seconds.values())),
+                timestamp=trial.recorded_at,
+            )
+        )
+    return Exported(records, left_out)
+
+
+@dataclass
+class ImportedRun:
+    """A run for the store, its trials, and how many later records of a configuration replaced earlier ones."""
+
+    run: Run
+    trials: list[Trial] = field(default_factory=list)
+    replaced: int = 0
+
+
+def import_records(records: Sequence[tuple[int, LogRecord]], path: Path, now: float) -> list[ImportedRun]:
+    """A finished run for each workload and target of a log, in the order of the log. No trial of them is verified, for
+    TVM compares no outputs: none is ever a best.
+
+    Raises LogFormatError, which names the line.
+    """
+    groups: dict[tuple[str, Conv2d], dict[int, Trial]] = {}
+    spaces: dict[tuple[str, Conv2d], tuple[Accelerator, Space]] = {}
+    counts: dict[tuple[str, Conv2d], int] = {}
+    for line, record in records:
+        try:
+            key = (record.model, workload_of(record))
+            if key not in spaces:
+                accelerator = _accelerator(record.model)
+                spaces[key] = accelerator, space_for(key[1], accelerator)
+            index = spaces[key][1].index(knobs_of(record))
+            group = groups.setdefault(key, {})
+            counts[key] = counts.get(key, 0) + 1
+            number = group[index].number if index in group else len(group)
+            group[index] = _trial(number, index, record)
+        except (LogFormatError, ConfigurationError, ParameterError, WorkloadError) as error:
+            raise LogFormatError(f"{path}, line {line}: {error}") from error
+    return [
+        ImportedRun(
+            _run(*key, *spaces[key], len(group), path, now),
+            sorted(group.values(), key=lambda trial: trial.number),
+            counts[key] - len(group),
+        )
+        for key, group in groups.items()
+    ]
+
+
+def _accelerator(model: str) -> Accelerator:
+    """Of `pynq_1x16_i8w8a32_15_15_18_17`. Raises ParameterError."""
+    board, _, name = model.partition("_")
+    parameters = VTAParameters.from_name(name)
+    return Accelerator.for_parameters(parameters, clock_hz=_CLOCKS.get(board, 100_000_000))
+
+
+def _trial(number: int, index: int, record: LogRecord) -> Trial:
+    ok = record.error is ErrorNumber.OK
+    repeats = tuple(1e6 * cost for cost in record.costs) if ok else ()
+    return Trial(
+        number=number,
+        configuration=index,
+        knobs=knobs_of(record),
+        outcome=_OUTCOMES[record.error],
+        reason="" if ok else f"tvm:{record.error.name.lower()}",
+        microseconds=median(repeats) if repeats else None,
+        repeats=repeats,
+        board=record.model,
+        seconds={"all": record.all_cost},
+        recorded_at=record.timestamp,
+    )
+
+
+def _run(
+    model: str, workload: Conv2d, accelerator: Accelerator, space: Space, trials: int, path: Path, now: float
+) -> Run:
+    return Run(
+        uuid=uuid.uuid4().hex,
+        workload=workload.name,
+        workload_spec=workload.to_dict(),
+        board=f"tvm:{model}",
+        parameters=accelerator.parameters.name,
+        isa=str(accelerator.isa),
+        bitstream="unknown",
+        clock_hz=accelerator.clock_hz,
+        tuner=IMPORTED,
+        tuner_options={"file": path.name},
+        seed=0,
+        checks="tvm",
+        space=" ".join(f"{knob.name}={','.join(map(str, knob.values))}" for knob in space.knobs),
+        space_size=len(space),
+        budget=trials,
+        batch=1,
+        repeat=1,
+        limit_seconds=_RUN_TIMEOUT_SECONDS,
+        output_elements=_output_elements(workload, accelerator.parameters),
+        macs=workload.macs,
+        bound_cycles=bound_cycles(workload, accelerator),
+        versions={},
+        created=now,
+        state=RunState.FINISHED,
+        detail=f"imported from {path.name}",
+    )
+
+
+def _output_elements(workload: Conv2d, parameters: VTAParameters) -> int:
+    """Batch and channels padded to whole blocks."""
+    images = blocks(workload.batch, parameters.batch) * parameters.batch
+    channels = blocks(workload.out_channels, parameters.block) * parameters.block
+    return images * channels * workload.out_height * workload.out_width

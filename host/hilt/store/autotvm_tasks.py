@@ -1,0 +1,145 @@
+"""VTA's operators as AutoTVM's tasks: names, arguments and knobs of TVM v0.9's templates <-> workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hilt.schedule import Conv2d, WorkloadError
+from hilt.schedule.spelling import name_of
+from hilt.store.autotvm_log import LogFormatError, LogRecord
+from hilt.vta.layout import blocks
+from hilt.vta.parameters import VTAParameters
+
+CONV2D = "conv2d_packed.vta"
+DENSE = "dense_packed.vta"
+
+_SPLITS = ("tile_b", "tile_h", "tile_w", "tile_ci", "tile_co")
+KNOBS = {
+    CONV2D: (*_SPLITS, "oc_nthread", "h_nthread"),
+    DENSE: ("tile_b", "tile_ci", "tile_co", "oc_nthread"),
+}
+"""Of each template, in the order of the index, the first fastest."""
+
+_DENSE_CONSTANTS = {"tile_h": 1, "tile_w": 1, "h_nthread": 1}
+"""What a dense layer, which is a convolution of one pixel here, has besides."""
+
+
+def task_of(workload: Conv2d) -> str:
+    """A convolution of one pixel by a kernel of one is a dense layer."""
+    one = (1, 1)
+    pixel = (workload.height, workload.width) == one == workload.kernel
+    return DENSE if pixel and workload.padding == (0, 0) else CONV2D
+
+
+def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
+    """The task's arguments in VTA's layouts; channels and batch are padded to whole blocks.
+
+    Raises WorkloadError for grouped convolutions, which are another template of TVM's.
+    """
+    if workload.groups != 1:
+        raise WorkloadError(f"workload {workload.name}: a grouped convolution is no {CONV2D}")
+    batch, block = parameters.batch, parameters.block
+    ci, co = blocks(workload.in_channels, block), blocks(workload.out_channels, block)
+    images = blocks(workload.batch, batch)
+    if task_of(workload) == DENSE:
+        return (_tensor(images, ci, batch, block), _tensor(co, ci, block, block), None, "int32")
+    (top, left), kernel = workload.padding, workload.kernel
+    return (
+        _tensor(images, ci, workload.height, workload.width, batch, block),
+        _tensor(co, ci, *kernel, block, block),
+        list(workload.stride),
+        [top, left, top, left],
+        [1, 1],
+        f"NCHW{batch}n{block}c",
+        "int32",
+    )
+
+
+def _tensor(*shape: int) -> list[Any]:
+    return ["TENSOR", list(shape), "int8"]
+
+
+def workload_of(record: LogRecord) -> Conv2d:
+    """The record's workload, with TVM's shift 8 and clip 0 to 127. Raises LogFormatError."""
+    try:
+        if record.task == CONV2D:
+            return _conv2d(*record.args)
+        if record.task == DENSE:
+            return _dense(*record.args)
+    except (TypeError, ValueError) as error:
+        raise LogFormatError(f"arguments of {record.task}: {error}") from error
+    raise LogFormatError(f"task {record.task!r}; hilt has {CONV2D} and {DENSE}")
+
+
+def _conv2d(
+    data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, layout: str, out_dtype: str
+) -> Conv2d:
+    images, ci, height, width, batch, block = _shape(data, 6)
+    co, weight_ci, kernel_height, kernel_width, block_out, block_in = _shape(weight, 6)
+    if (weight_ci, block_in, layout) != (ci, block, f"NCHW{batch}n{block}c") or out_dtype != "int32":
+        raise LogFormatError(f"data {data}, weights {weight}, layout {layout}, {out_dtype} make no VTA convolution")
+    if list(dilation) != [1, 1]:
+        raise LogFormatError(f"dilation {dilation}; VTA has none")
+    top, left, bottom, right = padding if len(padding) == 4 else (*padding, *padding)
+    if (top, left) != (bottom, right):
+        raise LogFormatError(f"padding {padding} is not the same on both sides")
+    return _named(
+        batch=images * batch,
+        in_channels=ci * block,
+        height=height,
+        width=width,
+        out_channels=co * block_out,
+        kernel=(kernel_height, kernel_width),
+        stride=tuple(stride),
+        padding=(top, left),
+    )
+
+
+def _dense(data: Any, weight: Any, bias: Any, out_dtype: str) -> Conv2d:
+    images, ci, batch, block = _shape(data, 4)
+    co, weight_ci, block_out, block_in = _shape(weight, 4)
+    if (weight_ci, block_in, out_dtype) != (ci, block, "int32") or bias is not None:
+        raise LogFormatError(f"data {data}, weights {weight}, bias {bias}, {out_dtype} make no VTA dense layer")
+    return _named(
+        batch=images * batch, in_channels=ci * block, height=1, width=1, out_channels=co * block_out, kernel=(1, 1)
+    )
+
+
+def _shape(tensor: Any, dimensions: int) -> list[int]:
+    kind, shape, dtype = tensor
+    if kind != "TENSOR" or dtype != "int8" or len(shape) != dimensions:
+        raise LogFormatError(f"{tensor} is no int8 tensor of {dimensions} dimensions")
+    return [int(size) for size in shape]
+
+
+def _named(**values: Any) -> Conv2d:
+    workload = Conv2d(name="", **values)
+    return Conv2d(**{**values, "name": name_of(workload)})
+
+
+def entity_of(task: str, knobs: Mapping[str, int]) -> tuple[tuple[str, str, int], ...] | None:
+    """The knobs as TVM's template has them; None for a configuration that TVM's space has not."""
+    rest = {name: value for name, value in knobs.items() if name not in KNOBS[task]}
+    constants = _DENSE_CONSTANTS if task == DENSE else {}
+    if any(constants.get(name) != value for name, value in rest.items()):
+        return None
+    return tuple((name, "sp" if name in _SPLITS else "ot", knobs[name]) for name in KNOBS[task])
+
+
+def index_of(entity: Sequence[tuple[str, str, int]], knob_values: Mapping[str, Sequence[int]]) -> int:
+    """TVM's index: the first knob fastest, a split's inner factors ascending."""
+    index, stride = 0, 1
+    for name, _, value in entity:
+        index += stride * list(knob_values[name]).index(value)
+        stride *= len(knob_values[name])
+    return index
+
+
+def knobs_of(record: LogRecord) -> dict[str, int]:
+    """Knob values by name, as hilt's space has them. Raises LogFormatError."""
+    named = {name: value for name, _, value in record.entity}
+    if tuple(named) != KNOBS[record.task]:
+        raise LogFormatError(f"knobs {', '.join(named)}; {record.task} has {', '.join(KNOBS[record.task])}")
+    knobs = {**named, **(_DENSE_CONSTANTS if record.task == DENSE else {})}
+    return {name: knobs[name] for name in KNOBS[CONV2D]}
