@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,15 +11,22 @@ from hilt.cli import tables
 from hilt.cli.words import print_json
 
 if TYPE_CHECKING:
+    from hilt.schedule import Conv2d, Space
     from hilt.schedule.checks import Checks
     from hilt.schedule.survey import Survey
     from hilt.vta.accelerator import Accelerator
+
+Orders = Literal[1, 4]
 
 
 def space(
     workload: Annotated[str, typer.Argument(help="A workload, or a group of the catalogue such as deepbench.")],
     checks: Annotated[
         str | None, typer.Option(help="Only this level of the compiler's checks; else all. With --csv: compiler.")
+    ] = None,
+    kind: Annotated[str, typer.Option("--space", help="autotvm (TVM's knobs) or ml2 (ML2Tuner's).")] = "autotvm",
+    orders: Annotated[
+        int | None, typer.Option(help="Loop orders of the autotvm space: 1, as TVM, or 4. A group shows both.")
     ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a row for each configuration: knobs, verdict, reason.")
@@ -29,7 +36,7 @@ def space(
 ) -> None:
     """Size of a space, the share of it that each level of checks accepts, and why the rest is rejected."""
     from hilt.measure import describe_board
-    from hilt.schedule import workload_names
+    from hilt.schedule import load_workload, workload_names
     from hilt.schedule.survey import CHECK_LEVELS
 
     if checks is not None and checks not in CHECK_LEVELS:
@@ -38,27 +45,51 @@ def space(
     accelerator = describe_board(board).accelerator
     group = [name for name in workload_names() if name.startswith(f"{workload}.")]
     if group:
-        if csv is not None:
-            raise typer.BadParameter(f"--csv takes one workload, and {workload} is a group of {len(group)}")
-        _group(group, accelerator, levels, as_json)
-    else:
-        _one(workload, accelerator, levels, csv, as_json)
+        if csv is not None or kind != "autotvm":
+            raise typer.BadParameter(f"{workload} is a group of {len(group)}: --csv and --space take one workload")
+        _group(group, accelerator, levels, (1, 4) if orders is None else (_orders(orders),), as_json)
+        return
+    described = load_workload(workload)
+    found = _space(described, accelerator, kind, _orders(1 if orders is None else orders))
+    _one(described, found, accelerator, levels, csv, as_json)
 
 
-def _one(text: str, accelerator: Accelerator, levels: tuple[Checks, ...], csv: Path | None, as_json: bool) -> None:
+def _orders(count: int) -> Orders:
+    if count == 1:
+        return 1
+    if count == 4:
+        return 4
+    raise typer.BadParameter(f"--orders is {count}; it may be 1 or 4")
+
+
+def _space(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
+    from hilt.schedule import space_for
+
+    if kind == "ml2":
+        return space_for(workload, accelerator, kind="ml2")
+    if kind == "autotvm":
+        return space_for(workload, accelerator, orders=orders)
+    raise typer.BadParameter(f"--space {kind!r} is neither autotvm nor ml2")
+
+
+def _one(
+    workload: Conv2d,
+    described: Space,
+    accelerator: Accelerator,
+    levels: tuple[Checks, ...],
+    csv: Path | None,
+    as_json: bool,
+) -> None:
     from hilt.report.space_csv import write_space_csv
-    from hilt.schedule import load_workload, space_for
     from hilt.schedule.survey import survey
 
-    workload = load_workload(text)
-    described = space_for(workload, accelerator)
     surveys = [survey(workload, accelerator, described, level) for level in levels]
     if csv is not None:
         write_space_csv(csv, described, next((one for one in surveys if one.checks == "compiler"), surveys[0]))
     if as_json:
         print_json(
             {
-                "workload": text,
+                "workload": workload.name,
                 "size": len(described),
                 "knobs": {knob.name: list(knob.values) for knob in described.knobs},
                 "levels": {one.checks: _survey_json(one) for one in surveys},
@@ -66,14 +97,16 @@ def _one(text: str, accelerator: Accelerator, levels: tuple[Checks, ...], csv: P
         )
         return
     console = tables.console()
-    console.print(f"{text}: {len(described):,} configurations")
+    console.print(f"{workload.name}: {len(described):,} configurations")
     knobs = tables.table("knob", ">values", "")
     for knob in described.knobs:
-        knobs.add_row(knob.name, str(len(knob.values)), " ".join(map(str, knob.values)))
+        knobs.add_row(knob.name, str(len(knob.values)), _values_text(knob.values))
     console.print(knobs)
     for one in surveys:
         console.print()
-        console.print(f"checks {one.checks}: {one.valid:,} of {one.size:,} accepted, {100 * one.valid_ratio:.1f}%")
+        compiled = "" if one.compiled == one.valid else f" (TVM compiles {one.compiled:,})"
+        accepted = f"{one.valid:,} of {one.size:,} accepted, {100 * one.valid_ratio:.1f}%"
+        console.print(f"checks {one.checks}: {accepted}{compiled}")
         histogram = tables.table("reason", ">configurations", ">share", "")
         largest = max(one.reasons.values(), default=1)
         for reason, count in one.reasons.items():
@@ -83,14 +116,27 @@ def _one(text: str, accelerator: Accelerator, levels: tuple[Checks, ...], csv: P
             console.print(histogram)
 
 
-def _group(names: list[str], accelerator: Accelerator, levels: tuple[Checks, ...], as_json: bool) -> None:
+def _values_text(values: tuple[int, ...]) -> str:
+    """1 2 4 8, or 1 to 56."""
+    if len(values) > 2 and values == tuple(range(values[0], values[-1] + 1)):
+        return f"{values[0]} to {values[-1]}"
+    return " ".join(map(str, values))
+
+
+def _group(
+    names: list[str],
+    accelerator: Accelerator,
+    levels: tuple[Checks, ...],
+    orders: tuple[Orders, ...],
+    as_json: bool,
+) -> None:
     """A row for each workload, beside what the literature prints."""
-    from hilt.schedule import WorkloadError, load_workload, space_for
+    from hilt.schedule import WorkloadError, load_workload
     from hilt.schedule.literature import published_spaces
     from hilt.schedule.survey import survey
 
     published = published_spaces()
-    sizes: dict[str, int] = {}
+    sizes: dict[str, dict[Orders, int]] = {}
     ratios: dict[str, dict[str, float]] = {}
     unsupported: dict[str, str] = {}
     for name in names:
@@ -99,46 +145,65 @@ def _group(names: list[str], accelerator: Accelerator, levels: tuple[Checks, ...
         except WorkloadError as error:
             unsupported[name] = str(error)
             continue
-        described = space_for(workload, accelerator)
-        sizes[name] = len(described)
-        ratios[name] = {level: survey(workload, accelerator, described, level).valid_ratio for level in levels}
-    means = {level: sum(each[level] for each in ratios.values()) / len(ratios) for level in levels} if ratios else {}
+        sizes[name], ratios[name] = {}, {}
+        for count in orders:
+            described = _space(workload, accelerator, "autotvm", count)
+            sizes[name][count] = len(described)
+            for level in levels:
+                found = survey(workload, accelerator, described, level)
+                if level == "tvm":
+                    ratios[name][f"tvm compiles, {count}"] = found.compiled / found.size
+                ratios[name][f"{level}, {count}"] = found.valid_ratio
+    columns = list(next(iter(ratios.values()), {}))
+    means = {column: sum(each[column] for each in ratios.values()) / len(ratios) for column in columns}
     if as_json:
         print_json(
             {
                 "workloads": [
                     {
                         "workload": name,
-                        "size": sizes[name],
-                        "valid_ratio": ratios[name],
+                        "sizes": {str(count): size for count, size in sizes[name].items()},
+                        "valid_ratios": ratios[name],
                         "published_size": published[name].size if name in published else None,
                         "published_valid_ratio": published[name].valid_ratio if name in published else None,
                     }
                     for name in sizes
                 ],
-                "mean_valid_ratio": means,
+                "mean_valid_ratios": means,
                 "unsupported": unsupported,
             }
         )
         return
-    table = tables.table("workload", ">size", ">size, paper", *(f">{level}" for level in levels), ">valid, paper")
-    for name, size in sizes.items():
+    console = tables.console()
+    console.print("configurations, and the share that is accepted, by level of checks and number of loop orders")
+    table = tables.table(
+        "workload",
+        *(f">size, {count}" for count in orders),
+        ">size, paper",
+        *(f">{column}" for column in columns),
+        ">valid, paper",
+    )
+    for name in sizes:
         row = published.get(name)
         table.add_row(
             name,
-            f"{size:,}",
+            *(f"{size:,}" for size in sizes[name].values()),
             f"{row.size:,}" if row else "-",
-            *(f"{ratios[name][level]:.3f}" for level in levels),
+            *(f"{ratio:.3f}" for ratio in ratios[name].values()),
             f"{row.valid_ratio:.3f}" if row else "-",
         )
     rows = [published[name].valid_ratio for name in sizes if name in published]
     mean = f"{sum(rows) / len(rows):.3f}" if rows else "-"
-    table.add_row("mean", "", "", *(f"{means[level]:.3f}" for level in means), mean)
-    console = tables.console()
+    table.add_row("mean", *([""] * (len(orders) + 1)), *(f"{value:.3f}" for value in means.values()), mean)
     console.print(table)
     for words in unsupported.values():
         console.print(words)
 
 
 def _survey_json(survey: Survey) -> dict[str, object]:
-    return {"valid": survey.valid, "valid_ratio": survey.valid_ratio, "reasons": survey.reasons}
+    return {
+        "valid": survey.valid,
+        "valid_ratio": survey.valid_ratio,
+        "compiled": survey.compiled,
+        "reasons": survey.reasons,
+    }

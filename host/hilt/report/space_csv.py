@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hilt.whole_file import whole_file
 from hilt.schedule import Reason, Space
 from hilt.schedule.survey import Survey
+from hilt.whole_file import whole_file
 
 _ROWS_AT_ONCE = 1 << 16
 

@@ -7,7 +7,8 @@ from typing import get_args
 
 import numpy as np
 
-from hilt.schedule.checks import Checks, Reason, verdicts
+from hilt.schedule.checks import Checks, verdicts
+from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.schedule.space import Space
 from hilt.schedule.tiling import IntArray
 from hilt.schedule.workload import Conv2d
@@ -37,6 +38,11 @@ class Survey:
     @property
     def valid_ratio(self) -> float:
         return self.valid / self.size
+
+    @property
+    def compiled(self) -> int:
+        """With those that only TVM's runtime refuses; at other levels there are none."""
+        return int(np.count_nonzero(np.isin(self.verdicts, [Reason.OK, *TVM_RUNTIME])))
 
     @property
     def reasons(self) -> dict[str, int]:

@@ -33,14 +33,31 @@ def test_one_workload(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "inp_overflow" in text
 
 
+def test_tvm_compiles_and_runs_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """C9 of docs/TVM_FACTS.md section 1: of 480, 44 compile and 40 run."""
+    assert hilt(["space", "resnet18.C9", "--checks", "tvm", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["size"], said["levels"]["tvm"]["compiled"], said["levels"]["tvm"]["valid"]) == (480, 44, 40)
+
+
 def test_a_group_beside_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
-    assert hilt(["space", "deepbench"]) == 0
+    assert hilt(["space", "deepbench", "--checks", "tvm"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 15
-    assert lines[0].split()[:2] == ["workload", "size"]
+    assert len(lines) == 16
     (row,) = [line.split() for line in lines if line.startswith("deepbench.17 ")]
-    assert (row[2], row[-1]) == ("20,480", "0.027")
-    assert lines[-1].split()[-1] == "0.083"  # the mean that the paper states
+    assert (row[1:4], row[-1]) == (["5,120", "20,480", "20,480"], "0.027")
+    mean = lines[-1].split()
+    assert (mean[0], mean[1], mean[-1]) == ("mean", "0.169", "0.083")  # by R1 to R5, and as the paper states it
+
+
+def test_other_spaces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert hilt(["space", "resnet18.C9", "--orders", "4", "--json", "--checks", "compiler"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["size"] == 4 * 480 and said["knobs"]["loop_order"] == [1, 2, 3, 4]
+    file = tmp_path / "ml2.csv"
+    assert hilt(["space", "resnet18.C9", "--space", "ml2", "--checks", "strict", "--csv", str(file)]) == 0
+    assert "TH" in capsys.readouterr().out
+    assert file.read_text().splitlines()[0] == "index,TH,TW,nVT,nFilterInLoop,tile_ci,verdict,reason"
 
 
 @pytest.mark.parametrize(
@@ -49,6 +66,8 @@ def test_a_group_beside_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
         (["space", "deepbnch"], "no workload named 'deepbnch'"),
         (["space", "resnet18.C9", "--checks", "lenient"], "strict"),
         (["space", "deepbench", "--csv", "x.csv"], "one workload"),
+        (["space", "resnet18.C9", "--orders", "3"], "1 or 4"),
+        (["space", "resnet18.C9", "--space", "all"], "neither autotvm nor ml2"),
     ],
 )
 def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hilt.report.space_csv import write_space_csv
-from hilt.whole_file import whole_file
 from hilt.schedule import Rejected, load_workload, lower, space_for
 from hilt.schedule.survey import survey
+from hilt.whole_file import whole_file
 from tests.unit.schedule.cases import PYNQ
 
 
