@@ -54,7 +54,7 @@ def synthesise(entry: Bitstream) -> Resources:
             shutil.copy(RTL / source, folder)
         macros = " ".join(f"-D{key}={value}" for key, value in defines.items())
         (folder / "script.ys").write_text(
-            f"read_slang --threads 1 --top vta_top -DSYNTHESIS {macros} {' '.join(sources)}\n"
+            f"read_slang --threads 1 --unroll-limit 65536 --top vta_top -DSYNTHESIS {macros} {' '.join(sources)}\n"
             f"synth_xilinx -family {family} -top vta_top -flatten -noiopad\n"
             "tee -q -o counts.json stat -json\n"
         )

@@ -1,7 +1,7 @@
 // The accelerator as the AXI models see it: with the IDs that they insist on, its channels watched by axi_rules.sv.
 //
 // Two inputs make the load and store masters misbehave, to show that the rules see it: tamper_araddr turns an address
-// bit over every cycle, tamper_wstrb takes one strobe away.
+// bit over every cycle (of a page, or the model itself would refuse), tamper_wstrb takes one strobe away.
 
 module axi_bench
   import vta_pkg::*;
@@ -112,7 +112,7 @@ module axi_bench
   always_ff @(posedge clk) phase_q <= rst_n && !phase_q;
   logic [AddrBits-1:0] load_araddr;
   logic [BusBytes-1:0] store_wstrb;
-  assign m_axi_load_araddr = load_araddr ^ (AddrBits'(tamper_araddr && phase_q) << LogBusBytes);
+  assign m_axi_load_araddr = load_araddr ^ (AddrBits'(tamper_araddr && phase_q) << 12);
   assign m_axi_store_wstrb = store_wstrb & ~BusBytes'(tamper_wstrb);
 
   vta_top u_vta (
