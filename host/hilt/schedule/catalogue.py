@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from hilt.schedule.workload import Conv2d, WorkloadError
 
-_PAIRS = ("kernel", "stride", "padding")
+_PAIRS = ("kernel", "stride", "padding", "stretch", "output_padding")
 _SPELLED = {
     "n": "batch",
     "ci": "in_channels",
@@ -23,7 +25,9 @@ _SPELLED = {
     "bias": "bias",
     "shift": "shift",
     "clip": "clip",
+    "stretch": "stretch",
 }
+_DENSE = ("n", "ci", "co", "groups", "bias", "shift", "clip")
 _EXAMPLE = "conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1,bias=0,shift=8,clip=0:127"
 
 
@@ -41,10 +45,14 @@ def load_workload(text: str) -> Conv2d:
     """The workload of this name, or the one spelled out as `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`, with
     bias=1, shift=8 and clip=0:127 where they differ from the defaults (no bias, 8, 0:127).
 
-    Raises WorkloadError: unknown (with close names), badly spelled, or of an operator that hilt cannot run yet.
+    Also `dense:n=1,ci=512,co=1000`, with the same options, and `conv2d_transpose:`, with s, p and op as frameworks have
+    them (stride, padding and output padding of the transposed convolution): both as the Conv2d that computes them.
+
+    Raises WorkloadError: unknown (with close names) or badly spelled.
     """
-    if text.startswith("conv2d:"):
-        workload = _spelled(text)
+    operator, colon, arguments = text.partition(":")
+    if colon and operator in _OPERATORS:
+        workload = Conv2d.from_dict(_OPERATORS[operator](text, arguments))
     else:
         network, _, layer = text.partition(".")
         values = _tables().get(network, {}).get(layer)
@@ -54,28 +62,63 @@ def load_workload(text: str) -> Conv2d:
             raise WorkloadError(f"no workload named {text!r}; {hint}")
         known = {key: value for key, value in values.items() if key in Conv2d.__dataclass_fields__}
         workload = Conv2d.from_dict({"name": text, **known})
-    if workload.groups != 1:
-        raise WorkloadError(f"workload {text}: grouped convolutions ({workload.groups} groups) cannot be lowered yet")
     return workload
 
 
-def _spelled(text: str) -> Conv2d:
-    values: dict[str, object] = {"name": text}
-    for part in text.removeprefix("conv2d:").split(","):
+def _conv2d(text: str, arguments: str) -> dict[str, object]:
+    return _spelled(text, arguments, _SPELLED, ("n", "ci", "h", "w", "co", "k"))
+
+
+def _dense(text: str, arguments: str) -> dict[str, object]:
+    values = _spelled(text, arguments, {key: _SPELLED[key] for key in _DENSE}, ("n", "ci", "co"))
+    return {**values, "height": 1, "width": 1, "kernel": (1, 1)}
+
+
+def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
+    """The convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
+    transposed convolution's with inputs and outputs exchanged and both axes of the kernel turned round."""
+    fields = {key: field for key, field in _SPELLED.items() if key != "stretch"} | {"op": "output_padding"}
+    values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
+    size = (values["height"], values["width"])
+    kernel, stride = values["kernel"], values.pop("stride", (1, 1))
+    padding, output_padding = values.pop("padding", (0, 0)), values.pop("output_padding", (0, 0))
+    for axis in (0, 1):
+        if not 0 <= padding[axis] < kernel[axis]:
+            raise WorkloadError(f"workload {text}: padding {padding[axis]} must be at least 0 and below the kernel")
+        if not 0 <= output_padding[axis] < stride[axis]:
+            raise WorkloadError(f"workload {text}: output padding {output_padding[axis]} must be below the stride")
+    # Output padding is rows and columns of zeros behind the input.
+    stretched = [(size[axis] - 1) * stride[axis] + 1 + output_padding[axis] for axis in (0, 1)]
+    return {
+        **values,
+        "height": stretched[0],
+        "width": stretched[1],
+        "padding": (kernel[0] - 1 - padding[0], kernel[1] - 1 - padding[1]),
+        "stretch": stride,
+    }
+
+
+_OPERATORS = {"conv2d": _conv2d, "dense": _dense, "conv2d_transpose": _conv2d_transpose}
+
+
+def _spelled(text: str, arguments: str, fields: Mapping[str, str], required: tuple[str, ...]) -> dict[str, Any]:
+    """Values by field of the workload `text`, whose keys are those of `fields`."""
+    values: dict[str, Any] = {"name": text}
+    for part in arguments.split(","):
         key, _, value = part.partition("=")
-        field = _SPELLED.get(key.strip())
+        field = fields.get(key.strip())
         if field is None:
-            raise WorkloadError(f"workload {text}: {part!r} is none of {', '.join(_SPELLED)}; for example {_EXAMPLE}")
+            raise WorkloadError(f"workload {text}: {part!r} is none of {', '.join(fields)}; for example {_EXAMPLE}")
         if field in values:
             raise WorkloadError(f"workload {text}: {key.strip()} is given twice")
         try:
             values[field] = _value(field, value)
         except ValueError as error:
             raise WorkloadError(f"workload {text}: cannot read {part!r}; for example {_EXAMPLE}") from error
-    missing = [key for key in ("n", "ci", "h", "w", "co", "k") if _SPELLED[key] not in values]
+    missing = [key for key in required if fields[key] not in values]
     if missing:
         raise WorkloadError(f"workload {text}: {', '.join(missing)} missing; for example {_EXAMPLE}")
-    return Conv2d.from_dict(values)
+    return values
 
 
 def _value(field: str, text: str) -> object:

@@ -38,6 +38,8 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     data = _uniform(
         generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width)
     )
+    data[:, :, np.arange(workload.height) % workload.stretch[0] != 0] = 0
+    data[:, :, :, np.arange(workload.width) % workload.stretch[1] != 0] = 0
     weights = _uniform(
         generator,
         -centre if middle < 0 else centre,
@@ -48,6 +50,8 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     if workload.bias:
         largest = max((high - low) // 8, 1)
         bias = generator.integers(-largest, largest + 1, workload.out_channels, dtype=np.int32)
+    groups = workload.block_groups(accelerator.parameters.block)
+    weights = _together(weights, groups, workload.groups // groups)
     # The reference runs on what lies in memory, so that padded channels and images have their expected value too.
     packed = {"inp": pack_data(data, accelerator.parameters), "wgt": pack_weights(weights, accelerator.parameters)}
     expected = reference.conv2d(
@@ -56,6 +60,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
         None if bias is None else np.pad(bias, (0, -len(bias) % accelerator.parameters.block)),
         stride=workload.stride,
         padding=workload.padding,
+        groups=groups,
         shift=workload.shift,
         clip=workload.clip,
     )
@@ -63,6 +68,18 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     if bias is not None:
         inputs["bias"] = pack_bias(bias, accelerator.parameters)
     return Tensors(inputs, pack_data(expected, accelerator.parameters))
+
+
+def _together(weights: NDArray[np.int8], groups: int, merged: int) -> NDArray[np.int8]:
+    """The weights of `groups` groups that are `merged` groups each: with zeros from inputs of the others."""
+    if merged == 1:
+        return weights
+    out_channels, channels = weights.shape[:2]
+    whole = np.zeros((out_channels, merged * channels, *weights.shape[2:]), dtype=np.int8)
+    group = np.arange(out_channels) * groups * merged // out_channels % merged
+    for place in range(merged):
+        whole[group == place, place * channels : (place + 1) * channels] = weights[group == place]
+    return whole
 
 
 def _uniform(generator: np.random.Generator, centre: int, spread: int, shape: tuple[int, ...]) -> NDArray[np.int8]:

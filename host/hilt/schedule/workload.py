@@ -14,7 +14,9 @@ class WorkloadError(ValueError):
 class Conv2d:
     """int8 NCHW convolution; then (sum + bias) >> shift, clipped to `clip` (both limits included), as int8.
 
-    Pairs are (height, width). `name` is how the user calls it and does not make two workloads different.
+    Pairs are (height, width). With `stretch`, only every so many-th row and column of the input holds data and those
+    between are zeros: what a transposed convolution slides over. A dense layer is a 1 x 1 convolution of 1 x 1 images.
+    `name` is how the user calls it and does not make two workloads different.
     Raises WorkloadError where the shapes make no convolution.
     """
 
@@ -31,6 +33,7 @@ class Conv2d:
     bias: bool = False
     shift: int = 8
     clip: tuple[int, int] = (0, 127)
+    stretch: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
         for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
@@ -39,6 +42,7 @@ class Conv2d:
             kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
+            self._require(self.stretch[axis] >= 1, f"stretch of {side} is {self.stretch[axis]}; it must be at least 1")
             self._require(padding >= 0, f"padding of {side} is {padding}; it must be at least 0")
             self._require(kernel <= size + 2 * padding, f"the kernel's {side} {kernel} exceeds the padded input's")
         self._require(
