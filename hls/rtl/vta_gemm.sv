@@ -1,5 +1,8 @@
 // Multiplies one input tensor with one weight tensor and adds the product to one accumulator tensor, every cycle.
 //
+// The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18 bits or more):
+// (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 * x is negative, in its high 16.
+//
 // Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i; its products are
 // registered at the end of 1, sums of four at the end of 2, the dot products at the end of 3. In cycle 4 the caller
 // shows the accumulator tensor at acc_i, and sum_o has the new one in cycle 5. valid_i[n] says that cycle n has a
@@ -20,7 +23,7 @@ module vta_gemm
   localparam int unsigned Group = Block < 4 ? Block : 4;
   localparam int unsigned Groups = Block / Group;
 
-  logic signed [15:0] product_q[Batch*Block*Block];
+  logic signed [31:0] product_q[Batch*Block*Block/2];  // two each: of the even output low, of the odd one after it high
   logic signed [17:0] partial_q[Batch*Block*Groups];
   logic signed [31:0] dot_q[Batch*Block];
   logic [AccBits-1:0] sum_q;
@@ -42,8 +45,19 @@ module vta_gemm
     end
     if (valid_i[2]) begin
       /* verilator unroll_disable */
-      for (int n = 0; n < Batch * Block * Groups; n++) begin
-        partial_q[n] = (18'(product_q[4*n]) + 18'(product_q[4*n+1])) + (18'(product_q[4*n+2]) + 18'(product_q[4*n+3]));
+      for (int n = 0; n < Batch * Block / 2; n++) begin
+        /* verilator unroll_disable */
+        for (int g = 0; g < Groups; g++) begin
+          automatic logic signed [17:0] low = '0;
+          automatic logic signed [17:0] high = '0;
+          /* verilator unroll_full */
+          for (int i = 0; i < Group; i++) begin
+            low = low + 18'(signed'(product_q[n*Block+g*Group+i][15:0]));
+            high = high + 18'(signed'(product_q[n*Block+g*Group+i][31:16])) + 18'(product_q[n*Block+g*Group+i][15]);
+          end
+          partial_q[2*n*Groups+g] = low;
+          partial_q[(2*n+1)*Groups+g] = high;
+        end
       end
     end
     if (valid_i[1]) begin
@@ -56,10 +70,11 @@ module vta_gemm
       /* verilator unroll_disable */
       for (int b = 0; b < Batch; b++) begin
         /* verilator unroll_disable */
-        for (int o = 0; o < Block; o++) begin
+        for (int p = 0; p < Block / 2; p++) begin
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
-            product_q[(b*Block+o)*Block+i] = 16'(inputs[b*Block+i]) * 16'(weights[o*Block+i]);
+            automatic logic signed [24:0] pair = (25'(weights[(2*p+1)*Block+i]) <<< 16) + 25'(weights[2*p*Block+i]);
+            product_q[(b*Block/2+p)*Block+i] = 32'(inputs[b*Block+i]) * 32'(pair);
           end
         end
       end
