@@ -2,8 +2,9 @@
 // vta_block_loader or vta_uop_buffer behind it.
 //
 // Times of one LOAD that is launched in cycle t (its first busy cycle), as the RTL has them:
-//   burst k is asked for in t+1+k, or in the cycle after burst k-32 ended, whichever is later; its address is on the bus
-//   a cycle later, and its first beat can be presented `latency` cycles after that;
+//   burst k is asked for in t+1+k, or when fewer than 32 bursts and, with it, no more than 1024 beats are asked for and
+//   not taken, a cycle after the beat that makes the room; its address is on the bus a cycle later, and its first beat
+//   can be presented `latency` cycles after that;
 //   a beat is presented when the arbiter grants it, and taken in that cycle unless the loader has a whole element that
 //   waits behind pads; the next one can be presented in the cycle after;
 //   a whole element is written in the cycle after its last beat or when the pads before it are written, one a cycle.
@@ -11,6 +12,7 @@
 #define HILT_TIMING_READ_PORT_H
 
 #include <algorithm>
+#include <array>
 
 #include "bursts.h"
 #include "fill.h"
@@ -28,7 +30,10 @@ class ReadPort : public Port {
     bursts_ = Bursts(block, kMostBurstBeats);
     asked_.clear();
     last_ask_ = launch;
-    for (uint32_t n = 0; n < kMostBursts && !bursts_.empty(); ++n) ask(launch + 1);
+    bursts_asked_ = 0;
+    beats_asked_ = beats_taken_ = 0;
+    find_room();
+    ask(launch, 1);
     beats_left_ = fill.elements << fill.log_element_beats;
     row_left_ = fill.row_elements;
     in_element_ = 0;
@@ -48,6 +53,7 @@ class ReadPort : public Port {
     const Cycle taken = count == 1 ? std::max(first, written_) : first + (count - 1) * Cycle{spacing};
     count_stalls(first, count, spacing);
     beats_ += count;
+    beats_taken_ += count;
     beats_left_ -= count;
     in_element_ += count;
     const uint32_t whole = in_element_ >> fill_.log_element_beats;
@@ -60,10 +66,8 @@ class ReadPort : public Port {
     }
     uint32_t &burst_left = asked_.front().beats;
     burst_left -= count;
-    if (burst_left == 0) {
-      asked_.pop();
-      if (!bursts_.empty()) ask(taken + 1);
-    }
+    if (burst_left == 0) asked_.pop();
+    ask(taken, spacing);
     if (done_ == kNever) {
       await(taken);
     } else {
@@ -83,15 +87,33 @@ class ReadPort : public Port {
   }
 
  private:
+  static constexpr uint64_t kMostBeats = 1024;
   struct Asked {
     Cycle ready;
     uint32_t beats;
   };
 
-  void ask(Cycle earliest) {
-    last_ask_ = std::max(last_ask_ + 1, earliest);
-    last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
-    asked_.push({last_ready_, bursts_.next()});
+  // Asks for the bursts for which there is room, after beats of which the last was taken in cycle `taken`.
+  void ask(Cycle taken, uint32_t spacing) {
+    while (room_at_ <= beats_taken_) {
+      const Cycle room = taken - static_cast<Cycle>(beats_taken_ - room_at_) * spacing;
+      last_ask_ = std::max(last_ask_, room) + 1;
+      last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
+      const uint32_t beats = bursts_.next();
+      asked_.push({last_ready_, beats});
+      beats_asked_ += beats;
+      ends_[bursts_asked_++ % kMostBursts] = beats_asked_;
+      find_room();
+    }
+  }
+
+  // How many beats must have been taken before the next burst is asked for.
+  void find_room() {
+    room_at_ = ~uint64_t{0};
+    if (bursts_.empty()) return;
+    const uint64_t end = beats_asked_ + bursts_.peek();
+    room_at_ = end > kMostBeats ? end - kMostBeats : 0;
+    if (bursts_asked_ >= kMostBursts) room_at_ = std::max(room_at_, ends_[bursts_asked_ % kMostBursts]);
   }
 
   // `last`: the cycle in which the last beat was taken. The next one is held back on the bus until written_.
@@ -137,6 +159,9 @@ class ReadPort : public Port {
   Bursts bursts_;                   // not yet asked for
   Ring<Asked, kMostBursts> asked_;  // not yet all taken
   Cycle last_ask_ = 0, last_ready_ = 0;
+  uint32_t bursts_asked_ = 0;  // of this LOAD, as the counts of beats below
+  uint64_t beats_asked_ = 0, beats_taken_ = 0, room_at_ = 0;
+  std::array<uint64_t, kMostBursts> ends_{};  // beats up to the end of each of the last bursts asked for
 
   uint64_t beats_left_ = 0;
   uint32_t row_left_ = 0;      // elements
