@@ -177,7 +177,9 @@ class _Lowering:
 
         first = np.flatnonzero(steps.first)
         tile = steps.tile[first]
-        reset = self._whole_tiles(Opcode.GEMM, {"reset": 1})[code[tile]]
+        whole = self._whole_tiles()
+        resetting = np.array(self.formats.gemm.words_of({"opcode": int(Opcode.GEMM), "reset": 1}), dtype=np.uint64)
+        reset = (whole | resetting).take(code[tile], axis=0)[:, None]
         self._set(reset, 0, "pop_next", steps.reuses[tile])
         self.stream.add("", first, reset)
 
@@ -189,7 +191,7 @@ class _Lowering:
         else:
             for name in self.loops[0].factors:
                 sets[name] = np.array([tile.factors[name] for tile in self.loops])[uops.gemm_shape]
-        gemm = self._loops(Opcode.GEMM, sets, len(uops.gemm_begin))[uops.gemm_set]
+        gemm = self._loops(Opcode.GEMM, sets, len(uops.gemm_begin)).take(uops.gemm_set, axis=0)
         self._set(gemm, 0, "pop_prev", steps.inp_load | steps.wgt_load)
         self._set(gemm, 0, "push_prev", steps.signal_free)
         self.stream.add("", None, gemm)
@@ -200,26 +202,33 @@ class _Lowering:
             self.stream.add("", last, self._bias()[tile])
         operations = [(AluOpcode.SHR, workload.shift)] if workload.shift else []
         operations += [(AluOpcode.MAX, workload.clip[0]), (AluOpcode.MIN, workload.clip[1])]
-        by_place = [
-            self._whole_tiles(Opcode.ALU, {"alu_opcode": int(operation), "use_imm": 1, "imm": immediate})
-            for operation, immediate in operations
-        ]
-        table = np.concatenate(by_place, axis=1)
-        self._set(table, -1, "push_next", np.ones(len(table), dtype=np.bool_))
-        self.stream.add("", last, table[code[tile]])
+        epilogue = np.array(
+            [
+                self.formats.alu.words_of(
+                    {
+                        **{"opcode": int(Opcode.ALU), "alu_opcode": int(operation), "use_imm": 1, "imm": immediate},
+                        "push_next": int(number == len(operations) - 1),
+                    }
+                )
+                for number, (operation, immediate) in enumerate(operations)
+            ],
+            dtype=np.uint64,
+        )
+        self.stream.add("", last, (whole[:, None, :] | epilogue).take(code[tile], axis=0))
 
-    def _whole_tiles(self, opcode: Opcode, columns: Mapping[str, int | IntArray]) -> Words:
-        """Instructions over all outputs of a tile, by shape and place: (shapes x places, 1, words)."""
+    def _whole_tiles(self) -> Words:
+        """The loops over all outputs of a tile, by shape and place: (shapes x places, words). Their fields lie at the
+        same bits in GEMM and ALU."""
         places = np.arange(self.acc_places)
         tables = []
         for shape in self.shapes:
             rows, pixels = self.tile_b * self.tile_co, shape.height * shape.width
-            whole: dict[str, int | IntArray] = {
+            loops: dict[str, int | IntArray] = {
                 **{"uop_bgn": places, "uop_end": places + 1, "iter_out": rows, "iter_in": pixels},
                 "dst_factor_out": pixels if rows > 1 else 0,
                 "dst_factor_in": 1 if pixels > 1 else 0,
             }
-            tables.append(self._loops(opcode, {**whole, **columns}, self.acc_places))
+            tables.append(self.formats.gemm.pack(loops, self.acc_places, self.wrap))
         return tables[0] if len(tables) == 1 else np.concatenate(tables)
 
     def _bias(self) -> Words:
@@ -300,9 +309,8 @@ class _Lowering:
         """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,)."""
         opcode, memory = kind
         constants = {"opcode": int(opcode), "memory_type": self._memory_type(opcode, memory), **moves.fields}
-        template = self.formats.memory.pack(constants, 1, self.wrap)
         words = np.empty((len(on_chip), len(moves.sram_offset), self.formats.instruction_words), dtype=np.uint64)
-        words[:] = template
+        words[:] = self.formats.memory.words_of(constants, self.wrap)
         for name, begin in (
             ("sram_base", on_chip[:, None] + moves.sram_offset),
             ("dram_base", in_memory[:, None] + moves.dram_offset),
@@ -315,8 +323,7 @@ class _Lowering:
     def _row(self, memory: MemoryType, elements: int) -> Words:
         """One LOAD of a whole buffer to the start of its memory."""
         columns = {"opcode": int(Opcode.LOAD), "memory_type": int(memory), "y_size": 1, "x_size": elements}
-        row: Words = self.formats.memory.pack(columns, 1, self.wrap)[0]
-        return row
+        return np.array(self.formats.memory.words_of(columns, self.wrap), dtype=np.uint64)
 
     def _memory_type(self, opcode: Opcode, memory: MemoryType) -> int:
         """Revision A has no bits for OUT, and a STORE needs none (hilt.vta.isa.encode)."""

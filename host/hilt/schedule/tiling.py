@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,39 +47,39 @@ class Problem:
             workload.out_width,
         )
 
-    @property
+    @cached_property
     def block_by_block(self) -> bool:
         """Grouped, each output block from one input block."""
         return self.groups > 1 and self.ci == self.co == 1
 
-    @property
+    @cached_property
     def all_ci(self) -> int:
         return self.groups * self.ci
 
-    @property
+    @cached_property
     def all_co(self) -> int:
         return self.groups * self.co
 
-    @property
+    @cached_property
     def taps(self) -> int:
         return self.workload.kernel[0] * self.workload.kernel[1]
 
-    @property
+    @cached_property
     def row_step(self) -> int:
         """Input rows from one row of a box to the next: a kernel of one row needs only the rows that it meets."""
         return self.workload.stride[0] if self.workload.kernel[0] == 1 else 1
 
-    @property
+    @cached_property
     def box_row_stride(self) -> int:
         """Rows of the box on chip between two output rows."""
         return self.workload.stride[0] // self.row_step
 
-    @property
+    @cached_property
     def bias_elements(self) -> int:
         """Accumulator elements that hold the bias throughout the program."""
         return self.all_co if self.workload.bias else 0
 
-    @property
+    @cached_property
     def wgt_elements(self) -> int:
         """All weights."""
         return self.all_co * self.ci * self.taps
@@ -162,78 +163,78 @@ class Tiling:
             order=ones,
         )
 
-    @property
+    @cached_property
     def threads(self) -> IntArray:
         return self.oc_threads * self.h_threads
 
-    @property
+    @cached_property
     def inp_channels(self) -> IntArray:
         """Channel blocks of an input box: with groups of one block, as many as of output."""
         return self.co if self.problem.block_by_block else self.ci
 
-    @property
+    @cached_property
     def box_height(self) -> IntArray:
         return self.problem.box_height(self.height)
 
-    @property
+    @cached_property
     def box_width(self) -> IntArray:
         return self.problem.box_width(self.width)
 
-    @property
+    @cached_property
     def inp_elements(self) -> IntArray:
         """Of one tile's input box."""
         return self.batch * self.inp_channels * self.box_height * self.box_width
 
-    @property
+    @cached_property
     def wgt_elements(self) -> IntArray:
         return self.co * self.ci * self.problem.taps
 
-    @property
+    @cached_property
     def acc_elements(self) -> IntArray:
         return self.batch * self.co * self.height * self.width
 
-    @property
+    @cached_property
     def ci_steps(self) -> IntArray:
         return self.problem.ci // self.ci
 
-    @property
+    @cached_property
     def co_tiles(self) -> IntArray:
         return self.problem.all_co // self.co
 
-    @property
+    @cached_property
     def h_tiles(self) -> IntArray:
         return -(-self.problem.out_height // self.height)
 
-    @property
+    @cached_property
     def w_tiles(self) -> IntArray:
         return -(-self.problem.out_width // self.width)
 
-    @property
+    @cached_property
     def b_tiles(self) -> IntArray:
         return self.problem.batch // self.batch
 
-    @property
+    @cached_property
     def tiles(self) -> IntArray:
         return self.b_tiles * self.h_tiles * self.w_tiles * self.co_tiles
 
-    @property
+    @cached_property
     def weight_boxes(self) -> IntArray:
         """Different weight boxes: as many as there are tiles of the weights."""
         return self.co_tiles * self.ci_steps
 
-    @property
+    @cached_property
     def banded(self) -> NDArray[np.bool_]:
         """The reduction is outside of a band of output tiles, whose partial sums are all kept on chip."""
         return (self.order >= 3) & (self.ci_steps > 1)
 
-    @property
+    @cached_property
     def band_tiles(self) -> IntArray:
         """Output tiles inside the loop of the reduction; `threads` where it is innermost."""
         rows = np.minimum(self.h_threads, self.h_tiles) * self.co_tiles * self.w_tiles
         channels = np.minimum(self.oc_threads, self.co_tiles) * self.h_tiles * self.w_tiles
         return np.where(self.order == 3, rows, np.where(self.order == 4, channels, self.threads))
 
-    @property
+    @cached_property
     def acc_places(self) -> IntArray:
         """Output tiles that have their sums on chip at once."""
         return np.where(self.banded, self.band_tiles, self.threads)

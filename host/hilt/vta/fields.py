@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +45,18 @@ class Field:
     width: int
     signed: bool = False
 
-    @property
+    @cached_property
     def low(self) -> int:
         return -(1 << (self.width - 1)) if self.signed else 0
 
-    @property
+    @cached_property
     def high(self) -> int:
         return (1 << (self.width - 1)) - 1 if self.signed else (1 << self.width) - 1
+
+    @cached_property
+    def mask(self) -> int:
+        """Its bits, from bit 0."""
+        return (1 << self.width) - 1
 
     def check(self, value: int) -> None:
         """Raises FieldOverflowError where it does not fit."""
@@ -75,25 +80,32 @@ class Format:
         With `wrap`, a value that does not fit keeps its low bits. Raises FieldOverflowError where one does not fit,
         KeyError for a name this form does not have.
         """
-        constants = [0] * self.words
-        packed = np.zeros((count, self.words), dtype=np.uint64)
+        constants = {name: value for name, value in columns.items() if isinstance(value, int)}
+        packed = np.empty((count, self.words), dtype=np.uint64)
+        packed[:] = self.words_of(constants, wrap)
         for name, values in columns.items():
+            if isinstance(values, int) or not values.size:
+                continue
             field = self.by_name[name]
-            mask = (1 << field.width) - 1
-            if isinstance(values, int):
-                if not wrap:
-                    field.check(values)
-                constants[field.word] |= (values & mask) << field.bit
-            elif values.size:
-                if not wrap:
-                    field.check(int(values.min()))
-                    field.check(int(values.max()))
-                bits = values.astype(np.int64, copy=False).view(np.uint64) & np.uint64(mask)
-                packed[:, field.word] |= bits << np.uint64(field.bit)
-        for word, constant in enumerate(constants):
-            if constant:
-                packed[:, word] |= np.uint64(constant)
+            # Negative values are large ones here.
+            bits = values.astype(np.int64, copy=False).view(np.uint64)
+            if not wrap and (field.signed or int(bits.max()) > field.high):
+                field.check(int(values.min()))
+                field.check(int(values.max()))
+            if wrap or field.signed:
+                bits = bits & np.uint64(field.mask)
+            packed[:, field.word] |= bits << np.uint64(field.bit)
         return packed
+
+    def words_of(self, values: Mapping[str, int], wrap: bool = False) -> list[int]:
+        """The words of one instruction, as pack makes them."""
+        words = [0] * self.words
+        for name, value in values.items():
+            field = self.by_name[name]
+            if not wrap:
+                field.check(value)
+            words[field.word] |= (value & field.mask) << field.bit
+        return words
 
     def unpack(self, words: NDArray[np.uint64]) -> dict[str, NDArray[np.int64]]:
         """The fields of `words` (n, words), each as (n,)."""
