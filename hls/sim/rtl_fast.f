@@ -5,6 +5,8 @@
 --noassert
 // Elements of a buffer are copied by memcpy, not word by word.
 --expand-limit 8
+// In a shared library: its functions may be inlined into each other all the same.
+-CFLAGS -fno-semantic-interposition
 --top-module vta_top
 --prefix Vvta_top
 -Wno-fatal
