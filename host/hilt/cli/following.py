@@ -11,6 +11,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from hilt.cli.exits import Exit, exit_of, say
 from hilt.cli.progress import View, view_of
 from hilt.cli.words import short
 from hilt.engine.client import EngineClient, NoEngineError
@@ -48,6 +49,17 @@ def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> End
             except _Detached:
                 return Ending(None, True)
             return Ending(finished or _recorded_end(home, run), bool(presses))
+
+
+def exit_after(run: Run, ending: Ending, verified: bool) -> Exit:
+    """What to exit with after a run that was followed to its end; what made it fail is said."""
+    assert ending.finished is not None
+    if ending.finished.failure is not None:
+        say(f"run {short(run.uuid)} failed: {ending.finished.detail}")
+        return exit_of(ending.finished.failure)
+    if ending.interrupted:
+        return Exit.INTERRUPTED
+    return Exit.OK if verified else Exit.NOTHING_VERIFIED
 
 
 def _show_all(client: EngineClient, view: View, presses: list[int]) -> Finished | None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hilt import paths
-from hilt.cli.exits import Exit, exit_of, say
+from hilt.cli.exits import Exit
 from hilt.cli.summary import summary_text
 from hilt.cli.words import print_json, run_json, short
 from hilt.engine.files import RunFiles
 from hilt.store import Run, Store, database_path
-
-if TYPE_CHECKING:
-    from hilt.cli.following import Ending
 
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
@@ -37,7 +34,11 @@ Detach = Annotated[bool, typer.Option("--detach", help="Start the run and leave 
 
 def tune(
     workload: Annotated[
-        str, typer.Argument(help="resnet18.C5, deepbench.107, or conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1")
+        str,
+        typer.Argument(
+            help="resnet18.C5, deepbench.107, conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1, or a model.onnx, "
+            "whose layers are tuned one after another."
+        ),
     ],
     board: Annotated[str, typer.Option(help="A board of `hilt boards`.")] = "virtual:pynq",
     tuner: Annotated[str, typer.Option(help="xgb or random.")] = "xgb",
@@ -57,10 +58,15 @@ def tune(
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
-    """Find the fastest schedule of a workload by trying schedules on a board."""
+    """Find the fastest schedule of a workload, or of every layer of a network, by trying schedules on a board."""
     from hilt.cli.host_keys import confirm_host_key
     from hilt.engine import launch
     from hilt.engine.design import Settings
+    from hilt.schedule import onnx_model
+
+    network = onnx_model.read_network(Path(workload)) if workload.endswith(onnx_model.SUFFIX) else None
+    if network is not None and detach:
+        raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 
     settings = Settings(
         workload=workload,
@@ -76,6 +82,10 @@ def tune(
     )
     confirm_host_key(board)
     home = paths.home()
+    if network is not None:
+        from hilt.cli.network import tune_network
+
+        raise typer.Exit(tune_network(network, settings, home, launch.start, as_json))
     _attend(home, launch.start(settings, home), detach, as_json)
 
 
@@ -101,7 +111,7 @@ def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = F
     """Follows a run that has an engine, and says how it ended."""
     from rich.console import Console
 
-    from hilt.cli.following import follow
+    from hilt.cli.following import exit_after, follow
     from hilt.cli.progress import print_words
 
     console = Console(stderr=as_json)
@@ -124,17 +134,7 @@ def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = F
     if ending.finished is None:
         print_words(console, f"left run {name}, which stops when the board is done; `hilt resume {name}` goes on")
         raise typer.Exit(Exit.INTERRUPTED)
-    raise typer.Exit(_exit(run, ending, verified))
-
-
-def _exit(run: Run, ending: Ending, verified: bool) -> Exit:
-    assert ending.finished is not None
-    if ending.finished.failure is not None:
-        say(f"run {short(run.uuid)} failed: {ending.finished.detail}")
-        return exit_of(ending.finished.failure)
-    if ending.interrupted:
-        return Exit.INTERRUPTED
-    return Exit.OK if verified else Exit.NOTHING_VERIFIED
+    raise typer.Exit(exit_after(run, ending, verified))
 
 
 def _options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:

@@ -35,7 +35,8 @@ def name_of(workload: Conv2d) -> str:
 @cache
 def _names() -> dict[Conv2d, str]:
     found: dict[Conv2d, str] = {}
-    for name in workload_names():
+    # A layer of a network says more than a position in a benchmark.
+    for name in sorted(workload_names(), key=lambda name: name.startswith("deepbench.")):
         try:
             found.setdefault(replace(load_workload(name), name=""), name)
         except WorkloadError:

@@ -1,0 +1,223 @@
+"""The convolutions and dense layers of an ONNX model as workloads. Only shapes are read, never weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hilt.schedule.catalogue import load_workload
+from hilt.schedule.spelling import name_of, spelled
+from hilt.schedule.workload import Conv2d, WorkloadError
+
+SUFFIX = ".onnx"
+
+_CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
+"""Operators by where their data, weights and bias stand among the inputs."""
+_PRODUCTS = {"Gemm": (0, 1, 2), "MatMul": (0, 1, None), "MatMulInteger": (0, 1, None), "QLinearMatMul": (0, 3, None)}
+_REFUSED = {"ConvTranspose": "a transposed convolution"}
+
+
+class OnnxError(ValueError):
+    """A file that is no ONNX model that can be read."""
+
+
+@dataclass
+class Layer:
+    """Equal layers of a network: `nodes` are their names in the model. `workload` is what load_workload reads;
+    where VTA cannot run the layer, `reason` says why and `workload` is empty."""
+
+    workload: str
+    reason: str = ""
+    nodes: list[str] = field(default_factory=list)
+    macs: int = 0
+    """Multiply-accumulates of one of them."""
+
+    @property
+    def count(self) -> int:
+        return len(self.nodes)
+
+
+@dataclass(frozen=True)
+class Network:
+    """`layers` are different from each other, in the order of the model; `others` counts the operators that are neither
+    convolution nor dense layer, which are not VTA's."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    others: Mapping[str, int]
+
+    @property
+    def supported(self) -> tuple[Layer, ...]:
+        return tuple(layer for layer in self.layers if not layer.reason)
+
+    @property
+    def unsupported(self) -> tuple[Layer, ...]:
+        return tuple(layer for layer in self.layers if layer.reason)
+
+
+class _UnsupportedError(Exception):
+    """Why VTA cannot run a layer."""
+
+
+def read_network(path: Path) -> Network:
+    """Raises OnnxError. A batch that the model leaves open is 1."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+        shaped = onnx.shape_inference.infer_shapes(_with_batch(model), data_prop=True)
+    except OSError as error:
+        raise OnnxError(f"cannot read {path}: {error.strerror}") from error
+    except (DecodeError, ValueError, onnx.shape_inference.InferenceError) as error:
+        raise OnnxError(f"{path} is no ONNX model that can be read: {' '.join(str(error).split())}") from error
+    if not shaped.graph.node:
+        raise OnnxError(f"{path} is no ONNX model: it has no nodes")
+    return _network(path.stem, shaped.graph)
+
+
+def _with_batch(model: Any) -> Any:
+    """The model with 1 for an open first dimension of its inputs, so that shapes follow."""
+    weights = {initializer.name for initializer in model.graph.initializer}
+    for value in model.graph.input:
+        dimensions = value.type.tensor_type.shape.dim
+        if value.name not in weights and dimensions and dimensions[0].dim_value <= 0:
+            dimensions[0].dim_value = 1
+    return model
+
+
+def _network(name: str, graph: Any) -> Network:
+    shapes = _Shapes(graph)
+    layers: dict[tuple[str, str], Layer] = {}
+    others: Counter[str] = Counter()
+    for number, node in enumerate(graph.node):
+        try:
+            if node.op_type in _CONVOLUTIONS:
+                workload = _convolution(node, shapes)
+            elif node.op_type in _PRODUCTS:
+                workload = _product(node, shapes)
+            elif node.op_type in _REFUSED:
+                raise _UnsupportedError(f"{_REFUSED[node.op_type]} cannot be lowered yet")
+            else:
+                others[node.op_type] += 1
+                continue
+            layer = Layer(name_of(load_workload(spelled(workload))), macs=workload.macs)
+        except (_UnsupportedError, WorkloadError) as error:
+            layer = Layer("", f"{node.op_type}: {error}")
+        found = layers.setdefault((layer.workload, layer.reason), layer)
+        found.nodes.append(node.name or f"{node.op_type} {number}")
+    return Network(name, tuple(layers.values()), dict(others.most_common()))
+
+
+class _Shapes:
+    """Of every tensor of a graph, as far as they are known."""
+
+    def __init__(self, graph: Any) -> None:
+        self._found: dict[str, list[int]] = {}
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            if value.type.tensor_type.HasField("shape"):
+                self._found[value.name] = [size.dim_value for size in value.type.tensor_type.shape.dim]
+        self.weights = {initializer.name for initializer in graph.initializer}
+        for initializer in graph.initializer:
+            self._found[initializer.name] = list(initializer.dims)
+
+    def of(self, node: Any, place: int) -> list[int]:
+        """Of an input of a node. Raises _UnsupportedError where it is not known in full."""
+        name = node.input[place]
+        shape = self._found.get(name)
+        if shape is None or any(size <= 0 for size in shape):
+            raise _UnsupportedError(f"the shape of its input {name!r} is not known")
+        return shape
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    import onnx
+
+    return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def _has_input(node: Any, place: int | None) -> bool:
+    return place is not None and len(node.input) > place and bool(node.input[place])
+
+
+def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
+    data_place, weight_place, bias_place = _CONVOLUTIONS[node.op_type]
+    data, weight = shapes.of(node, data_place), shapes.of(node, weight_place)
+    if len(data) != 4 or len(weight) != 4:
+        raise _UnsupportedError(f"a convolution of {len(data) - 2} dimensions; VTA has those of two")
+    attributes = _attributes(node)
+    if any(step != 1 for step in attributes.get("dilations", ())):
+        dilations = "x".join(map(str, attributes["dilations"]))
+        raise _UnsupportedError(f"dilation {dilations}; VTA loads rows and columns without gaps")
+    stride = _pair(attributes.get("strides", (1, 1)))
+    kernel = _pair(weight[2:])
+    return Conv2d(
+        name=node.name,
+        batch=data[0],
+        in_channels=data[1],
+        height=data[2],
+        width=data[3],
+        out_channels=weight[0],
+        kernel=kernel,
+        stride=stride,
+        padding=_padding(attributes, _pair(data[2:]), kernel, stride),
+        groups=int(attributes.get("group", 1)),
+        bias=_has_input(node, bias_place),
+    )
+
+
+def _padding(
+    attributes: Mapping[str, Any], size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
+) -> tuple[int, int]:
+    automatic = attributes.get("auto_pad", b"NOTSET").decode()
+    if automatic == "NOTSET":
+        top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
+    elif automatic == "VALID":
+        return (0, 0)
+    else:  # SAME_UPPER, SAME_LOWER: as many outputs as inputs over stride
+        total = [
+            max((-(-extent // step) - 1) * step + taps - extent, 0)
+            for extent, taps, step in zip(size, kernel, stride, strict=True)
+        ]
+        (top, left), (bottom, right) = [each // 2 for each in total], [each - each // 2 for each in total]
+    if (top, left) != (bottom, right):
+        raise _UnsupportedError(f"padding of {top}, {left} before and {bottom}, {right} behind; hilt pads alike")
+    return (int(top), int(left))
+
+
+def _product(node: Any, shapes: _Shapes) -> Conv2d:
+    """A dense layer is a convolution of one pixel by a kernel of one, each row of the data an image."""
+    data_place, weight_place, bias_place = _PRODUCTS[node.op_type]
+    if node.input[weight_place] not in shapes.weights and len(shapes.of(node, weight_place)) != 2:
+        raise _UnsupportedError("both of its operands are computed")
+    data, weight = shapes.of(node, data_place), shapes.of(node, weight_place)
+    if len(weight) != 2 or len(data) < 2:
+        raise _UnsupportedError(f"a product of {len(data)} by {len(weight)} dimensions; VTA has matrices as weights")
+    attributes = _attributes(node)
+    if attributes.get("transB", 0):
+        weight = weight[::-1]
+    if attributes.get("transA", 0):
+        data = data[::-1]
+    rows = 1
+    for size in data[:-1]:
+        rows *= size
+    if data[-1] != weight[0]:
+        raise _UnsupportedError(f"{data[-1]} columns by {weight[0]} rows")
+    return Conv2d(
+        name=node.name,
+        batch=rows,
+        in_channels=weight[0],
+        height=1,
+        width=1,
+        out_channels=weight[1],
+        kernel=(1, 1),
+        bias=_has_input(node, bias_place),
+    )
+
+
+def _pair(values: Sequence[int]) -> tuple[int, int]:
+    first, second = values
+    return (int(first), int(second))

@@ -1,0 +1,116 @@
+"""`hilt tune model.onnx` on boards that are tables: a run for each different layer, and their sum."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from hilt.cli.exits import Exit
+from hilt.cli.main import run as hilt
+from hilt.cli.network import listing, tune_network
+from hilt.engine import launch
+from hilt.engine.design import Settings
+from hilt.schedule.onnx_model import read_network
+from hilt.store import Run, Store, database_path
+from tests.unit.cli.network_engine import NetworkBoards
+from tests.unit.engine.test_process import at_root
+from tests.unit.schedule.onnx_models import Graph, resnet18, toy
+
+__all__ = ["at_root"]  # a fixture
+
+ENGINE = (sys.executable, "-m", "tests.unit.cli.network_engine")
+
+
+def start(settings: Settings, home: Path) -> Run:
+    return launch.start(settings, home, boards=NetworkBoards(), engine=ENGINE)
+
+
+def tune(
+    model: Any, home: Path, capsys: pytest.CaptureFixture[str], trials: int, board: str = "table:plain"
+) -> tuple[Exit, dict[str, Any], str]:
+    path = home / "net.onnx"
+    onnx.save(model, str(path))
+    settings = Settings(workload=str(path), board=board, tuner="random", trials=trials, seed=4)
+    ending = tune_network(read_network(path), settings, home, start, as_json=True)
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1
+    return ending, json.loads(said.out), said.err
+
+
+def test_resnet18(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At 32 x 32: the layers of the real one, with smaller images."""
+    ending, said, words = tune(resnet18(size=32), tmp_path, capsys, trials=12)
+    layers = said["layers"]
+    assert sum(layer["count"] for layer in layers) == 21 and len(layers) == 12
+    assert ending is Exit.OK
+    with Store(database_path(tmp_path)) as store:
+        for layer in layers:
+            best = store.best(layer["run"])
+            assert best is not None and best.verified
+            assert store.summary(layer["run"]).trials == 12
+            assert layer["microseconds"] == layer["count"] * best.microseconds
+    assert said["microseconds"] == pytest.approx(sum(layer["microseconds"] for layer in layers))
+    assert sum(layer["share"] for layer in layers) == pytest.approx(1.0)
+    assert "21 convolutions and dense layers for VTA, 12 different" in words
+    assert "left to the processor: Relu 17" in words
+
+
+def test_nothing_verified_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ending, said, _ = tune(toy(), tmp_path, capsys, trials=4, board="table:wrong")
+    assert ending is Exit.NOTHING_VERIFIED
+    assert said["microseconds"] == 0
+    assert [layer["share"] for layer in said["layers"]] == [None, None]
+
+
+def test_a_board_that_is_away_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ending, said, words = tune(toy(), tmp_path, capsys, trials=4, board="table:plain@away")
+    assert ending is Exit.BOARD
+    assert len(said["layers"]) == 1 and "is not reachable" in words
+
+
+def test_the_table_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "toy.onnx"
+    onnx.save(toy(), str(path))
+    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=16, seed=4)
+    assert tune_network(read_network(path), settings, tmp_path, start, as_json=False) is Exit.OK
+    out = capsys.readouterr().out
+    table = [line.split() for line in out[out.index("layer  ") :].splitlines()[1:]]
+    assert [row[1] for row in table[:2]] == ["1", "2"]
+    shares = [float(row[4].rstrip("%")) for row in table[:2]]
+    assert sum(shares) == pytest.approx(100, abs=0.11)
+    best, both = (float(text.replace(",", "")) for text in table[1][2:4])
+    assert both == pytest.approx(2 * best, abs=0.11)
+    assert "in all its layers on the board" in out
+
+
+def test_what_cannot_run_is_listed(tmp_path: Path) -> None:
+    graph = Graph()
+    data = graph.conv("data", 32, 32, 3)
+    data = graph.conv(data, 32, 32, 3, dilations=[2, 2], pads=[2, 2, 2, 2])
+    onnx.save(graph.model(graph.add("Relu", data), 1, 32, 8, 8, rank=4), str(tmp_path / "net.onnx"))
+    words = listing(read_network(tmp_path / "net.onnx"))
+    assert "not for VTA:\n    1 x Conv: dilation 2x2" in words and "Conv_1" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["gone.onnx"], "cannot read gone.onnx"), (["bad.onnx"], "no ONNX model"), (["net.onnx", "--detach"], "--detach")],
+)
+def test_bad_input_gets_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.onnx").write_text("shopping list")
+    onnx.save(toy(), "net.onnx")
+    assert hilt(["tune", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and words in said.err
