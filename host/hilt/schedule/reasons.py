@@ -17,24 +17,25 @@ class Reason(IntEnum):
     TVM_PADDED_BOX = 3
     TVM_INPUT_BOX = 4
     TVM_OUTPUT_BOX = 5
-    INP_OVERFLOW = 6
-    WGT_OVERFLOW = 7
-    ACC_OVERFLOW = 8
-    PARTIAL_SUM_SPILL = 9
-    UOP_OVERFLOW = 10
-    FIELD_OVERFLOW_Y_PAD_0 = 11
-    FIELD_OVERFLOW_Y_PAD_1 = 12
-    FIELD_OVERFLOW_X_PAD_0 = 13
-    FIELD_OVERFLOW_X_PAD_1 = 14
-    FIELD_OVERFLOW_ITER_OUT = 15
-    FIELD_OVERFLOW_ITER_IN = 16
-    FIELD_OVERFLOW_X_STRIDE = 17
-    FIELD_OVERFLOW_DRAM_BASE = 18
-    TOKEN_LIMIT = 19
-    INSN_LIMIT = 20
-    ACC_HAZARD = 21
-    TVM_THREADS = 22
-    TVM_ACC_HAZARD = 23
+    TVM_PARTIAL_SUMS = 6
+    INP_OVERFLOW = 7
+    WGT_OVERFLOW = 8
+    ACC_OVERFLOW = 9
+    PARTIAL_SUM_SPILL = 10
+    UOP_OVERFLOW = 11
+    FIELD_OVERFLOW_Y_PAD_0 = 12
+    FIELD_OVERFLOW_Y_PAD_1 = 13
+    FIELD_OVERFLOW_X_PAD_0 = 14
+    FIELD_OVERFLOW_X_PAD_1 = 15
+    FIELD_OVERFLOW_ITER_OUT = 16
+    FIELD_OVERFLOW_ITER_IN = 17
+    FIELD_OVERFLOW_X_STRIDE = 18
+    FIELD_OVERFLOW_DRAM_BASE = 19
+    TOKEN_LIMIT = 20
+    INSN_LIMIT = 21
+    ACC_HAZARD = 22
+    TVM_THREADS = 23
+    TVM_ACC_HAZARD = 24
 
     @property
     def text(self) -> str:
@@ -71,6 +72,7 @@ _DETAILS = {
     Reason.TVM_PADDED_BOX: "TVM v0.9 loads a padded box of one channel block, this one has {need}",
     Reason.TVM_INPUT_BOX: "TVM v0.9 loads an input box of {limit} dimensions, this one has {need}",
     Reason.TVM_OUTPUT_BOX: "TVM v0.9 stores an output box of {limit} dimensions, this one has {need}",
+    Reason.TVM_PARTIAL_SUMS: "TVM v0.9 keeps no partial sums of a tile while it computes others",
     Reason.INP_OVERFLOW: "needs {need} elements of input, the buffer holds {limit}",
     Reason.WGT_OVERFLOW: "needs {need} elements of weights, the buffer holds {limit}",
     Reason.ACC_OVERFLOW: "needs {need} accumulator elements, there are {limit}",

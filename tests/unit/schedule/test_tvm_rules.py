@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hilt.schedule import Reason, Rejected, load_workload, lower, space_for, verdicts, workload_names
+from hilt.schedule.literature import published_spaces
 from hilt.schedule.reasons import TVM_RUNTIME
 from tests.unit.schedule.cases import PYNQ, RESNET18
 
@@ -33,6 +34,23 @@ def test_of_deepbench_a_mean_of_0169_compiles() -> None:
     assert np.mean([compiled(each) / len(each) for each in found]) == pytest.approx(0.169, abs=5e-4)
 
 
+def test_with_four_orders_deepbench_is_near_the_papers_table_ii() -> None:
+    """Our rule for the orders, not an observation: the means are close, and ten of thirteen workloads are within a
+    quarter of the printed ratio. Layers 3 and 5 (10 x 5 kernels) and 59 (padded 1 x 1) are not explained by it."""
+    found, printed = [], []
+    for name, row in published_spaces().items():
+        workload = load_workload(name)
+        space = space_for(workload, PYNQ, orders=4)
+        accepted = verdicts(workload, PYNQ, space.columns(np.arange(len(space))), "tvm") == 0
+        found.append(float(np.mean(accepted)))
+        printed.append(row.valid_ratio)
+        print(f"{name}: {found[-1]:.3f}, printed {row.valid_ratio:.3f}")
+    assert np.mean(printed) == pytest.approx(0.083, abs=5e-4)
+    assert np.mean(found) == pytest.approx(0.079, abs=5e-4)
+    ratio = np.array(found) / np.array(printed)
+    assert int(np.sum((ratio > 0.75) & (ratio < 1.25))) == 10
+
+
 def test_what_tvm_runs_is_accepted_here() -> None:
     for name in [*RESNET18, "deepbench.107", "deepbench.8"]:
         workload = load_workload(name)
@@ -58,6 +76,7 @@ def test_tvm_never_applies_its_batch_tile() -> None:
         ({"tile_h": 2, "oc_nthread": 2, "h_nthread": 2}, "tvm_threads"),
         ({"tile_h": 56, "h_nthread": 2}, "thread_split"),
         ({"tile_h": 2}, "tvm_acc_hazard"),
+        ({"loop_order": 3}, "tvm_partial_sums"),
     ],
 )
 def test_a_rejection_names_the_rule(changes: dict[str, int], reason: str) -> None:
