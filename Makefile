@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench resources clean
+.PHONY: help setup demo test lint bench nightly coverage resources clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,12 @@ lint: setup
 
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
+
+nightly: setup  ## a million random instructions, RTL against golden, for every build (hours)
+	$(HOST)/bin/python -m tests.rtl.nightly
+
+coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
+	$(HOST)/bin/python -m tests.rtl.coverage
 
 resources: setup  ## what the RTL takes of each board's FPGA, by Yosys (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis

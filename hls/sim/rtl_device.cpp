@@ -3,6 +3,7 @@
 // Inputs are set before a rising edge from outputs that are a function of registers alone, so one evaluation per edge
 // settles everything. Registers are accessed through the AXI4-Lite port, which takes cycles.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -13,8 +14,17 @@
 #include "memory_ports.h"
 #include "verilated.h"
 #include "vta_sim.h"
-#if VM_TRACE
+#if VM_COVERAGE
+#include <unistd.h>
+
+#include "verilated_cov.h"
+#endif
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+using Trace = VerilatedFstC;
+#elif VM_TRACE
 #include "verilated_vcd_c.h"
+using Trace = VerilatedVcdC;
 #endif
 
 namespace {
@@ -41,6 +51,8 @@ struct vta_device {
   explicit vta_device(const vta_memory_model &model)
       : model_(model), memory(model.memory_base, model.memory_bytes) {}
 
+  ~vta_device() { write_coverage(); }
+
   void reset();
   void tick();
   bool read_register(uint32_t offset, uint32_t &value);
@@ -49,12 +61,14 @@ struct vta_device {
   int trace(const char *path);
 
  private:
+  void write_coverage();
+
   vta_memory_model model_;
   std::unique_ptr<VerilatedContext> context_;
   std::unique_ptr<Vvta_top> top_;
   std::unique_ptr<vta::MemoryPorts> ports_;
 #if VM_TRACE
-  std::unique_ptr<VerilatedVcdC> trace_;
+  std::unique_ptr<Trace> trace_;
   std::string trace_path_;
 #endif
 
@@ -62,12 +76,24 @@ struct vta_device {
   vta::PhysicalMemory memory;
 };
 
+// What this model covered, in a file of its own; only in profile coverage, and where VTA_COVERAGE_FOLDER says.
+void vta_device::write_coverage() {
+#if VM_COVERAGE
+  const char *folder = std::getenv("VTA_COVERAGE_FOLDER");
+  if (folder == nullptr || !context_) return;
+  static int number = 0;
+  const std::string file = std::to_string(getpid()) + "-" + std::to_string(number++) + ".dat";
+  context_->coveragep()->write((std::string(folder) + "/" + file).c_str());
+#endif
+}
+
 // A new model, because block RAM has no reset: power-on is the one time that buffers are cleared.
 void vta_device::reset() {
 #if VM_TRACE
   if (trace_) trace_->close();
   trace_.reset();
 #endif
+  write_coverage();
   top_.reset();
   context_ = std::make_unique<VerilatedContext>();
   context_->randReset(2);  // of what the profile leaves to chance
@@ -201,7 +227,7 @@ int vta_device::trace(const char *path) {
   trace_.reset();
   trace_path_ = path == nullptr ? "" : path;
   if (path == nullptr) return 0;
-  trace_ = std::make_unique<VerilatedVcdC>();
+  trace_ = std::make_unique<Trace>();
   top_->trace(trace_.get(), 99);
   trace_->open(path);
   return trace_->isOpen() ? 0 : VTA_BAD_ARGUMENT;

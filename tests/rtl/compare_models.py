@@ -59,6 +59,17 @@ def on_library(library: Path, **timing: Any) -> Model:
     return run
 
 
+def memory_timing(seed: int) -> dict[str, Any]:
+    """Fast and slow memories, steady and not: what a stage waits for must not change what it does."""
+    return {
+        "read_latency": (1, 20, 97)[seed % 3],
+        "write_latency": (1, 40)[seed // 2 % 2],
+        "bandwidth": ((0, 1), (3, 1), (7, 2))[seed // 3 % 3],
+        "jitter": (0, 9)[seed % 2],
+        "seed": seed,
+    }
+
+
 def difference(program: RandomProgram, left: Outcome, right: Outcome) -> str | None:
     """The first thing in which two runs of `program` differ, or None."""
     executions = [outcome.execution for outcome in (left, right) if outcome.execution]

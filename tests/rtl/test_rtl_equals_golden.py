@@ -1,48 +1,34 @@
 """The RTL against the golden model: the whole memory, and all that is counted but time, after random programs.
 
 More than 20,000 random instructions for pynq's two revisions, samples of a batched set and of the wide ISA on a 128-bit
-bus. HILT_RANDOM_SEED moves them; HILT_RANDOM_PROGRAMS multiplies them and goes over every build of variants.py.
+bus. HILT_RANDOM_SEED moves them; nightly.py does a million for every build.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 
 from hilt.simulator.build import build
-from tests.rtl.compare_models import explain, on_library
+from tests.rtl.compare_models import explain, memory_timing, on_library
 from tests.rtl.variants import VARIANTS
 
 INSTRUCTIONS = 450
 PROGRAMS = {"pynq A": 24, "pynq B": 24, "4x8 B, 128-bit bus": 5, "zcu102 wide, 128-bit bus": 5}
 FIRST_SEED = int(os.environ.get("HILT_RANDOM_SEED", "1"))
-TIMES = int(os.environ.get("HILT_RANDOM_PROGRAMS", "1"))
-GOES_OVER = list(PROGRAMS if TIMES == 1 else VARIANTS)
-
-
-def _memory_timing(seed: int) -> dict[str, Any]:
-    """Fast and slow memories, steady and not: what a stage waits for must not change what it does."""
-    return {
-        "read_latency": (1, 20, 97)[seed % 3],
-        "write_latency": (1, 40)[seed // 2 % 2],
-        "bandwidth": ((0, 1), (3, 1), (7, 2))[seed // 3 % 3],
-        "jitter": (0, 9)[seed % 2],
-        "seed": seed,
-    }
 
 
 def test_the_sample_is_large_enough() -> None:
     assert INSTRUCTIONS * (PROGRAMS["pynq A"] + PROGRAMS["pynq B"]) >= 20_000
 
 
-@pytest.mark.parametrize("variant", GOES_OVER)
+@pytest.mark.parametrize("variant", PROGRAMS)
 def test_random_programs_leave_the_same_memory(variant: str) -> None:
     accelerator = VARIANTS[variant]
     rtl, golden = build(accelerator, "rtl"), on_library(build(accelerator, "golden"))
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS.get(variant, 5) * TIMES):
-        timing = _memory_timing(seed)
+    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS[variant]):
+        timing = memory_timing(seed)
         problem = explain(accelerator, seed, INSTRUCTIONS, on_library(rtl, **timing), golden)
         assert problem is None, f"{problem}\nwith a memory of {timing}"
 
@@ -52,6 +38,6 @@ def test_no_assertion_fails_and_nothing_depends_on_what_was_never_written() -> N
     accelerator = VARIANTS["pynq A"]
     rtl, golden = build(accelerator, "rtl", "debug"), on_library(build(accelerator, "golden"))
     for seed in range(FIRST_SEED, FIRST_SEED + 3):
-        model = on_library(rtl, **_memory_timing(seed))
+        model = on_library(rtl, **memory_timing(seed))
         problem = explain(accelerator, seed, INSTRUCTIONS, model, golden, fill=True)
         assert problem is None, problem

@@ -15,6 +15,7 @@ from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
 from hilt.cli.sim import sim
 from hilt.cli.space import space
+from hilt.cli.trace import trace
 from hilt.cli.tune import resume, tune
 
 application = typer.Typer(
@@ -43,7 +44,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, runs, show, best, boards, space, explain, sim):
+for command in (tune, resume, runs, show, best, boards, space, explain, trace, sim):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 application.add_typer(log.application, name="log")

@@ -57,6 +57,9 @@ def sim(
     ] = HazardMode.INTERLOCK,
     base: Annotated[str, typer.Option(help="First byte address of the memory; chosen from images and dumps.")] = "",
     memory: Annotated[str, typer.Option(help="Bytes of memory; chosen from images and dumps.")] = "",
+    waves: Annotated[
+        Path | None, typer.Option(metavar="FILE.fst", help="Write every signal of the RTL as a waveform (slow).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run instructions on a simulated VTA: place files in memory, run, write pieces of memory to files.
@@ -74,8 +77,10 @@ def sim(
             images, dumps, _number("--base", base) if base else None, _number("--memory", memory) if memory else None
         )
         model = MemoryModel(start, size, read_latency=latency)
-        library = build(accelerator, device.value)
-        execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles)
+        if waves is not None and device is not Device.RTL:
+            raise ImageError(f"--waves is of the RTL's signals; the {device} model has none")
+        library = build(accelerator, device.value, "trace" if waves is not None else "fast")
+        execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles, waves)
     except (ImageError, ParameterError, FieldOverflowError, SimulatorError) as error:
         _fail(_BAD_INPUT, error)
     except (BuildError, MissingToolError) as error:

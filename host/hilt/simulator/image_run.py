@@ -85,8 +85,10 @@ def run_images(
     dumps: Sequence[Dump],
     memory: MemoryModel,
     max_cycles: int,
+    waves: Path | None = None,
 ) -> Execution:
-    """Runs `insns` (byte address, count) and then writes every dump, whole or not at all.
+    """Runs `insns` (byte address, count) and then writes every dump, whole or not at all. With `waves` the model is the
+    RTL of profile `trace`, and every signal goes to that file.
 
     Every dram_base is physical: the address registers are 0. Raises ImageError where images overlap, hold no
     such instructions, or a dump cannot be written; SimulatorError where the model cannot be used.
@@ -95,6 +97,8 @@ def run_images(
     _check_instructions(images, insns, accelerator.instruction_bytes)
     _check_folders(dumps)
     with SimulatedDevice(library, memory) as device:
+        if waves is not None:
+            device.trace(waves)
         for image in images:
             device.write_memory(image.address, image.contents)
         execution = execute(device, *insns, max_cycles)

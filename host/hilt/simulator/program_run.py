@@ -33,9 +33,10 @@ def run_program(
     *,
     memory: MemoryModel | None = None,
     max_cycles: int = 1 << 32,
+    waves: Path | None = None,
 ) -> ProgramRun:
     """Runs `program` once in the model at `library` (hilt.simulator.build) on `inputs`: packed arrays by buffer
-    name, for all of its buffers but `uop` and `out`.
+    name, for all of its buffers but `uop` and `out`. With `waves` the model is the RTL of profile `trace`.
 
     `memory` gives base and timing; its size is raised to what the program needs. Raises ProgramError where inputs and
     buffers do not match, SimulatorError where the model cannot be used.
@@ -46,6 +47,8 @@ def run_program(
     contents = _contents(program, inputs)
     needed = replace(model, bytes=max(model.bytes if memory else 0, end - model.base))
     with SimulatedDevice(library, needed) as device:
+        if waves is not None:
+            device.trace(waves)
         device.write_memory(addresses["insn"], instructions)
         for name, array in contents.items():
             device.write_memory(addresses[name], array)

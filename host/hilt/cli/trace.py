@@ -1,0 +1,61 @@
+"""`hilt trace`: when each instruction of one configuration is executed, and every signal while it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hilt.cli.configuration import configuration_of, memory_of_board
+
+
+def trace(
+    workload: Annotated[str, typer.Argument(help="As for `hilt tune`.")],
+    configuration: Annotated[
+        list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
+    ],
+    board: Annotated[str, typer.Option(help="Whose accelerator: a board of `hilt boards`.")] = "virtual:pynq",
+    perfetto: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="The stages' timeline by the twin, for ui.perfetto.dev.")
+    ] = None,
+    waves: Annotated[
+        Path | None, typer.Option(metavar="FILE.fst", help="Every signal of the RTL as it runs the program (slow).")
+    ] = None,
+) -> None:
+    """Write a timeline of one configuration's program, waves of it, or both."""
+    from hilt.measure import describe_board
+    from hilt.schedule import load_workload, lower, space_for
+
+    if perfetto is None and waves is None:
+        raise typer.BadParameter("nothing to write; give --perfetto FILE.json, --waves FILE.fst or both")
+    described = load_workload(workload)
+    accelerator, memory = describe_board(board).accelerator, memory_of_board(board)
+    space = space_for(described, accelerator)
+    single = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1}
+    chosen = configuration_of(configuration, single)
+    program = lower(described, space.configuration(chosen) if isinstance(chosen, int) else chosen, accelerator)
+
+    if perfetto is not None:
+        from hilt.report.perfetto import stage_timeline
+        from hilt.simulator.twin import Twin
+
+        twin = Twin(accelerator)
+        fetch_busy = int(twin.predict([program], memory)["fetch"]["busy"][0])
+        title = f"{described.name} on {board}"
+        timeline = stage_timeline(
+            title, program.instructions, accelerator, twin.timeline(program, memory), fetch_busy
+        )
+        perfetto.write_text(json.dumps(timeline) + "\n", encoding="utf-8")
+        typer.echo(f"{perfetto}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
+
+    if waves is not None:
+        from hilt.schedule import make_tensors
+        from hilt.simulator.build import build
+        from hilt.simulator.program_run import run_program
+
+        library = build(accelerator, "rtl", "trace")
+        inputs = make_tensors(described, accelerator, seed=1).inputs
+        execution = run_program(library, program, inputs, memory=memory, waves=waves).execution
+        typer.echo(f"{waves}: {execution.status.name.lower()} after {execution.cycles:,} cycles")
