@@ -15,6 +15,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,23 +51,33 @@ class Module:
 def add_up(folder: Path, counts: Counter[Point]) -> None:
     """Adds and removes the counts that models left in `folder`."""
     for file in folder.glob("*.dat"):
-        counts.update(dict(read(file)))
+        counts.update(read(file))
         file.unlink()
 
 
-def read(file: Path) -> Iterator[tuple[Point, int]]:
+def read(file: Path) -> Counter[Point]:
     """Verilator's coverage file: a line `C '<key>' <count>` for each point, its key made of \\x01name\\x02value pairs.
-    Points of several instances of a module are one."""
-    totals: Counter[Point] = Counter()
+
+    The instances of a module, whatever their parameters, are one. An item of a case that returns is left out: Verilator
+    counts it behind its statement, which is never reached.
+    """
+    counts: Counter[Point] = Counter()
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         match = re.fullmatch(r"C '(.*)' (\d+)", line)
         if match is None:
             continue
         key = dict(pair.split("\x02", 1) for pair in match[1].split("\x01") if "\x02" in pair)
-        module = key.get("page", "").partition("/")[2]
-        kind = key.get("page", "").partition("/")[0].removeprefix("v_")
-        totals[Point(module, Path(key["f"]).name, int(key["l"]), kind, key.get("o", ""))] += int(match[2])
-    yield from totals.items()
+        kind, _, module = key["page"].removeprefix("v_").partition("/")
+        point = Point(module.partition("__")[0], Path(key["f"]).name, int(key["l"]), kind, key.get("o", ""))
+        if point.comment == "case" and "return" in _source(key["f"])[point.line - 1]:
+            continue
+        counts[point] += int(match[2])
+    return counts
+
+
+@cache
+def _source(file: str) -> list[str]:
+    return Path(file).read_text(encoding="utf-8").splitlines()
 
 
 def by_module(counts: Counter[Point]) -> dict[str, Module]:
