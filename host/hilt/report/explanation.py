@@ -117,7 +117,7 @@ def explain(
         level: _verdict(workload, knobs, accelerator, level) for level in CHECK_LEVELS
     }
     code = lower(workload, knobs, accelerator) if found["compiler"] is None else None
-    distance = int(analysis.loops.hazard_distance[0])
+    distance = int(analysis.hazard_distance[0])
     return Explanation(
         workload=workload,
         accelerator=accelerator,

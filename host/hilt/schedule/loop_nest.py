@@ -9,6 +9,7 @@ import numpy as np
 
 from hilt.schedule.checks import Analysis
 from hilt.schedule.loops import LOOPS, extents
+from hilt.schedule.space import LOOP_ORDERS
 from hilt.schedule.tiling import IntArray, Problem
 
 OPERANDS = ("inp", "wgt", "out")
@@ -23,13 +24,13 @@ class LoopKind(IntEnum):
     MICRO_OP = 3
 
 
-_TILE_AXES = ("b", "h", "co", "w", "ci")
+_TILE_LOOPS = len(LOOP_ORDERS[1])
 _THREAD_AXES = ("h", "co")
 _MICRO_OP_AXES = ("ci", "kh", "kw", "b", "co", "h", "w")
 """As hilt.schedule.microops spells them out, without the two that are counted."""
 
 KINDS = (
-    *(LoopKind.TILE,) * len(_TILE_AXES),
+    *(LoopKind.TILE,) * _TILE_LOOPS,
     *(LoopKind.THREAD,) * len(_THREAD_AXES),
     *(LoopKind.COUNTED,) * 2,
     *(LoopKind.MICRO_OP,) * (len(_MICRO_OP_AXES) - 2),
@@ -52,7 +53,8 @@ class LoopNest:
 
 
 def loop_nest(analysis: Analysis) -> LoopNest:
-    """Of every configuration. Where virtual threads do not share the tiles evenly the last turn has fewer."""
+    """Of every configuration. The last turn has less where virtual threads do not share the tiles evenly, or tiles do
+    not divide the output."""
     tiling = analysis.tiling
     tiles = {
         "b": tiling.b_tiles,
@@ -63,17 +65,18 @@ def loop_nest(analysis: Analysis) -> LoopNest:
     }
     count = len(tiling.batch)
     rows = np.arange(count)[:, None]
-    outer = np.array([LOOPS.index(name) for name in (*_TILE_AXES, *_THREAD_AXES)])
+    orders = np.array([[LOOPS.index(name) for name in loops] for loops in LOOP_ORDERS.values()])
+    tile_axis = orders[tiling.order - 1]
+    thread_axis = np.broadcast_to([LOOPS.index(name) for name in _THREAD_AXES], (count, len(_THREAD_AXES)))
+    turns = np.stack([tiles.get(name, np.ones(count, dtype=np.int64)) for name in LOOPS], axis=1)
     counted = np.stack([analysis.loops.out, analysis.loops.into], axis=1)
     order = np.array([LOOPS.index(name) for name in _MICRO_OP_AXES])
     spelled_out = np.all(order[None, :, None] != counted[:, None, :], axis=2)
     micro_ops = np.broadcast_to(order, (count, len(order)))[spelled_out].reshape(count, len(order) - 2)
     inner = np.concatenate([counted, micro_ops], axis=1)
-    axis = np.concatenate([np.broadcast_to(outer, (count, len(outer))), inner], axis=1)
-    outer_extents = np.stack(
-        [*(tiles[name] for name in _TILE_AXES), tiling.h_threads, tiling.oc_threads], axis=1
-    )
-    extent = np.concatenate([outer_extents, extents(tiling)[rows, inner]], axis=1)
+    axis = np.concatenate([tile_axis, thread_axis, inner], axis=1)
+    threads = np.stack([tiling.h_threads, tiling.oc_threads], axis=1)
+    extent = np.concatenate([turns[rows, tile_axis], threads, extents(tiling)[rows, inner]], axis=1)
 
     inside = np.ones((count, len(LOOPS)), dtype=np.int64)
     touched = {operand: np.empty_like(extent) for operand in OPERANDS}
@@ -95,7 +98,8 @@ def _whole_strides(problem: Problem) -> dict[str, IntArray]:
     plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
     kernel_width = workload.kernel[1]
     inp = {
-        "b": problem.ci * plane,
+        "co": plane if problem.block_by_block else 0,
+        "b": problem.all_ci * plane,
         "h": workload.stride[0] * workload.width,
         "w": workload.stride[1],
         "ci": plane,
@@ -103,7 +107,7 @@ def _whole_strides(problem: Problem) -> dict[str, IntArray]:
         "kw": 1,
     }
     wgt = {"co": problem.ci * problem.taps, "ci": problem.taps, "kh": kernel_width, "kw": 1}
-    out = {"b": problem.co * out_plane, "co": out_plane, "h": problem.out_width, "w": 1}
+    out = {"b": problem.all_co * out_plane, "co": out_plane, "h": problem.out_width, "w": 1}
     return {
         operand: np.array([strides.get(name, 0) for name in LOOPS])
         for operand, strides in zip(OPERANDS, (inp, wgt, out), strict=True)
@@ -116,4 +120,5 @@ def _box(problem: Problem, covered: IntArray) -> dict[str, IntArray]:
     workload = problem.workload
     rows = np.where(h == 1, kh, (h - 1) * workload.stride[0] + kh)
     columns = np.where(w == 1, kw, (w - 1) * workload.stride[1] + kw)
-    return {"inp": b * ci * rows * columns, "wgt": co * ci * kh * kw, "out": b * co * h * w}
+    groups = -(-co // problem.co)  # other groups of output channels have other input channels
+    return {"inp": b * groups * ci * rows * columns, "wgt": co * ci * kh * kw, "out": b * co * h * w}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hilt.schedule.catalogue import load_workload
-from hilt.schedule.spelling import name_of, spelled
+from hilt.schedule.spelling import name_of
 from hilt.schedule.workload import Conv2d, WorkloadError
 
 SUFFIX = ".onnx"
@@ -17,7 +17,7 @@ SUFFIX = ".onnx"
 _CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
 """Operators by where their data, weights and bias stand among the inputs."""
 _PRODUCTS = {"Gemm": (0, 1, 2), "MatMul": (0, 1, None), "MatMulInteger": (0, 1, None), "QLinearMatMul": (0, 3, None)}
-_REFUSED = {"ConvTranspose": "a transposed convolution"}
+_TRANSPOSED = "ConvTranspose"
 
 
 class OnnxError(ValueError):
@@ -99,12 +99,12 @@ def _network(name: str, graph: Any) -> Network:
                 workload = _convolution(node, shapes)
             elif node.op_type in _PRODUCTS:
                 workload = _product(node, shapes)
-            elif node.op_type in _REFUSED:
-                raise _UnsupportedError(f"{_REFUSED[node.op_type]} cannot be lowered yet")
+            elif node.op_type == _TRANSPOSED:
+                workload = _transposed(node, shapes)
             else:
                 others[node.op_type] += 1
                 continue
-            layer = Layer(name_of(load_workload(spelled(workload))), macs=workload.macs)
+            layer = Layer(name_of(workload), macs=workload.macs)
         except (_UnsupportedError, WorkloadError) as error:
             layer = Layer("", f"{node.op_type}: {error}")
         found = layers.setdefault((layer.workload, layer.reason), layer)
@@ -145,13 +145,7 @@ def _has_input(node: Any, place: int | None) -> bool:
 
 def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     data_place, weight_place, bias_place = _CONVOLUTIONS[node.op_type]
-    data, weight = shapes.of(node, data_place), shapes.of(node, weight_place)
-    if len(data) != 4 or len(weight) != 4:
-        raise _UnsupportedError(f"a convolution of {len(data) - 2} dimensions; VTA has those of two")
-    attributes = _attributes(node)
-    if any(step != 1 for step in attributes.get("dilations", ())):
-        dilations = "x".join(map(str, attributes["dilations"]))
-        raise _UnsupportedError(f"dilation {dilations}; VTA loads rows and columns without gaps")
+    data, weight, attributes = _planar(node, shapes, data_place, weight_place)
     stride = _pair(attributes.get("strides", (1, 1)))
     kernel = _pair(weight[2:])
     return Conv2d(
@@ -169,20 +163,56 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     )
 
 
+def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
+    """Its weights are (in, out / groups, height, width)."""
+    data, weight, attributes = _planar(node, shapes, 0, 1)
+    if "output_shape" in attributes or attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
+        raise _UnsupportedError("padding by its output's shape; hilt needs pads")
+    groups = int(attributes.get("group", 1))
+    pairs = {
+        "k": weight[2:],
+        "s": attributes.get("strides", (1, 1)),
+        "p": _alike(attributes.get("pads", (0, 0, 0, 0))),
+        "op": attributes.get("output_padding", (0, 0)),
+    }
+    text = f"conv2d_transpose:n={data[0]},ci={data[1]},h={data[2]},w={data[3]},co={groups * weight[1]},groups={groups}"
+    text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
+    return load_workload(text + (",bias=1" if _has_input(node, 2) else ""))
+
+
+def _planar(
+    node: Any, shapes: _Shapes, data_place: int, weight_place: int
+) -> tuple[list[int], list[int], dict[str, Any]]:
+    """Shapes of data and weights of a two-dimensional convolution, and its attributes."""
+    data, weight = shapes.of(node, data_place), shapes.of(node, weight_place)
+    if len(data) != 4 or len(weight) != 4:
+        raise _UnsupportedError(f"a convolution of {len(data) - 2} dimensions; VTA has those of two")
+    attributes = _attributes(node)
+    if any(step != 1 for step in attributes.get("dilations", ())):
+        dilations = "x".join(map(str, attributes["dilations"]))
+        raise _UnsupportedError(f"dilation {dilations}; VTA loads rows and columns without gaps")
+    return data, weight, attributes
+
+
 def _padding(
     attributes: Mapping[str, Any], size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
 ) -> tuple[int, int]:
     automatic = attributes.get("auto_pad", b"NOTSET").decode()
     if automatic == "NOTSET":
-        top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
-    elif automatic == "VALID":
+        return _alike(attributes.get("pads", (0, 0, 0, 0)))
+    if automatic == "VALID":
         return (0, 0)
-    else:  # SAME_UPPER, SAME_LOWER: as many outputs as inputs over stride
-        total = [
-            max((-(-extent // step) - 1) * step + taps - extent, 0)
-            for extent, taps, step in zip(size, kernel, stride, strict=True)
-        ]
-        (top, left), (bottom, right) = [each // 2 for each in total], [each - each // 2 for each in total]
+    # SAME_UPPER, SAME_LOWER: as many outputs as inputs over stride
+    total = [
+        max((-(-extent // step) - 1) * step + taps - extent, 0)
+        for extent, taps, step in zip(size, kernel, stride, strict=True)
+    ]
+    return _alike([each // 2 for each in total] + [each - each // 2 for each in total])
+
+
+def _alike(pads: Sequence[int]) -> tuple[int, int]:
+    """Top and left of ONNX's top, left, bottom, right."""
+    top, left, bottom, right = pads
     if (top, left) != (bottom, right):
         raise _UnsupportedError(f"padding of {top}, {left} before and {bottom}, {right} behind; hilt pads alike")
     return (int(top), int(left))

@@ -1,7 +1,8 @@
 """What the programs of many configurations move and issue, without lowering them: the arithmetic of hilt.schedule.steps
 and hilt.schedule.transfers in closed form.
 
-Exact where the virtual threads share the tiles evenly; else a group that lacks a thread is counted as a whole one.
+Exact where the virtual threads share the tiles (and, of grouped convolutions, those of a group) evenly; else a round
+that lacks a thread is counted as a whole one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis
-from hilt.schedule.tiling import IntArray, Tiling
+from hilt.schedule.space import LOOP_ORDERS
+from hilt.schedule.tiling import IntArray, Problem, Tiling
+
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -54,74 +59,110 @@ def traffic(analysis: Analysis) -> Traffic:
     problem = tiling.problem
     workload, parameters = problem.workload, problem.accelerator.parameters
     ones = np.ones_like(tiling.batch)
-
-    # Loops over rounds, outermost first; for each operand how often each is gone through with new loads.
-    rounds = np.stack(
-        [
-            tiling.b_tiles,
-            -(-tiling.h_tiles // tiling.h_threads),
-            -(-tiling.co_tiles // tiling.oc_threads),
-            tiling.w_tiles,
-            tiling.ci_steps,
-        ]
-    )
-    inp_rounds, wgt_rounds = _load_rounds(analysis, rounds)
-    inp_count, wgt_count = inp_rounds.prod(axis=0), wgt_rounds.prod(axis=0)
-    both = np.minimum(inp_rounds, wgt_rounds).prod(axis=0)
-    h, oc = tiling.h_threads, tiling.oc_threads
-    load_tokens = both * (h + oc - 1) + (inp_count - both) * h + (wgt_count - both) * oc
-
-    passes = inp_rounds[2]
-    rows, columns = _Axis.of(tiling, 0), _Axis.of(tiling, 1)
-    tiles = tiling.tiles
-    wgt_boxes = wgt_count * oc
-    weight_moves = _moves(tiling, [(tiling.co, problem.ci * problem.taps), (tiling.ci * problem.taps, 1)])
-    plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
-    box_loads = _box_loads(tiling, rows, columns, plane)
-    out_moves = _moves(
-        tiling,
-        [
-            (tiling.batch, problem.co * out_plane),
-            (tiling.co, out_plane),
-            (tiling.height, problem.out_width),
-            (tiling.width, 1),
-        ],
-    )
+    rounds = _rounds(analysis)
+    inp_loads, stores = _transfers(tiling)
+    boxes = tiling.b_tiles * tiling.ci_steps * rounds.inp_passes
+    real_rows, real_columns = (sum(axis.real for _, axis in _axis_tiles(tiling, number)) for number in (0, 1))
+    weight_moves = _moves(problem, [(tiling.co, problem.ci * problem.taps), (tiling.ci * problem.taps, 1)])
+    out_elements = problem.batch * problem.all_co * problem.out_height * problem.out_width
+    inp_channels = problem.batch * tiling.inp_channels * tiling.ci_steps * rounds.inp_passes
     epilogue = int(workload.bias) + int(workload.shift > 0) + 2
     return Traffic(
-        inp_boxes=tiling.b_tiles * tiling.h_tiles * tiling.w_tiles * tiling.ci_steps * passes,
-        wgt_boxes=wgt_boxes,
-        inp_bytes=problem.batch * problem.ci * rows.real * columns.real * passes * parameters.inp_element_bytes,
-        wgt_bytes=wgt_boxes * tiling.wgt_elements * parameters.wgt_element_bytes,
+        inp_boxes=boxes * tiling.h_tiles * tiling.w_tiles,
+        wgt_boxes=rounds.wgt_boxes,
+        inp_bytes=inp_channels * real_rows * real_columns * parameters.inp_element_bytes,
+        wgt_bytes=rounds.wgt_boxes * tiling.wgt_elements * parameters.wgt_element_bytes,
         bias_bytes=ones * problem.bias_elements * parameters.acc_element_bytes,
-        out_bytes=ones * problem.batch * problem.co * out_plane * parameters.out_element_bytes,
-        inp_loads=tiling.b_tiles * tiling.ci_steps * passes * box_loads,
-        wgt_loads=wgt_boxes * weight_moves,
-        gemms=tiles * (tiling.ci_steps + 1),
-        alus=tiles * epilogue,
-        stores=tiles * out_moves,
-        load_tokens=load_tokens,
-        store_tokens=tiles,
+        out_bytes=ones * out_elements * parameters.out_element_bytes,
+        inp_loads=boxes * inp_loads,
+        wgt_loads=rounds.wgt_boxes * weight_moves,
+        gemms=tiling.tiles * (tiling.ci_steps + 1),
+        alus=tiling.tiles * epilogue,
+        stores=tiling.b_tiles * tiling.co_tiles * stores,
+        load_tokens=rounds.load_tokens,
+        store_tokens=tiling.tiles,
     )
 
 
-def _load_rounds(analysis: Analysis, rounds: IntArray) -> tuple[IntArray, IntArray]:
-    """Of the loops b, h, co, w, ci (5, n): how many turns of each load inputs, and weights. A loop whose turns all need
-    what is still in its places loads in its first turn only."""
+@dataclass(frozen=True)
+class _Rounds:
+    """Arrays (n,): how often each input box is loaded; how many weight boxes are; steps that load anything."""
+
+    inp_passes: IntArray
+    wgt_boxes: IntArray
+    load_tokens: IntArray
+
+
+_INP_LOOPS = {"b", "h", "w", "ci", "group"}
+_WGT_LOOPS = {"group", "co", "ci"}
+
+
+def _rounds(analysis: Analysis) -> _Rounds:
     tiling = analysis.tiling
-    inp, wgt = rounds.copy(), rounds.copy()
-    b, h, co, w, ci = range(5)
-    inp[co] = np.where(rounds[w] * rounds[ci] <= tiling.oc_threads, 1, rounds[co])
-    wgt[w] = np.where(rounds[ci] <= tiling.h_threads, 1, rounds[w])
-    kept = analysis.resident | (rounds[co] * rounds[ci] <= tiling.h_threads)
-    for loop in (b, h, w):
-        wgt[loop] = np.where(kept, 1, wgt[loop])
-    return inp, wgt
+    h, oc = tiling.h_threads, tiling.oc_threads
+    counts, lanes_share = _round_loops(tiling)
+    inp_lanes = np.where(lanes_share, h, h * oc)
+    never = np.zeros_like(analysis.resident)
+    passes, wgt_rounds, tokens = (np.zeros_like(h) for _ in range(3))
+    for order, loops in LOOP_ORDERS.items():
+        nest = [each for loop in loops for each in (("group", "co") if loop == "co" else (loop,))]
+        inp = _load_turns(nest, counts, _INP_LOOPS, oc, never)
+        wgt = _load_turns(nest, counts, _WGT_LOOPS, h, analysis.resident)
+        inp_count, wgt_count = (np.prod([turns[loop] for loop in nest], axis=0) for turns in (inp, wgt))
+        both = np.prod([np.minimum(inp[loop], wgt[loop]) for loop in nest], axis=0)
+        either = np.where(lanes_share, h + oc - 1, h * oc)
+        here = tiling.order == order
+        passes = np.where(here, inp["group"] * inp["co"] * (inp_lanes // h), passes)
+        wgt_rounds = np.where(here, wgt_count, wgt_rounds)
+        found = both * either + (inp_count - both) * inp_lanes + (wgt_count - both) * oc
+        tokens = np.where(here, found, tokens)
+    return _Rounds(passes, wgt_rounds * oc, tokens)
+
+
+def _round_loops(tiling: Tiling) -> tuple[dict[str, IntArray], BoolArray]:
+    """Turns (n,) of each loop over rounds; and whether the threads of a round that differ in output channels have their
+    input in common: in a grouped convolution those of one group."""
+    problem = tiling.problem
+    co_rounds = -(-tiling.co_tiles // tiling.oc_threads)
+    if problem.groups == 1:
+        groups, share = np.ones_like(co_rounds), np.ones_like(co_rounds, dtype=np.bool_)
+    else:
+        tiles_of_group = np.maximum(problem.co // tiling.co, 1)
+        share = (tiles_of_group % tiling.oc_threads == 0) & (not problem.block_by_block)
+        groups = np.where(share, problem.groups, co_rounds)
+    counts = {
+        "b": tiling.b_tiles,
+        "h": -(-tiling.h_tiles // tiling.h_threads),
+        "group": groups,
+        "co": co_rounds // groups,
+        "w": tiling.w_tiles,
+        "ci": tiling.ci_steps,
+    }
+    return counts, share | (tiling.oc_threads == 1)
+
+
+def _load_turns(
+    nest: list[str], counts: dict[str, IntArray], needed: set[str], places: IntArray, resident: BoolArray
+) -> dict[str, IntArray]:
+    """Of each loop the turns in which the operand that changes with the loops `needed` is loaded. A loop with which it
+    does not change loads in its first turns only, where all that its inner loops need stays in its places (what comes
+    round comes to the same place again if its number divides that of the places), or where all of it is resident."""
+    turns = {}
+    inside = np.ones_like(places)
+    for loop in reversed(nest):
+        count = counts[loop]
+        if loop in needed:
+            turns[loop] = count
+            inside = inside * count
+        else:
+            first = np.where((inside == 1) | resident, 1, np.minimum(count, places // inside))
+            turns[loop] = np.where((places % inside == 0) | resident, first, count)
+    return turns
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """The tiles along height or width, arrays (n,)."""
+    """Tiles of one size along height or width, arrays (n,)."""
 
     real: IntArray
     """Rows (columns) of the input loaded, over all tiles."""
@@ -132,50 +173,69 @@ class _Axis:
     outside: IntArray
     """Tiles whose box is all padding."""
 
-    @classmethod
-    def of(cls, tiling: Tiling, axis: int) -> _Axis:
-        tiles, box_sizes = (tiling.height, tiling.width)[axis], (tiling.box_height, tiling.box_width)[axis]
-        counts = (tiling.h_tiles, tiling.w_tiles)[axis]
-        workload = tiling.problem.workload
-        size, stride = (workload.height, workload.width)[axis], workload.stride[axis]
-        step = tiling.problem.row_step if axis == 0 else 1
-        found = np.empty((4, len(tiles)), dtype=np.int64)
-        for tile in np.unique(tiles).tolist():
-            chosen = tiles == tile
-            box = int(box_sizes[chosen][0])
-            start = np.arange(int(counts[chosen][0])) * (tile * stride) - workload.padding[axis]
-            before = np.clip(-(start // step), 0, box)
-            after = np.clip(box + (start - size) // step, 0, box - before)
-            real = box - before - after
-            inside, outside = real == box, real == 0
-            sums = (real.sum(), inside.sum(), (~inside & ~outside).sum(), outside.sum())
-            found[:, chosen] = np.array(sums)[:, None]
-        return cls(*found)
+    @property
+    def tiles(self) -> IntArray:
+        return self.inside + self.padded + self.outside
 
 
-def _box_loads(tiling: Tiling, rows: _Axis, columns: _Axis, plane: int) -> IntArray:
-    """LOADs of the input boxes of one pass over rows and columns."""
+def _axis_tiles(tiling: Tiling, axis: int) -> list[tuple[IntArray, _Axis]]:
+    """Sizes (n,) of output tiles along an axis, and the tiles of that size: the whole ones and a smaller last one."""
     problem = tiling.problem
-    outer = [(tiling.batch, problem.ci * plane), (tiling.ci, plane)]
-    row, column = (tiling.box_height, problem.row_step * problem.workload.width), (tiling.box_width, 1)
-    channels = tiling.batch * tiling.ci
-    loads: IntArray = (
-        rows.inside * columns.inside * _moves(tiling, [*outer, row, column])
-        + rows.inside * columns.padded * _moves(tiling, [*outer, row], columns_apart=True)
-        + rows.padded * (columns.inside + columns.padded) * channels
-        + rows.outside * (columns.inside + columns.padded + columns.outside)
-        + (rows.inside + rows.padded) * columns.outside
-    )
-    return loads
+    sizes = (tiling.height, tiling.width)[axis]
+    out = (problem.out_height, problem.out_width)[axis]
+    whole, last = np.empty((2, 4, len(sizes)), dtype=np.int64)
+    for tile in np.unique(sizes).tolist():
+        chosen = sizes == tile
+        whole[:, chosen] = _tiles_along(problem, axis, tile, np.arange(out // tile) * tile)[:, None]
+        rest = out % tile
+        starts = np.arange(out // tile * tile, out, tile)
+        last[:, chosen] = _tiles_along(problem, axis, max(rest, 1), starts)[:, None]
+    return [(sizes, _Axis(*whole)), (np.maximum(out % sizes, 1), _Axis(*last))]
+
+
+def _tiles_along(problem: Problem, axis: int, tile: int, starts: IntArray) -> IntArray:
+    """The fields of _Axis (4,) for tiles of one size that begin at these outputs."""
+    workload = problem.workload
+    size, stride = (workload.height, workload.width)[axis], workload.stride[axis]
+    step = problem.row_step if axis == 0 else 1
+    box = int((problem.box_height, problem.box_width)[axis](np.array(tile)))
+    first = starts * stride - workload.padding[axis]
+    before = np.clip(-(first // step), 0, box)
+    after = np.clip(box + (first - size) // step, 0, box - before)
+    real = box - before - after
+    inside, outside = real == box, real == 0
+    return np.array([real.sum(), inside.sum(), (~inside & ~outside).sum(), outside.sum()], dtype=np.int64)
+
+
+def _transfers(tiling: Tiling) -> tuple[IntArray, IntArray]:
+    """LOADs of the input boxes, and STOREs of the output tiles, of one pass over rows and columns."""
+    problem = tiling.problem
+    workload = problem.workload
+    plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
+    inp_outer = [(tiling.batch, problem.all_ci * plane), (tiling.inp_channels, plane)]
+    out_outer = [(tiling.batch, problem.all_co * out_plane), (tiling.co, out_plane)]
+    channels = tiling.batch * tiling.inp_channels
+    loads, stores = np.zeros_like(channels), np.zeros_like(channels)
+    for height, rows in _axis_tiles(tiling, 0):
+        row = (problem.box_height(height), problem.row_step * workload.width)
+        for width, columns in _axis_tiles(tiling, 1):
+            column = (problem.box_width(width), 1)
+            loads += rows.inside * columns.inside * _moves(problem, [*inp_outer, row, column])
+            loads += rows.inside * columns.padded * _moves(problem, [*inp_outer, row], columns_apart=True)
+            loads += rows.padded * (columns.inside + columns.padded) * channels
+            loads += rows.outside * columns.tiles + (rows.inside + rows.padded) * columns.outside
+            moves = _moves(problem, [*out_outer, (height, problem.out_width), (width, 1)])
+            stores += rows.tiles * columns.tiles * moves
+    return loads, stores
 
 
 def _moves(
-    tiling: Tiling, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False
+    problem: Problem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False
 ) -> IntArray:
     """Instructions (n,) of one box of (count, stride) from the outermost dimension in, as hilt.schedule.transfers.fold
     makes them. `columns_apart`: padded columns are a further innermost dimension that merges with none."""
-    limit = tiling.problem.accelerator.formats.memory.by_name["x_stride"].high
-    ones = np.ones_like(tiling.batch)
+    limit = problem.accelerator.formats.memory.by_name["x_stride"].high
+    ones = np.ones_like(dimensions[0][0])
     total = last = last_stride = second = second_stride = ones
     some = np.zeros_like(ones, dtype=np.bool_)
     for count, stride in dimensions:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hilt.schedule import Conv2d, WorkloadError
-from hilt.schedule.spelling import name_of
+from hilt.schedule.spelling import is_dense, name_of
 from hilt.store.autotvm_log import LogFormatError, LogRecord
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
@@ -26,19 +26,17 @@ _DENSE_CONSTANTS = {"tile_h": 1, "tile_w": 1, "h_nthread": 1}
 
 
 def task_of(workload: Conv2d) -> str:
-    """A convolution of one pixel by a kernel of one is a dense layer."""
-    one = (1, 1)
-    pixel = (workload.height, workload.width) == one == workload.kernel
-    return DENSE if pixel and workload.padding == (0, 0) else CONV2D
+    return DENSE if is_dense(workload) else CONV2D
 
 
 def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
     """The task's arguments in VTA's layouts; channels and batch are padded to whole blocks.
 
-    Raises WorkloadError for grouped convolutions, which are another template of TVM's.
+    Raises WorkloadError for grouped and transposed convolutions, which are other templates of TVM's.
     """
-    if workload.groups != 1:
-        raise WorkloadError(f"workload {workload.name}: a grouped convolution is no {CONV2D}")
+    if workload.groups != 1 or workload.stretch != (1, 1):
+        kind = "grouped" if workload.groups != 1 else "transposed"
+        raise WorkloadError(f"workload {workload.name}: a {kind} convolution is no {CONV2D} of TVM's")
     batch, block = parameters.batch, parameters.block
     ci, co = blocks(workload.in_channels, block), blocks(workload.out_channels, block)
     images = blocks(workload.batch, batch)

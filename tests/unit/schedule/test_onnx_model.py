@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ RESNET18 = {
     "autotvm.C1": 1,
     **{"resnet18.C2": 4, "resnet18.C3": 1, "resnet18.C4": 1, "resnet18.C5": 3, "resnet18.C6": 1, "resnet18.C7": 1},
     **{"resnet18.C8": 3, "resnet18.C9": 1, "resnet18.C10": 1, "resnet18.C11": 3},
-    "conv2d:n=1,ci=512,h=1,w=1,co=1000,k=1x1,s=1x1,p=0x0,bias=1": 1,
+    "dense:n=1,ci=512,co=1000,bias=1": 1,
 }
 
 
@@ -105,9 +106,24 @@ def test_what_cannot_run_says_why(
     assert layer.nodes == ["Conv_0"]
 
 
+def test_a_transposed_convolution(tmp_path: Path) -> None:
+    graph = Graph()
+    more = {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}
+    layer = only(tmp_path, graph, graph.add("ConvTranspose", "data", graph.weight(32, 16, 3, 3), **more), 1, 32, 8, 6)
+    expected = load_workload("conv2d_transpose:n=1,ci=32,h=8,w=6,co=16,k=3x3,s=2x2,p=1x1,op=1x1")
+    assert replace(load_workload(layer.workload), name="") == replace(expected, name="")
+    assert (expected.out_height, expected.out_width) == (16, 12)
+
+
+def test_a_grouped_convolution(tmp_path: Path) -> None:
+    graph = Graph()
+    layer = only(tmp_path, graph, graph.conv("data", 64, 64, 3, group=64), 1, 64, 8, 8)
+    assert load_workload(layer.workload).groups == 64
+
+
 def test_other_things_that_cannot_run(tmp_path: Path) -> None:
     graph = Graph()
-    graph.add("ConvTranspose", "data", graph.weight(32, 16, 2, 2), strides=[2, 2])
+    graph.add("ConvTranspose", "data", graph.weight(32, 16, 2, 2), output_shape=[16, 16])
     output = graph.add("MatMul", "data", "data")
     network = read(tmp_path, graph.model(output, 1, 32, 8, 8, rank=4))
     assert [layer.reason.split(":")[0] for layer in network.unsupported] == ["ConvTranspose", "MatMul"]

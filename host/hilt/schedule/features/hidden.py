@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hilt.schedule.checks import Analysis, Reason, analyse
 from hilt.schedule.features.features import Features
 from hilt.schedule.loops import NO_HAZARD, extents
-from hilt.schedule.tiling import IntArray, Tiling
+from hilt.schedule.tiling import IntArray, Problem, Tiling
 from hilt.schedule.traffic import Traffic, traffic
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -59,7 +59,6 @@ def _table_5(tiling: Tiling) -> Columns:
     of two equal names is the same decision where the compiler meets it again: the threads of the other axis, and the
     filters of the last tile."""
     problem = tiling.problem
-    workload = problem.workload
     out_height = problem.out_height
     last_h = out_height - (tiling.h_tiles - 1) * tiling.height
     first_out = np.minimum(tiling.height, out_height)
@@ -74,26 +73,27 @@ def _table_5(tiling: Tiling) -> Columns:
         tiling.h_threads > 1,
         problem.out_width - (tiling.w_tiles - 1) * tiling.width,
         tiling.height - last_h,
-        problem.co - (tiling.co_tiles - 1) * tiling.co,
+        problem.all_co - (tiling.co_tiles - 1) * tiling.co,
         first_out,
         tiling.height - first_out,
         -(-tiling.co_tiles // tiling.threads),
         tiling.box_width,
         last_h,
         tiling.box_height,
-        _rows_inside(tiling, np.zeros_like(tiling.height)),
-        _rows_inside(tiling, (tiling.h_tiles - 1) * tiling.height * workload.stride[0]),
+        _rows_inside(problem, np.zeros_like(first_out), first_out),
+        _rows_inside(problem, (tiling.h_tiles - 1) * tiling.height, last_h),
     )
     return dict(zip(TABLE_5, columns, strict=True))
 
 
-def _rows_inside(tiling: Tiling, first: IntArray) -> IntArray:
-    """Rows of the input that the box of a tile reaches whose first, padding included, is `first`."""
-    workload, step = tiling.problem.workload, tiling.problem.row_step
-    start = first - workload.padding[0]
-    before = np.clip(-(start // step), 0, tiling.box_height)
-    after = np.clip(tiling.box_height + (start - workload.height) // step, 0, tiling.box_height - before)
-    return np.asarray(tiling.box_height - before - after)
+def _rows_inside(problem: Problem, first: IntArray, rows: IntArray) -> IntArray:
+    """Rows of the input in the box of `rows` output rows from `first` on."""
+    workload, step = problem.workload, problem.row_step
+    box = problem.box_height(rows)
+    start = first * workload.stride[0] - workload.padding[0]
+    before = np.clip(-(start // step), 0, box)
+    after = np.clip(box + (start - workload.height) // step, 0, box - before)
+    return np.asarray(box - before - after)
 
 
 def _own(analysis: Analysis, moved: Traffic) -> Columns:
@@ -101,7 +101,7 @@ def _own(analysis: Analysis, moved: Traffic) -> Columns:
     problem = tiling.problem
     rows = np.arange(len(tiling.batch))
     extent = extents(tiling)
-    micro_ops = problem.batch * problem.co * problem.ci * problem.taps * problem.out_height * problem.out_width
+    micro_ops = problem.batch * problem.all_co * problem.ci * problem.taps * problem.out_height * problem.out_width
     bandwidth = problem.accelerator.bus_bits / 8
     needs = {
         name: np.asarray(need / limit)
@@ -122,6 +122,7 @@ def _own(analysis: Analysis, moved: Traffic) -> Columns:
         "tile.wgt_elements": tiling.wgt_elements,
         "tile.acc_elements": tiling.acc_elements,
         "weights_resident": analysis.resident,
+        "acc_places": tiling.acc_places,
         "boundary.h": problem.out_height - (tiling.h_tiles - 1) * tiling.height,
         "boundary.threads_h": tiling.h_tiles % tiling.h_threads,
         "boundary.threads_co": tiling.co_tiles % tiling.oc_threads,
@@ -141,7 +142,7 @@ def _own(analysis: Analysis, moved: Traffic) -> Columns:
         "gemm.uops": loops.uops,
         "gemm.iter_out": extent[rows, loops.out],
         "gemm.iter_in": extent[rows, loops.into],
-        "hazard_distance": np.where(loops.hazard_distance == NO_HAZARD, 0, loops.hazard_distance),
+        "hazard_distance": np.where(analysis.hazard_distance == NO_HAZARD, 0, analysis.hazard_distance),
         **{f"occupancy.{name}": share for name, share in needs.items()},
         "cycles.compute": np.full(len(rows), micro_ops),
         "cycles.memory": moved.bytes / bandwidth,
