@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hilt.cli.configuration import configuration_of, memory_of_board
+from hilt.cli.space import orders_of, space_of
 from hilt.cli.words import print_json
 
 
@@ -16,6 +17,8 @@ def explain(
         list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
     ],
     board: Annotated[str, typer.Option(help="Whose accelerator: a board of `hilt boards`.")] = "virtual:pynq",
+    kind: Annotated[str, typer.Option("--space", help="Where the configuration is: autotvm or ml2.")] = "autotvm",
+    orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 1, as TVM, or 4.")] = 1,
     assembly: Annotated[bool, typer.Option("--asm", help="Disassemble the program.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -23,13 +26,14 @@ def explain(
     from hilt.measure import describe_board
     from hilt.report.explanation import explain as explain_configuration
     from hilt.report.explanation_text import explanation_text, explanation_values
-    from hilt.schedule import load_workload, space_for
+    from hilt.schedule import load_workload
 
     described = load_workload(workload)
     accelerator = describe_board(board).accelerator
-    single = {knob.name: knob.values[0] for knob in space_for(described, accelerator).knobs if len(knob.values) == 1}
+    space = space_of(described, accelerator, kind, orders_of(orders))
+    single = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1}
     chosen = configuration_of(configuration, single)
-    explained = explain_configuration(described, chosen, accelerator, memory_of_board(board))
+    explained = explain_configuration(described, space, chosen, accelerator, memory_of_board(board))
     if as_json:
         print_json(explanation_values(explained, assembly=assembly))
     else:

@@ -47,14 +47,14 @@ def space(
     if group:
         if csv is not None or kind != "autotvm":
             raise typer.BadParameter(f"{workload} is a group of {len(group)}: --csv and --space take one workload")
-        _group(group, accelerator, levels, (1, 4) if orders is None else (_orders(orders),), as_json)
+        _group(group, accelerator, levels, (1, 4) if orders is None else (orders_of(orders),), as_json)
         return
     described = load_workload(workload)
-    found = _space(described, accelerator, kind, _orders(1 if orders is None else orders))
+    found = space_of(described, accelerator, kind, orders_of(1 if orders is None else orders))
     _one(described, found, accelerator, levels, csv, as_json)
 
 
-def _orders(count: int) -> Orders:
+def orders_of(count: int) -> Orders:
     if count == 1:
         return 1
     if count == 4:
@@ -62,7 +62,8 @@ def _orders(count: int) -> Orders:
     raise typer.BadParameter(f"--orders is {count}; it may be 1 or 4")
 
 
-def _space(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
+def space_of(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
+    """The space that the options name."""
     from hilt.schedule import space_for
 
     if kind == "ml2":
@@ -147,7 +148,7 @@ def _group(
             continue
         sizes[name], ratios[name] = {}, {}
         for count in orders:
-            described = _space(workload, accelerator, "autotvm", count)
+            described = space_of(workload, accelerator, "autotvm", count)
             sizes[name][count] = len(described)
             for level in levels:
                 found = survey(workload, accelerator, described, level)

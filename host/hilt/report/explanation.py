@@ -14,9 +14,9 @@ from hilt.schedule import (
     Conv2d,
     Reason,
     Rejected,
+    Space,
     bound_cycles,
     lower,
-    space_for,
     verdicts,
 )
 from hilt.schedule.checks import Analysis, analyse
@@ -103,10 +103,13 @@ class Explanation:
 
 
 def explain(
-    workload: Conv2d, configuration: int | Mapping[str, int], accelerator: Accelerator, memory: MemoryModel
+    workload: Conv2d,
+    space: Space,
+    configuration: int | Mapping[str, int],
+    accelerator: Accelerator,
+    memory: MemoryModel,
 ) -> Explanation:
     """Raises ConfigurationError for what is not in the space, BuildError where the twin cannot be built."""
-    space = space_for(workload, accelerator)
     index = configuration if isinstance(configuration, int) else space.index(configuration)
     if not 0 <= index < len(space):
         raise ConfigurationError(f"configuration {index} is not in the space: they are numbered 0 to {len(space) - 1}")

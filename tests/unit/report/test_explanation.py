@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def last_of(verdict_is_ok: bool) -> int:
 
 def test_an_accepted_configuration() -> None:
     index = last_of(True)
-    explained = explain(C9, index, PYNQ, MEMORY)
+    explained = explain(C9, SPACE, index, PYNQ, MEMORY)
     program = lower(C9, SPACE.configuration(index), PYNQ)
     assert explained.program is not None and explained.prediction is not None
     assert explained.program.instructions == len(program.instructions)
@@ -71,7 +72,7 @@ def test_an_accepted_configuration() -> None:
 
 def test_a_rejected_configuration_says_why_and_by_how_much() -> None:
     index = last_of(False)
-    explained = explain(C9, SPACE.configuration(index), PYNQ, MEMORY)
+    explained = explain(C9, SPACE, SPACE.configuration(index), PYNQ, MEMORY)
     assert explained.index == index
     assert explained.program is None and explained.prediction is None
     verdict = explained.verdicts["compiler"]
@@ -85,14 +86,26 @@ def test_a_rejected_configuration_says_why_and_by_how_much() -> None:
 
 def test_every_configuration_of_a_sample_can_be_explained() -> None:
     for index in SPACE.sample(6, np.random.default_rng(3)).tolist():
-        explained = explain(C9, index, PYNQ, MEMORY)
+        explained = explain(C9, SPACE, index, PYNQ, MEMORY)
         assert (explained.program is None) == (explained.verdicts["compiler"] is not None)
         assert explanation_text(explained) and json.dumps(explanation_values(explained, assembly=True))
 
 
+@pytest.mark.parametrize("options", [{"orders": 4}, {"kind": "ml2"}])
+def test_other_spaces(options: dict[str, Any]) -> None:
+    space = space_for(C9, PYNQ, **options)
+    for index in space.sample(6, np.random.default_rng(2)).tolist():
+        explained = explain(C9, space, index, PYNQ, MEMORY)
+        text = explanation_text(explained)
+        assert " ".join(f"{name}={value}" for name, value in space.configuration(index).items()) in text
+        if explained.program is not None and explained.prediction is not None:
+            moved = explained.program.bytes
+            assert explained.prediction.stages["load"].bytes == moved["inp"] + moved["wgt"]
+
+
 def test_outside_the_space() -> None:
     with pytest.raises(ConfigurationError, match=f"0 to {len(SPACE) - 1}"):
-        explain(C9, len(SPACE), PYNQ, MEMORY)
+        explain(C9, SPACE, len(SPACE), PYNQ, MEMORY)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +118,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert hilt(["explain", "resnet18.C9", str(index), "--json", "--asm"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert len(said["instructions"]) == said["program"]["instructions"]
+    ml2 = "TH=4 TW=7 nVT=2 nFilterInLoop=8 tile_ci=2"
+    assert hilt(["explain", "resnet18.C9", "--space", "ml2", "--json", ml2]) == 0
+    assert json.loads(capsys.readouterr().out)["configuration"]["nVT"] == 2
 
 
 @pytest.mark.parametrize(
