@@ -58,12 +58,12 @@ class Analysis:
 
     def rejection(self, checks: Checks) -> Rejected | None:
         """Of the first configuration."""
-        reason = Reason(int(self.verdict(checks)[0]))
-        if reason is Reason.OK:
-            return None
         needs = self._needs_of(checks)
-        need, limit = needs[reason] if reason in needs else self.needs[reason]
-        return Rejected(reason.text, detail(reason, int(need[0]), limit))
+        for reason in sorted(needs):
+            need, limit = needs[reason]
+            if need[0] > limit:
+                return Rejected(reason.text, detail(reason, int(need[0]), limit))
+        return self.rejection("compiler") if checks == "tvm" else None
 
     def _needs_of(self, checks: Checks) -> Needs:
         if checks not in _LEVELS:
@@ -104,7 +104,7 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
     # its own set: inputs and weights take turns in `threads` places each, shared by threads where they are the same.
     places = tiling.acc_places
     edges = tiling.edges()
-    shapes = np.ones_like(threads) + sum(exists.astype(np.int64) for _, exists in edges)
+    shapes = 1 + sum(exists.astype(np.int64) for _, exists in edges)
     epilogue = places + (_bias_sets(tiling) * tiling.batch if workload.bias else 0)
     budget = (accelerator.uop_depth - epilogue) // (places * threads * shapes)
     loops = choose(tiling, budget)
@@ -155,7 +155,7 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
     problem = tiling.problem
     workload = problem.workload
     memory, gemm = problem.accelerator.formats.memory, problem.accelerator.formats.gemm
-    ones = np.ones_like(tiling.batch)
+    count = len(tiling.batch)
     pads = []
     for axis, (out, size, box, step) in enumerate(
         (
@@ -169,7 +169,7 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
         pads += [np.minimum(-(-outside // step), box - 1) for outside in (before, max(after, 0))]
     pad = memory.by_name["y_pad_0"].high
     extent = extents(tiling)
-    rows = np.arange(len(ones))
+    rows = np.arange(count)
     largest_buffer = max(
         problem.batch * problem.all_ci * workload.height * workload.width,
         problem.batch * problem.all_co * problem.out_height * problem.out_width,
@@ -189,10 +189,10 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
             gemm.by_name["iter_in"].high,
         ),
         Reason.FIELD_OVERFLOW_X_STRIDE: (
-            ones * max(workload.width * problem.row_step, problem.out_width),
+            np.full(count, max(workload.width * problem.row_step, problem.out_width)),
             memory.by_name["x_stride"].high,
         ),
-        Reason.FIELD_OVERFLOW_DRAM_BASE: (ones * largest_buffer, 1 << memory.by_name["dram_base"].width),
+        Reason.FIELD_OVERFLOW_DRAM_BASE: (np.full(count, largest_buffer), 1 << memory.by_name["dram_base"].width),
     }
 
 

@@ -25,6 +25,7 @@ LOOPS = ("b", "co", "h", "w", "ci", "kh", "kw")
 _SPATIAL = np.array([True, True, True, True, False, False, False])
 _PAIRS = np.array([(out, into) for out in range(7) for into in range(7) if out != into])
 _OUT, _IN = _PAIRS[:, 0], _PAIRS[:, 1]
+_REDUCES_OUT, _REDUCES_IN = ~_SPATIAL[_OUT], ~_SPATIAL[_IN]
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,11 @@ class LoopChoice:
 
 def extents(tiling: Tiling) -> IntArray:
     """(n, 7) in the order of LOOPS."""
-    kernel = tiling.problem.workload.kernel
-    ones = np.ones_like(tiling.batch)
-    tile = (tiling.batch, tiling.co, tiling.height, tiling.width, tiling.ci, ones * kernel[0], ones * kernel[1])
-    return np.stack(tile, axis=-1)
+    extent = np.empty((len(tiling.batch), len(LOOPS)), dtype=np.int64)
+    for loop, size in enumerate((tiling.batch, tiling.co, tiling.height, tiling.width, tiling.ci)):
+        extent[:, loop] = size
+    extent[:, 5:] = tiling.problem.workload.kernel
+    return extent
 
 
 def choose(tiling: Tiling, budget: NDArray[np.int64]) -> LoopChoice:
@@ -51,15 +53,17 @@ def choose(tiling: Tiling, budget: NDArray[np.int64]) -> LoopChoice:
     micro-ops (n,), the fewest that fit; where none fits, the fewest."""
     extent = extents(tiling)
     counted_out, counted_in = extent[:, _OUT], extent[:, _IN]
-    spatial = np.prod(np.where(_SPATIAL, extent, 1), axis=1)[:, None]
-    reduction = np.prod(np.where(_SPATIAL, 1, extent), axis=1)[:, None]
-    spatial_uops = spatial // (np.where(_SPATIAL[_OUT], counted_out, 1) * np.where(_SPATIAL[_IN], counted_in, 1))
-    reduction_uops = reduction // (np.where(_SPATIAL[_OUT], 1, counted_out) * np.where(_SPATIAL[_IN], 1, counted_in))
+    # The same with 1 for the loops of the other kind.
+    of_space, of_reduction = extent.copy(), extent.copy()
+    of_space[:, ~_SPATIAL] = 1
+    of_reduction[:, _SPATIAL] = 1
+    spatial_uops = of_space.prod(axis=1)[:, None] // (of_space[:, _OUT] * of_space[:, _IN])
+    reduction_uops = of_reduction.prod(axis=1)[:, None] // (of_reduction[:, _OUT] * of_reduction[:, _IN])
     uops = spatial_uops * reduction_uops
     distance = np.where(
-        (reduction_uops > 1) | (~_SPATIAL[_IN] & (counted_in > 1)),
+        (reduction_uops > 1) | (_REDUCES_IN & (counted_in > 1)),
         spatial_uops,
-        np.where(~_SPATIAL[_OUT] & (counted_out > 1), spatial_uops * counted_in, NO_HAZARD),
+        np.where(_REDUCES_OUT & (counted_out > 1), spatial_uops * counted_in, NO_HAZARD),
     )
     # Most important first: fits, no hazard, few micro-ops.
     cost = uops + (distance < HAZARD_DISTANCE) * (1 << 40) + (uops > budget[:, None]) * (1 << 50)

@@ -8,8 +8,10 @@ instruction.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +43,6 @@ def lower(
     if rejection is not None:
         raise rejection
     return _Lowering(analysis, wrap=checks == "off").program()
-
-
-_OUTSIDE = -1
-"""Instead of four pads: the whole box is padding."""
-_PAD_BITS = 15
-"""Of each pad where four are one number: more than a field holds, for where nothing is checked."""
 
 
 class _Lowering:
@@ -97,64 +93,77 @@ class _Lowering:
         return self._assemble()
 
     def _load_inputs(self) -> None:
-        """Each tile's box, zeros where it reaches past the input. Tiles of the same pads have the same transfers."""
+        """Each tile's box, zeros where it reaches past the input. Tiles of the same size and pads have the same
+        transfers: each pair of a kind of rows and a kind of columns."""
         steps, workload, problem = self.steps, self.workload, self.problem
-        box_height, box_width = (
-            np.array([getattr(shape, name) for shape in self.shapes])[self.shape_of_tile]
-            for name in ("box_height", "box_width")
-        )
-        row, above, below = self._clip(0, self.tile_h, box_height, steps.tile_h)
-        column, left, right = self._clip(1, self.tile_w, box_width, steps.tile_w)
+        row, rows, row_kind = self._spans(0, steps.tile_h)
+        column, columns, column_kind = self._spans(1, steps.tile_w)
         plane = workload.height * workload.width
         image = steps.tile_b * (self.tile_b * problem.all_ci)
         if problem.groups > 1:
             image = image + steps.tile_co * self.tile_co // problem.co * problem.ci
         corner = image * plane + row * workload.width + column
-        in_memory = corner[steps.tile] + steps.ci * (self.tile_ci * plane)
-        outside = (above + below == box_height) | (left + right == box_width)
-        bits = _PAD_BITS
-        pads_of_tile = np.where(outside, _OUTSIDE, above | below << bits | left << 2 * bits | right << 3 * bits)
-        kind_of_tile = pads_of_tile << 2 | self.shape_of_tile
-        kinds = np.unique(kind_of_tile).tolist()
+        kind_of_tile = (row_kind * len(columns) + column_kind).astype(np.int16)
         loading = np.flatnonzero(steps.inp_load)
-        kind_of_load = kind_of_tile[steps.tile[loading]]
-        for kind in kinds:
-            pads, shape = kind >> 2, kind & 3
-            chosen = loading if len(kinds) == 1 else loading[kind_of_load == kind]
-            box = self.shapes[shape]
+        tile = steps.tile.take(loading)
+        kind_of_load = kind_of_tile.take(tile)
+        in_memory = corner.take(tile) + steps.ci.take(loading) * (self.tile_ci * plane)
+        on_chip = steps.inp_place.take(loading) * self.inp_elements
+        wait, signal = steps.wait_free.take(loading), ~steps.wgt_load.take(loading)
+        boxes = [self._box(vertical, horizontal) for vertical, horizontal in itertools.product(rows, columns)]
+        nothing = np.array([box.y_size == 0 for box in boxes])
+        if nothing.any():
+            in_memory[nothing.take(kind_of_load)] = 0
+        counts = np.array([len(box.sram_offset) for box in boxes])
+        for count in set(counts.tolist()):
+            kinds = np.flatnonzero(counts == count)
+            if len(kinds) == len(boxes):
+                chosen: slice | IntArray = slice(None)
+            else:
+                chosen = np.flatnonzero((counts == count).take(kind_of_load))
+            which = (np.cumsum(counts == count) - 1).take(kind_of_load[chosen]) if len(kinds) > 1 else None
+            moves = [boxes[kind] for kind in kinds]
             words = self._moves(
-                (Opcode.LOAD, MemoryType.INP),
-                zeros(self.tile_b * self.inp_channels * box.box_height * box.box_width)
-                if pads == _OUTSIDE
-                else self._box(pads, box),
-                steps.inp_place[chosen] * self.inp_elements,
-                np.zeros_like(chosen) if pads == _OUTSIDE else in_memory[chosen],
+                (Opcode.LOAD, MemoryType.INP), moves, which, on_chip[chosen], in_memory[chosen]
             )
-            self._set(words, 0, "pop_next", steps.wait_free[chosen])
-            self._set(words, -1, "push_next", ~steps.wgt_load[chosen])
-            self.stream.add("inp", chosen, words)
+            self._set(words, 0, "pop_next", wait[chosen])
+            self._set(words, -1, "push_next", signal[chosen])
+            self.stream.add("inp", loading[chosen], words)
 
-    def _box(self, pads: int, shape: _Shape) -> Moves:
-        """The transfers of an input box whose four pads are the digits of `pads`."""
-        above, below, left, right = (pads >> digit * _PAD_BITS & (1 << _PAD_BITS) - 1 for digit in range(4))
+    def _box(self, vertical: _Span, horizontal: _Span) -> Moves:
+        """The transfers of an input box of these rows and columns."""
+        if not vertical.inside or not horizontal.inside:
+            return zeros(self.tile_b * self.inp_channels * vertical.size * horizontal.size)
         plane = self.workload.height * self.workload.width
         dimensions = [
             (self.tile_b, self.problem.all_ci * plane),
             (self.inp_channels, plane),
-            (shape.box_height - above - below, self.problem.row_step * self.workload.width),
-            (shape.box_width - left - right, 1),
+            (vertical.inside, self.problem.row_step * self.workload.width),
+            (horizontal.inside, 1),
         ]
-        return self._fold(dimensions, (above, below), (left, right))
+        return self._fold(dimensions, (vertical.before, vertical.after), (horizontal.before, horizontal.after))
 
-    def _clip(self, axis: int, tile: int, box: IntArray, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Of tiles by their number along an axis: the first row (column) of the input in the box, and the pads."""
-        workload = self.workload
+    def _spans(self, axis: int, number: IntArray) -> tuple[IntArray, list[_Span], IntArray]:
+        """Of tiles by their number along an axis: the first row (column) of the input in the box, and which of the
+        spans returned the box has."""
+        workload, tiling = self.workload, self.tiling
         step = self.problem.row_step if axis == 0 else 1
         size = (workload.height, workload.width)[axis]
-        start = number * (tile * workload.stride[axis]) - workload.padding[axis]
-        before = np.minimum(np.maximum(-(start // step), 0), box)
-        after = np.minimum(np.maximum(box + (start - size) // step, 0), box - before)
-        return start + before * step, before, after
+        out, tile, tiles = (
+            (self.problem.out_height, self.tile_h, int(tiling.h_tiles[0])),
+            (self.problem.out_width, self.tile_w, int(tiling.w_tiles[0])),
+        )[axis]
+        box_of = (self.problem.box_height, self.problem.box_width)[axis]
+        spans: dict[_Span, int] = {}
+        starts, kinds = [], []
+        for tile_number in range(tiles):
+            start = tile_number * tile * workload.stride[axis] - workload.padding[axis]
+            box = int(box_of(min(tile, out - tile_number * tile)))
+            before = min(max(-(start // step), 0), box)
+            after = min(max(box + (start - size) // step, 0), box - before)
+            starts.append(start + before * step)
+            kinds.append(spans.setdefault(_Span(box, before, after), len(spans)))
+        return np.array(starts).take(number), list(spans), np.array(kinds).take(number)
 
     def _load_weights(self) -> None:
         steps, taps = self.steps, self.problem.taps
@@ -162,7 +171,8 @@ class _Lowering:
         channel = steps.tile_co[steps.tile[chosen]] * self.tile_co * self.problem.ci + steps.ci[chosen] * self.tile_ci
         words = self._moves(
             (Opcode.LOAD, MemoryType.WGT),
-            self._fold([(self.tile_co, self.problem.ci * taps), (self.tile_ci * taps, 1)]),
+            [self._fold([(self.tile_co, self.problem.ci * taps), (self.tile_ci * taps, 1)])],
+            None,
             steps.wgt_place[chosen] * self.wgt_elements,
             channel * taps,
         )
@@ -271,7 +281,8 @@ class _Lowering:
             ]
             words = self._moves(
                 (Opcode.STORE, MemoryType.OUT),
-                self._fold(dimensions),
+                [self._fold(dimensions)],
+                None,
                 problem.bias_elements + steps.acc_place[tile] * self.acc_elements,
                 in_memory[tile],
             )
@@ -305,18 +316,33 @@ class _Lowering:
     def _fold(self, dimensions: list[tuple[int, int]], y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)) -> Moves:
         return fold(dimensions, self.formats.memory.by_name["x_stride"].high, y_pads, x_pads)
 
-    def _moves(self, kind: tuple[Opcode, MemoryType], moves: Moves, on_chip: IntArray, in_memory: IntArray) -> Words:
-        """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,)."""
-        opcode, memory = kind
-        constants = {"opcode": int(opcode), "memory_type": self._memory_type(opcode, memory), **moves.fields}
-        words = np.empty((len(on_chip), len(moves.sram_offset), self.formats.instruction_words), dtype=np.uint64)
-        words[:] = self.formats.memory.words_of(constants, self.wrap)
-        for name, begin in (
-            ("sram_base", on_chip[:, None] + moves.sram_offset),
-            ("dram_base", in_memory[:, None] + moves.dram_offset),
-        ):
-            field = self.formats.memory.by_name[name]
-            value = begin & ((1 << field.width) - 1) if self.wrap else begin
+    def _moves(
+        self,
+        operation: tuple[Opcode, MemoryType],
+        kinds: list[Moves],
+        kind: IntArray | None,
+        on_chip: IntArray,
+        in_memory: IntArray,
+    ) -> Words:
+        """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,). They are of `kinds`,
+        with as many moves each; of which `kind` (m,) says, where there is more than one."""
+        opcode, memory = operation
+        common = {"opcode": int(opcode), "memory_type": self._memory_type(opcode, memory)}
+        form = self.formats.memory
+        templates = [form.words_of({**common, **moves.fields}, self.wrap) for moves in kinds]
+        words = np.empty((len(on_chip), len(kinds[0].sram_offset), self.formats.instruction_words), dtype=np.uint64)
+        if kind is None:
+            words[:] = templates[0]
+            sram_offset, dram_offset = kinds[0].sram_offset, kinds[0].dram_offset
+        else:
+            words[:] = np.array(templates, dtype=np.uint64).take(kind, axis=0)[:, None]
+            sram_offset = np.array([moves.sram_offset for moves in kinds]).take(kind, axis=0)
+            dram_offset = np.array([moves.dram_offset for moves in kinds]).take(kind, axis=0)
+        for name, begin, offset in (("sram_base", on_chip, sram_offset), ("dram_base", in_memory, dram_offset)):
+            field = form.by_name[name]
+            value = begin[:, None] + offset
+            if self.wrap:
+                value &= field.mask
             words[:, :, field.word] |= value.view(np.uint64) << np.uint64(field.bit)
         return words
 
@@ -343,15 +369,24 @@ class _Lowering:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Output rows and columns of a tile, and of its input box."""
+    """Output rows and columns of a tile."""
 
     height: int
     width: int
-    box_height: int
-    box_width: int
 
     @classmethod
     def of(cls, tiling: Tiling) -> _Shape:
         """Of the first configuration."""
-        sizes = (tiling.height, tiling.width, tiling.box_height, tiling.box_width)
-        return cls(*(int(size[0]) for size in sizes))
+        return cls(int(tiling.height[0]), int(tiling.width[0]))
+
+
+class _Span(NamedTuple):
+    """An input box along one axis: how many rows (columns), and how many of them lie before and after the input."""
+
+    size: int
+    before: int
+    after: int
+
+    @property
+    def inside(self) -> int:
+        return self.size - self.before - self.after

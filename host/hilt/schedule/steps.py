@@ -155,6 +155,9 @@ def _before(place: IntArray) -> IntArray:
 
 def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:
     """Whether each step (steps,) must load its operand, and the last step that used what this overwrites (-1: none)."""
+    if not place.any():  # one place: no sorting
+        changed = np.concatenate(([True], key[1:] != key[:-1]))
+        return changed, np.where(changed, np.arange(-1, len(key) - 1), -1)
     order = np.argsort(place.astype(np.uint16), kind="stable")  # 16 bits are sorted in linear time
     same_place = np.concatenate(([False], place[order][1:] == place[order][:-1]))
     same_key = np.concatenate(([False], key[order][1:] == key[order][:-1]))

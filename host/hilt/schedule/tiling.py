@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 
 IntArray = NDArray[np.int64]
+_Size = TypeVar("_Size", int, IntArray)
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,11 @@ class Problem:
         """All weights."""
         return self.all_co * self.ci * self.taps
 
-    def box_height(self, height: IntArray) -> IntArray:
+    def box_height(self, height: _Size) -> _Size:
         """Input rows of `height` output rows as they lie on chip, padding included."""
         return (height - 1) * self.box_row_stride + self.workload.kernel[0]
 
-    def box_width(self, width: IntArray) -> IntArray:
+    def box_width(self, width: _Size) -> _Size:
         return (width - 1) * self.workload.stride[1] + self.workload.kernel[1]
 
 
@@ -125,12 +127,13 @@ class Tiling:
             "tile_ci": problem.ci,
             "tile_co": problem.all_co,
         }
-        for name, extent in extents.items():
-            _require_factor(name, _knob(knobs, name), extent)
-        order = knobs.get("loop_order", np.ones_like(_knob(knobs, "tile_b")))
-        _require_between("loop_order", order, 1, 4)
+        _require_factors({name: _knob(knobs, name) for name in extents}, extents)
         for name in ("oc_nthread", "h_nthread"):
             _require_between(name, _knob(knobs, name), 1, 2)
+        order = knobs.get("loop_order")
+        if order is None:
+            order = np.full(len(knobs["tile_b"]), 1)
+        _require_between("loop_order", order, 1, 4)
         return cls(
             problem,
             batch=knobs["tile_b"],
@@ -149,8 +152,8 @@ class Tiling:
         _require_between("TH", knobs["TH"], 1, problem.out_height)
         _require_between("TW", _knob(knobs, "TW"), 1, problem.out_width)
         _require_between("nVT", _knob(knobs, "nVT"), 1, 4)
-        _require_factor("nFilterInLoop", _knob(knobs, "nFilterInLoop"), problem.all_co)
-        _require_factor("tile_ci", _knob(knobs, "tile_ci"), problem.ci)
+        extents = {"nFilterInLoop": problem.all_co, "tile_ci": problem.ci}
+        _require_factors({name: _knob(knobs, name) for name in extents}, extents)
         return cls(
             problem,
             batch=ones,
@@ -260,10 +263,15 @@ def _knob(knobs: Mapping[str, IntArray], name: str) -> IntArray:
     return knobs[name]
 
 
-def _require_factor(name: str, tile: IntArray, extent: int) -> None:
+def _require_factors(tiles: Mapping[str, IntArray], extents: Mapping[str, int]) -> None:
+    tile = np.array(list(tiles.values()))
+    extent = np.array(list(extents.values()))[:, None]
     wrong = (tile < 1) | (extent % np.maximum(tile, 1) != 0)
     if wrong.any():
-        raise ConfigurationError(f"{name} is {int(tile[wrong.argmax()])}, which does not divide {extent}")
+        row, column = np.argwhere(wrong)[0]
+        raise ConfigurationError(
+            f"{list(tiles)[row]} is {int(tile[row, column])}, which does not divide {int(extent[row, 0])}"
+        )
 
 
 def _require_between(name: str, values: IntArray, least: int, most: int) -> None:
