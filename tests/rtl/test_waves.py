@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hilt.cli.main import run as hilt
+from hilt.simulator.build import build
+from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError
 from tests.rtl.assembly import BASE, finish, words
 from tests.rtl.variants import VARIANTS
 
@@ -58,6 +60,14 @@ def test_waves_are_a_whole_fst_file(program: Path, tmp_path: Path, capsys: pytes
 
 def test_what_cannot_be_is_refused(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sim(program, "--waves", str(tmp_path / "missing" / "run.fst")) == 2
-    assert "cannot write waves" in capsys.readouterr().err
+    assert "run.fst: No such file or directory" in capsys.readouterr().err
     assert sim(program, "--device", "golden", "--waves", str(tmp_path / "run.fst")) == 2
     assert "the golden model has none" in capsys.readouterr().err
+
+
+def test_a_model_without_traces_says_so(tmp_path: Path) -> None:
+    with (
+        SimulatedDevice(build(VARIANTS["pynq A"], "golden"), MemoryModel(BASE, 1 << 20)) as device,
+        pytest.raises(SimulatorError, match="built without traces"),
+    ):
+        device.trace(tmp_path / "run.fst")

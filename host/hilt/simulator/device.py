@@ -206,10 +206,15 @@ class SimulatedDevice:
 
         Raises SimulatorError where the library has no traces or the file cannot be written.
         """
-        if not hasattr(self._library, "vta_trace") or self._library.vta_trace(
-            ctypes.c_void_p(self._device), os.fsencode(path) if path else None
-        ):
-            raise SimulatorError(f"cannot write waves to {path}: its folder is missing, or the model has no traces")
+        if path is not None:
+            try:
+                path.open("wb").close()  # Verilator's writer does not tell
+            except OSError as error:
+                raise SimulatorError(f"cannot write waves to {path}: {error.strerror}") from error
+        name = None if path is None else os.fsencode(path)
+        trace = getattr(self._library, "vta_trace", None)
+        if trace is None or trace(ctypes.c_void_p(self._device), name):
+            raise SimulatorError(f"no waves to {path}: this model was built without traces")
 
     def counters(self) -> Counters:
         counters = _Counters()
