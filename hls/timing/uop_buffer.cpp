@@ -5,7 +5,8 @@
 namespace vta {
 
 void UopBuffer::clear() {
-  for (auto *fields : {&dst_, &src_, &wgt_}) std::fill(fields->begin(), fields->end(), 0);
+  for (auto *fields : {&dst_, &src_, &wgt_}) std::fill_n(fields->begin(), loaded_, 0);
+  loaded_ = 0;
   ++version_;
 }
 
@@ -17,6 +18,7 @@ void UopBuffer::load(const UopWord *words, uint32_t count, uint32_t sram_base) {
     src[n] = uop.src;
     wgt[n] = uop.wgt;
   }
+  loaded_ = std::max(loaded_, sram_base + count);
   ++version_;
 }
 

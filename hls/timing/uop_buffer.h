@@ -19,6 +19,7 @@ class UopBuffer {
  public:
   UopBuffer() : dst_(kUopDepth), src_(kUopDepth), wgt_(kUopDepth) {}
 
+  // As at power-on: zeros.
   void clear();
   // Micro-ops that lie at `words`, to `sram_base` on.
   void load(const UopWord *words, uint32_t count, uint32_t sram_base);
@@ -33,6 +34,7 @@ class UopBuffer {
 
  private:
   std::vector<uint32_t> dst_, src_, wgt_;
+  uint32_t loaded_ = 0;  // past it, all is zero
   uint64_t version_ = 0;
 };
 
