@@ -23,6 +23,8 @@ KNOBS = {
 
 _DENSE_CONSTANTS = {"tile_h": 1, "tile_w": 1, "h_nthread": 1}
 """What a dense layer, which is a convolution of one pixel here, has besides."""
+_TVM_ORDER = {"loop_order": 1}
+"""What TVM's templates do where hilt has a choice."""
 
 
 def task_of(workload: Conv2d) -> str:
@@ -119,8 +121,8 @@ def _named(**values: Any) -> Conv2d:
 def entity_of(task: str, knobs: Mapping[str, int]) -> tuple[tuple[str, str, int], ...] | None:
     """The knobs as TVM's template has them; None for a configuration that TVM's space has not."""
     rest = {name: value for name, value in knobs.items() if name not in KNOBS[task]}
-    constants = _DENSE_CONSTANTS if task == DENSE else {}
-    if any(constants.get(name) != value for name, value in rest.items()):
+    constants = _TVM_ORDER | (_DENSE_CONSTANTS if task == DENSE else {})
+    if any(name not in knobs for name in KNOBS[task]) or any(constants.get(name) != rest[name] for name in rest):
         return None
     return tuple((name, "sp" if name in _SPLITS else "ot", knobs[name]) for name in KNOBS[task])
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from hilt.cli.main import run as hilt
-from hilt.schedule import Conv2d, load_workload, space_for
+from hilt.schedule import Conv2d, WorkloadError, load_workload, space_for
 from hilt.schedule.spelling import name_of, spelled
 from hilt.store import Store, Trial, database_path
 from hilt.store.autotvm_exchange import export_run, import_records
@@ -106,6 +106,40 @@ def test_what_was_not_compared_in_full_does_not_go_out() -> None:
     found = export_run(run("a" * 32, workload_spec=C5.to_dict()), trials(), PYNQ.parameters, "pynq")
     assert found.left_out == {"not compared in full": 1}
     assert all(record.costs != (1e-6,) for record in found.records)
+
+
+def test_what_tvm_could_not_run_does_not_go_out() -> None:
+    """TVM's loop order is its own; tiles that do not divide the output it does not have."""
+    first = trials()[0]
+    ml2 = {"TH": 5, "TW": 5, "nVT": 1, "nFilterInLoop": 1, "tile_ci": 1}
+    others = [
+        replace(first, knobs={**first.knobs, "loop_order": 1}),
+        replace(first, number=1, knobs={**first.knobs, "loop_order": 3}),
+        replace(first, number=2, knobs=ml2),
+    ]
+    found = export_run(run("a" * 32, workload_spec=C5.to_dict()), others, PYNQ.parameters, "pynq")
+    assert [record.index for record in found.records] == [891]
+    assert found.left_out == {"not in TVM's space": 2}
+
+
+def test_a_dense_layer() -> None:
+    layer = load_workload("dense:n=1,ci=512,co=1000")
+    space = space_for(layer, PYNQ)
+    knobs = space.configuration(len(space) // 2 - 1)  # the last without a second thread of rows
+    trial = replace(trials()[0], knobs=knobs)
+    (record,) = export_run(run("a" * 32, workload_spec=layer.to_dict()), [trial], PYNQ.parameters, "pynq").records
+    assert record.task == "dense_packed.vta"
+    assert record.args == (["TENSOR", [1, 32, 1, 16], "int8"], ["TENSOR", [63, 32, 16, 16], "int8"], None, "int32")
+    assert [name for name, _, _ in record.entity] == ["tile_b", "tile_ci", "tile_co", "oc_nthread"]
+    assert record.index == 6 * 6 * 2 - 1  # all four knobs at their last value
+    (back,) = import_records([(1, record)], Path("x.log"), 1.0)
+    assert dict(back.trials[0].knobs) == knobs and back.run.workload == "dense:n=1,ci=512,co=1008"
+
+
+def test_other_operators_are_no_task_of_tvms() -> None:
+    for text in ("mobilenet.D1", "conv2d_transpose:n=1,ci=16,h=4,w=4,co=16,k=2x2,s=2x2"):
+        with pytest.raises(WorkloadError, match=r"(grouped|transposed) convolution"):
+            args_of(load_workload(text), PYNQ.parameters)
 
 
 def test_out_and_in_again_says_the_same() -> None:
