@@ -11,7 +11,7 @@ from tests.bench.prepared import GOOD_C5, KNOBS, memory_of, prepared
 C5_OF_FOUR = "conv2d:n=4,ci=128,h=28,w=28,co=128,k=3x3,s=1x1,p=1x1"
 SCHEDULES = {
     "pynq": ("resnet18.C5", GOOD_C5),
-    "pynq_batched": (C5_OF_FOUR, dict(zip(KNOBS, (1, 14, 28, 1, 4, 2, 1), strict=True))),
+    "pynq_batched": (C5_OF_FOUR, dict(zip(KNOBS, (1, 4, 28, 2, 8, 2, 1), strict=True))),
     "zcu104": ("resnet18.C5", GOOD_C5),
     "zcu102": ("resnet18.C5", GOOD_C5),
 }
