@@ -177,25 +177,22 @@ def _group(
         return
     console = tables.console()
     console.print("configurations, and the share that is accepted, by level of checks and number of loop orders")
-    table = tables.table(
-        "workload",
-        *(f">size, {count}" for count in orders),
-        ">size, paper",
-        *(f">{column}" for column in columns),
-        ">valid, paper",
-    )
+    known = [published[name] for name in sizes if name in published]
+    beside = (">size, paper", ">valid, paper") if known else ()
+    of_space, of_levels = (f">size, {count}" for count in orders), (f">{column}" for column in columns)
+    table = tables.table("workload", *of_space, *beside[:1], *of_levels, *beside[1:])
     for name in sizes:
         row = published.get(name)
         table.add_row(
             name,
             *(f"{size:,}" for size in sizes[name].values()),
-            f"{row.size:,}" if row else "-",
+            *((f"{row.size:,}",) if row else ()),
             *(f"{ratio:.3f}" for ratio in ratios[name].values()),
-            f"{row.valid_ratio:.3f}" if row else "-",
+            *((f"{row.valid_ratio:.3f}",) if row else ()),
         )
-    rows = [published[name].valid_ratio for name in sizes if name in published]
-    mean = f"{sum(rows) / len(rows):.3f}" if rows else "-"
-    table.add_row("mean", *([""] * (len(orders) + 1)), *(f"{value:.3f}" for value in means.values()), mean)
+    blank = [""] * (len(orders) + len(beside[:1]))
+    mean = [f"{sum(row.valid_ratio for row in known) / len(known):.3f}"] if known else []
+    table.add_row("mean", *blank, *(f"{value:.3f}" for value in means.values()), *mean)
     console.print(table)
     for words in unsupported.values():
         console.print(words)
