@@ -24,12 +24,13 @@ class FetchPort : public Port {
     await(0);
   }
 
-  void granted(Cycle first, uint32_t count, uint32_t spacing) {
-    for (uint32_t n = 0; n < count; ++n) granted_[received_++ % kPrefetchBeats] = first + n * Cycle{spacing};
+  // Beats were granted, no more than `run`.
+  void granted(const Grants &grants) {
+    for (uint32_t n = 0; n < grants.count; ++n) granted_[received_++ % kPrefetchBeats] = grants.at(n);
     uint32_t &burst_left = asked_.front().beats;
-    burst_left -= count;
+    burst_left -= grants.count;
     if (burst_left == 0) asked_.pop();
-    await(first + (count - 1) * Cycle{spacing});
+    await(grants.last());
     if (offered_ == kNever) assemble();
   }
 
@@ -43,6 +44,10 @@ class FetchPort : public Port {
     offered_ = kNever;
     assemble();
   }
+
+  // The instructions that the beats of the next `run` are of: [first, end).
+  uint32_t first_awaited() const { return static_cast<uint32_t>(received_ / kInstructionBeats); }
+  uint32_t end_awaited() const { return static_cast<uint32_t>((received_ + run + kInstructionBeats - 1) / kInstructionBeats); }
 
   uint64_t beats() const { return received_; }
   // Cycles in which an instruction found no room in its queue.

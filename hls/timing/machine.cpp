@@ -7,9 +7,9 @@ namespace vta {
 namespace {
 
 // No port wants a beat on behalf of an instruction sooner than this after the instruction's last beat was granted to
-// fetch: assembled 2 cycles later, routed, at the head of its queue, launched, and a read address or write data on the
-// bus.
-constexpr Cycle kFetchToWish = 9;
+// fetch: assembled 2 cycles later, routed, at the head of its queue, launched, and write data on the bus; or a read
+// address, and its latency.
+constexpr Cycle kFetchToWrite = 9, kFetchToReadAddress = 8;
 
 // The fault codes of docs/architecture.md.
 constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6, kFaultOut = 7, kFaultIllegal = 8;
@@ -57,12 +57,12 @@ struct Machine::Ports {
     if (port == 2) return visit(compute);
     visit(store);
   }
-  void granted(uint32_t port, Cycle first, uint32_t count, uint32_t spacing) {
-    visit(port, [&](auto &one) { granted(one, first, count, spacing); });
+  void granted(uint32_t port, const Grants &grants) {
+    visit(port, [&](auto &one) { granted(one, grants); });
   }
   template <typename OnePort>
-  void granted(OnePort &port, Cycle first, uint32_t count, uint32_t spacing) {
-    port.granted(first, count, spacing);
+  void granted(OnePort &port, const Grants &grants) {
+    port.granted(grants);
     settled_ |= port.settled();
   }
   // Whether an instruction may have come or gone, so that there is something to advance.
@@ -92,14 +92,23 @@ vta_timing_result Machine::run(const Image &image, const vta_memory_model &model
   while (true) {
     const Cycle now = std::max(ports.first_wish(), arbiter.now());
     if (now > end_ || now >= kNever) break;
-    const bool fetches = ports.fetch.wants <= now;
-    arbiter.grant(ports, now, std::min(end_ + 1, fetches ? now + kFetchToWish : kNever));
+    Cycle end = end_ + 1;
+    if (ports.fetch.wants <= now) end = std::min(end, now + fetch_to_wish(ports.fetch, model));
+    arbiter.grant(ports, now, end);
     if (ports.settled()) {
       ports.unsettle();
       advance(ports);
     }
   }
   return result(ports);
+}
+
+// Cycles from now on in which no instruction that fetch is about to receive can make a port want a beat.
+Cycle Machine::fetch_to_wish(const FetchPort &fetch, const vta_memory_model &model) const {
+  const uint32_t end = std::min(fetch.end_awaited(), image_.instruction_count);
+  for (uint32_t number = fetch.first_awaited(); number < end; ++number)
+    if (opcode_of(first_word(number)) == kStore) return kFetchToWrite;
+  return kFetchToReadAddress + std::max(1u, model.read_latency);
 }
 
 void Machine::begin(const Image &image, vta_timing_span *timeline) {

@@ -39,6 +39,7 @@ class Machine {
  private:
   struct Ports;
 
+  Cycle fetch_to_wish(const FetchPort &fetch, const vta_memory_model &model) const;
   void begin(const Image &image, vta_timing_span *timeline);
   void advance(Ports &ports);
   void route(FetchPort &fetch);

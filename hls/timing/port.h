@@ -13,6 +13,22 @@ struct Port {
   uint32_t run = 0;
 };
 
+// The cycles in which a port was granted `count` beats: one every numerator / denominator cycles, rounded down, from
+// `first` on; at least one apart.
+struct Grants {
+  Cycle first;
+  uint32_t count;
+  int64_t numerator, denominator, phase;
+
+  static Grants each_cycle(Cycle first, uint32_t count) { return {first, count, 1, 1, 0}; }
+
+  Cycle at(uint32_t n) const {
+    return denominator == 1 ? first + n * numerator : first + (phase + n * numerator) / denominator;
+  }
+  Cycle last() const { return at(count - 1); }
+  Grants only(uint32_t n) const { return each_cycle(at(n), 1); }
+};
+
 // Latencies of a read port's bursts, drawn as the memory draws them.
 class ReadLatency {
  public:

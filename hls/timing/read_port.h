@@ -33,7 +33,7 @@ class ReadPort : public Port {
     bursts_asked_ = 0;
     beats_asked_ = beats_taken_ = 0;
     find_room();
-    ask(launch, 1);
+    ask(Grants::each_cycle(launch, 1), launch);
     beats_left_ = fill.elements << fill.log_element_beats;
     row_left_ = fill.row_elements;
     in_element_ = 0;
@@ -44,14 +44,15 @@ class ReadPort : public Port {
     await(launch);
   }
 
-  // `count` beats were granted, `spacing` cycles apart from `first` on; count is at most `run`.
-  void granted(Cycle first, uint32_t count, uint32_t spacing) {
-    if (count > 1 && spacing > 1 && first_element_ && position_ > first) {
-      for (uint32_t n = 0; n < count; ++n) granted(first + n * Cycle{spacing}, 1, 1);
+  // Beats were granted, no more than `run`.
+  void granted(const Grants &grants) {
+    const uint32_t count = grants.count;
+    if (count > 1 && grants.numerator > grants.denominator && first_element_ && position_ > grants.first) {
+      for (uint32_t n = 0; n < count; ++n) granted(grants.only(n));
       return;
     }
-    const Cycle taken = count == 1 ? std::max(first, written_) : first + (count - 1) * Cycle{spacing};
-    count_stalls(first, count, spacing);
+    const Cycle taken = count == 1 ? std::max(grants.first, written_) : grants.last();
+    count_stalls(grants);
     beats_ += count;
     beats_taken_ += count;
     beats_left_ -= count;
@@ -61,13 +62,13 @@ class ReadPort : public Port {
     if (whole == 0) {
       wait_from_ = first_element_ ? std::max(taken + 1, position_) : taken + 1;
     } else {
-      write(whole, taken - in_element_ * Cycle{spacing});
+      write(whole, in_element_ == 0 ? taken : grants.at(count - 1 - in_element_));
       if (in_element_ != 0) wait_from_ = taken + 1;
     }
     uint32_t &burst_left = asked_.front().beats;
     burst_left -= count;
     if (burst_left == 0) asked_.pop();
-    ask(taken, spacing);
+    ask(grants, taken);
     if (done_ == kNever) {
       await(taken);
     } else {
@@ -93,10 +94,11 @@ class ReadPort : public Port {
     uint32_t beats;
   };
 
-  // Asks for the bursts for which there is room, after beats of which the last was taken in cycle `taken`.
-  void ask(Cycle taken, uint32_t spacing) {
+  // Asks for the bursts for which there is room, after these beats, of which the last was taken in cycle `taken`.
+  void ask(const Grants &grants, Cycle taken) {
     while (room_at_ <= beats_taken_) {
-      const Cycle room = taken - static_cast<Cycle>(beats_taken_ - room_at_) * spacing;
+      const uint64_t since = beats_taken_ - room_at_;
+      const Cycle room = since == 0 ? taken : since < grants.count ? grants.at(grants.count - 1 - static_cast<uint32_t>(since)) : 0;
       last_ask_ = std::max(last_ask_, room) + 1;
       last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
       const uint32_t beats = bursts_.next();
@@ -147,11 +149,21 @@ class ReadPort : public Port {
   }
 
   // The cycle in which an element is written is no stall, though no beat may come in it.
-  void count_stalls(Cycle first, uint32_t count, uint32_t spacing) {
-    stalled_ += std::max<Cycle>(0, first - wait_from_);
-    if (count == 1 || spacing == 1) return;
-    const uint32_t behind_whole = (in_element_ + count - 1) >> fill_.log_element_beats;
-    stalled_ += uint64_t{count - 1} * (spacing - 1) - uint64_t{behind_whole} * std::min(spacing - 1, fill_.write_delay);
+  void count_stalls(const Grants &grants) {
+    stalled_ += std::max<Cycle>(0, grants.first - wait_from_);
+    if (grants.count == 1 || grants.numerator == grants.denominator) return;
+    stalled_ += static_cast<uint64_t>(grants.last() - grants.first) - (grants.count - 1);
+    if (fill_.write_delay != 0) stalled_ -= writes_between(grants);
+  }
+
+  // Beats, but for the last, that end an element and are not followed by a beat in the next cycle.
+  uint64_t writes_between(const Grants &grants) const {
+    if (grants.numerator >= 2 * grants.denominator) return (in_element_ + grants.count - 1) >> fill_.log_element_beats;
+    const uint32_t element_beats = 1u << fill_.log_element_beats;
+    uint64_t writes = 0;
+    for (uint32_t n = element_beats - in_element_ - 1; n + 1 < grants.count; n += element_beats)
+      writes += grants.at(n + 1) - grants.at(n) > 1;
+    return writes;
   }
 
   ReadLatency latency_;

@@ -34,8 +34,10 @@ class WritePort : public Port {
     if (beats == 0) fault_ = launch + 2;
   }
 
-  void granted(Cycle first, uint32_t count, uint32_t spacing) {
-    const Cycle moved = first + (count - 1) * Cycle{spacing};
+  // Beats were granted, no more than `run`.
+  void granted(const Grants &grants) {
+    const uint32_t count = grants.count;
+    const Cycle moved = grants.last();
     beats_left_ -= count;
     moved_ += count;
     uint32_t &burst_left = asked_.front().beats;
