@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -135,35 +136,26 @@ class _Lowering:
         if not vertical.inside or not horizontal.inside:
             return zeros(self.tile_b * self.inp_channels * vertical.size * horizontal.size)
         plane = self.workload.height * self.workload.width
-        dimensions = [
+        dimensions = (
             (self.tile_b, self.problem.all_ci * plane),
             (self.inp_channels, plane),
             (vertical.inside, self.problem.row_step * self.workload.width),
             (horizontal.inside, 1),
-        ]
+        )
         return self._fold(dimensions, (vertical.before, vertical.after), (horizontal.before, horizontal.after))
 
-    def _spans(self, axis: int, number: IntArray) -> tuple[IntArray, list[_Span], IntArray]:
+    def _spans(self, axis: int, number: IntArray) -> tuple[IntArray, tuple[_Span, ...], IntArray]:
         """Of tiles by their number along an axis: the first row (column) of the input in the box, and which of the
         spans returned the box has."""
-        workload, tiling = self.workload, self.tiling
-        step = self.problem.row_step if axis == 0 else 1
-        size = (workload.height, workload.width)[axis]
-        out, tile, tiles = (
-            (self.problem.out_height, self.tile_h, int(tiling.h_tiles[0])),
-            (self.problem.out_width, self.tile_w, int(tiling.w_tiles[0])),
-        )[axis]
-        box_of = (self.problem.box_height, self.problem.box_width)[axis]
-        spans: dict[_Span, int] = {}
-        starts, kinds = [], []
-        for tile_number in range(tiles):
-            start = tile_number * tile * workload.stride[axis] - workload.padding[axis]
-            box = int(box_of(min(tile, out - tile_number * tile)))
-            before = min(max(-(start // step), 0), box)
-            after = min(max(box + (start - size) // step, 0), box - before)
-            starts.append(start + before * step)
-            kinds.append(spans.setdefault(_Span(box, before, after), len(spans)))
-        return np.array(starts).take(number), list(spans), np.array(kinds).take(number)
+        workload, problem = self.workload, self.problem
+        if axis == 0:
+            size, out, tile, step = workload.height, problem.out_height, self.tile_h, problem.row_step
+        else:
+            size, out, tile, step = workload.width, problem.out_width, self.tile_w, 1
+        starts, spans, kinds = _axis_spans(
+            size, out, tile, workload.kernel[axis], workload.stride[axis], workload.padding[axis], step
+        )
+        return starts.take(number), spans, kinds.take(number)
 
     def _load_weights(self) -> None:
         steps, taps = self.steps, self.problem.taps
@@ -171,7 +163,7 @@ class _Lowering:
         channel = steps.tile_co[steps.tile[chosen]] * self.tile_co * self.problem.ci + steps.ci[chosen] * self.tile_ci
         words = self._moves(
             (Opcode.LOAD, MemoryType.WGT),
-            [self._fold([(self.tile_co, self.problem.ci * taps), (self.tile_ci * taps, 1)])],
+            [self._fold(((self.tile_co, self.problem.ci * taps), (self.tile_ci * taps, 1)))],
             None,
             steps.wgt_place[chosen] * self.wgt_elements,
             channel * taps,
@@ -273,12 +265,12 @@ class _Lowering:
         for number, shape in enumerate(self.shapes):
             chosen = last if len(self.shapes) == 1 else last[shape_of_last == number]
             tile = steps.tile[chosen]
-            dimensions = [
+            dimensions = (
                 (self.tile_b, problem.all_co * plane),
                 (self.tile_co, plane),
                 (shape.height, problem.out_width),
                 (shape.width, 1),
-            ]
+            )
             words = self._moves(
                 (Opcode.STORE, MemoryType.OUT),
                 [self._fold(dimensions)],
@@ -313,7 +305,7 @@ class _Lowering:
         )
         return Program.assemble(self.accelerator, instructions, uops, buffers)
 
-    def _fold(self, dimensions: list[tuple[int, int]], y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)) -> Moves:
+    def _fold(self, dimensions: tuple[tuple[int, int], ...], y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)) -> Moves:
         return fold(dimensions, self.formats.memory.by_name["x_stride"].high, y_pads, x_pads)
 
     def _moves(
@@ -390,3 +382,21 @@ class _Span(NamedTuple):
     @property
     def inside(self) -> int:
         return self.size - self.before - self.after
+
+
+@lru_cache(maxsize=256)  # few tile sizes occur in a space
+def _axis_spans(
+    size: int, out: int, tile: int, kernel: int, stride: int, padding: int, step: int
+) -> tuple[IntArray, tuple[_Span, ...], IntArray]:
+    """Of the tiles along an axis of `size` inputs and `out` outputs, every `step`-th row of the input being loaded: the
+    first row of the input in each box, the different spans, and which of them each box has."""
+    spans: dict[_Span, int] = {}
+    starts, kinds = [], []
+    for first in range(0, out, tile):
+        start = first * stride - padding
+        box = (min(tile, out - first) - 1) * (stride // step) + kernel
+        before = min(max(-(start // step), 0), box)
+        after = min(max(box + (start - size) // step, 0), box - before)
+        starts.append(start + before * step)
+        kinds.append(spans.setdefault(_Span(box, before, after), len(spans)))
+    return np.array(starts), tuple(spans), np.array(kinds)

@@ -74,11 +74,11 @@ def steps_of(analysis: Analysis) -> Steps:
     tile_grid = np.broadcast_to(np.minimum(grid, count - 1), (bands, rounds, across, threads)).reshape(-1, threads)
     ci_grid = np.broadcast_to(np.arange(rounds)[:, None, None], (bands, rounds, across, threads)).reshape(-1, threads)
     h_tiles, w_tiles = int(tiling.h_tiles[0]), int(tiling.w_tiles[0])
-    inp_key = (((tile_b * h_tiles + tile_h) * w_tiles + tile_w) * rounds)[tile_grid] + ci_grid
+    inp_key = (((tile_b * h_tiles + tile_h) * w_tiles + tile_w) * rounds).take(tile_grid) + ci_grid
     if tiling.problem.groups > 1:  # other output channels may have other inputs
         group = tile_co if tiling.problem.block_by_block else tile_co * int(tiling.co[0]) // tiling.problem.co
-        inp_key += (group * (count * rounds))[tile_grid]
-    wgt_key = (tile_co * rounds)[tile_grid] + ci_grid
+        inp_key += (group * (count * rounds)).take(tile_grid)
+    wgt_key = (tile_co * rounds).take(tile_grid) + ci_grid
 
     oc_threads, h_threads = int(tiling.oc_threads[0]), int(tiling.h_threads[0])
     inp_place = (_changes(inp_key) % oc_threads)[:, None] * h_threads + lanes // oc_threads
@@ -140,7 +140,9 @@ def _tiles(tiling: Tiling) -> tuple[IntArray, IntArray, IntArray, IntArray, IntA
 
 def _changes(keys: IntArray) -> IntArray:
     """How often a round's keys (rounds, lanes) were not those of the round before: (rounds,), from 0."""
-    changed = np.any(keys[1:] != keys[:-1], axis=1)
+    changed = keys[1:, 0] != keys[:-1, 0]
+    for lane in range(1, keys.shape[1]):  # few columns: a loop over them is faster than a reduction of rows
+        changed |= keys[1:, lane] != keys[:-1, lane]
     return np.concatenate(([0], np.cumsum(changed)))
 
 
@@ -159,13 +161,13 @@ def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:
         changed = np.concatenate(([True], key[1:] != key[:-1]))
         return changed, np.where(changed, np.arange(-1, len(key) - 1), -1)
     order = np.argsort(place.astype(np.uint16), kind="stable")  # 16 bits are sorted in linear time
-    same_place = np.concatenate(([False], place[order][1:] == place[order][:-1]))
-    same_key = np.concatenate(([False], key[order][1:] == key[order][:-1]))
-    before_sorted = np.where(same_place & ~same_key, np.concatenate(([-1], order[:-1])), -1)
-    load = np.empty(len(key), dtype=np.bool_)
-    before = np.empty(len(key), dtype=np.int64)
-    load[order] = ~(same_place & same_key)
-    before[order] = before_sorted
+    places, keys = place.take(order), key.take(order)
+    same_place = places[1:] == places[:-1]
+    kept = same_place & (keys[1:] == keys[:-1])
+    load = np.ones(len(key), dtype=np.bool_)
+    before = np.full(len(key), -1)
+    load[order[1:]] = ~kept
+    before[order[1:]] = np.where(same_place & ~kept, order[:-1], -1)
     return load, before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Moves:
     y_pads: Pads = (0, 0)
     x_pads: Pads = (0, 0)
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, int]:
         return {
             "y_size": self.y_size,
@@ -38,7 +39,10 @@ class Moves:
         }
 
 
-def fold(dimensions: list[tuple[int, int]], largest_stride: int, y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)) -> Moves:
+@lru_cache(maxsize=1024)  # the boxes of a space have few sizes
+def fold(
+    dimensions: tuple[tuple[int, int], ...], largest_stride: int, y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)
+) -> Moves:
     """The fewest moves of a box of (count, stride) from the outermost dimension in, the two innermost being padded.
 
     On chip the box is dense, pads included. Neighbours merge where the outer's stride spans the inner, but for padded

@@ -29,7 +29,7 @@ def test_a_box_is_moved_whole(data: st.DataObject) -> None:
     largest = data.draw(st.sampled_from([5, 30, 65535]), label="largest stride")
     memory = np.arange(1, np.prod(shape) + 1)
     strides = np.array([shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1])
-    moves = fold(list(zip(box, strides.tolist(), strict=True)), largest, y_pads, x_pads)
+    moves = fold(tuple(zip(box, strides.tolist(), strict=True)), largest, y_pads, x_pads)
 
     where = tuple(slice(first, first + taken) for first, taken in zip(corner, box, strict=True))
     expected = np.pad(memory.reshape(shape)[where], ((0, 0), (0, 0), y_pads, x_pads))
@@ -40,9 +40,9 @@ def test_a_box_is_moved_whole(data: st.DataObject) -> None:
 
 def test_folding_takes_the_fewest_moves() -> None:
     plane = 14 * 14
-    assert len(fold([(1, 0), (4, plane), (14, 14), (14, 1)], 65535).dram_offset) == 1  # whole channels: one row
-    assert len(fold([(1, 0), (4, plane), (7, 14), (14, 1)], 65535).dram_offset) == 1  # whole rows: a row a channel
-    assert len(fold([(1, 0), (4, plane), (14, 14), (7, 1)], 65535).dram_offset) == 1  # whole columns: channels follow
-    assert len(fold([(1, 0), (4, plane), (7, 14), (7, 1)], 65535).dram_offset) == 4  # a box in each channel
-    assert len(fold([(1, 0), (4, plane), (14, 14), (14, 1)], 65535, y_pads=(1, 0)).dram_offset) == 4
-    assert len(fold([(1, 0), (4, plane), (14, 14), (14, 1)], 65535, x_pads=(1, 1)).dram_offset) == 1
+    assert len(fold(((1, 0), (4, plane), (14, 14), (14, 1)), 65535).dram_offset) == 1  # whole channels: one row
+    assert len(fold(((1, 0), (4, plane), (7, 14), (14, 1)), 65535).dram_offset) == 1  # whole rows: a row a channel
+    assert len(fold(((1, 0), (4, plane), (14, 14), (7, 1)), 65535).dram_offset) == 1  # whole columns: channels follow
+    assert len(fold(((1, 0), (4, plane), (7, 14), (7, 1)), 65535).dram_offset) == 4  # a box in each channel
+    assert len(fold(((1, 0), (4, plane), (14, 14), (14, 1)), 65535, y_pads=(1, 0)).dram_offset) == 4
+    assert len(fold(((1, 0), (4, plane), (14, 14), (14, 1)), 65535, x_pads=(1, 1)).dram_offset) == 1
