@@ -11,14 +11,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis, Checks, analyse
 from hilt.schedule.microops import micro_ops, tile_loops
+from hilt.schedule.spans import Span, axis_spans
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
 from hilt.schedule.tiling import IntArray, Tiling
@@ -131,7 +130,7 @@ class _Lowering:
             self._set(words, -1, "push_next", signal[chosen])
             self.stream.add("inp", loading[chosen], words)
 
-    def _box(self, vertical: _Span, horizontal: _Span) -> Moves:
+    def _box(self, vertical: Span, horizontal: Span) -> Moves:
         """The transfers of an input box of these rows and columns."""
         if not vertical.inside or not horizontal.inside:
             return zeros(self.tile_b * self.inp_channels * vertical.size * horizontal.size)
@@ -144,7 +143,7 @@ class _Lowering:
         )
         return self._fold(dimensions, (vertical.before, vertical.after), (horizontal.before, horizontal.after))
 
-    def _spans(self, axis: int, number: IntArray) -> tuple[IntArray, tuple[_Span, ...], IntArray]:
+    def _spans(self, axis: int, number: IntArray) -> tuple[IntArray, tuple[Span, ...], IntArray]:
         """Of tiles by their number along an axis: the first row (column) of the input in the box, and which of the
         spans returned the box has."""
         workload, problem = self.workload, self.problem
@@ -152,7 +151,7 @@ class _Lowering:
             size, out, tile, step = workload.height, problem.out_height, self.tile_h, problem.row_step
         else:
             size, out, tile, step = workload.width, problem.out_width, self.tile_w, 1
-        starts, spans, kinds = _axis_spans(
+        starts, spans, kinds = axis_spans(
             size, out, tile, workload.kernel[axis], workload.stride[axis], workload.padding[axis], step
         )
         return starts.take(number), spans, kinds.take(number)
@@ -370,33 +369,3 @@ class _Shape:
     def of(cls, tiling: Tiling) -> _Shape:
         """Of the first configuration."""
         return cls(int(tiling.height[0]), int(tiling.width[0]))
-
-
-class _Span(NamedTuple):
-    """An input box along one axis: how many rows (columns), and how many of them lie before and after the input."""
-
-    size: int
-    before: int
-    after: int
-
-    @property
-    def inside(self) -> int:
-        return self.size - self.before - self.after
-
-
-@lru_cache(maxsize=256)  # few tile sizes occur in a space
-def _axis_spans(
-    size: int, out: int, tile: int, kernel: int, stride: int, padding: int, step: int
-) -> tuple[IntArray, tuple[_Span, ...], IntArray]:
-    """Of the tiles along an axis of `size` inputs and `out` outputs, every `step`-th row of the input being loaded: the
-    first row of the input in each box, the different spans, and which of them each box has."""
-    spans: dict[_Span, int] = {}
-    starts, kinds = [], []
-    for first in range(0, out, tile):
-        start = first * stride - padding
-        box = (min(tile, out - first) - 1) * (stride // step) + kernel
-        before = min(max(-(start // step), 0), box)
-        after = min(max(box + (start - size) // step, 0), box - before)
-        starts.append(start + before * step)
-        kinds.append(spans.setdefault(_Span(box, before, after), len(spans)))
-    return np.array(starts), tuple(spans), np.array(kinds)
