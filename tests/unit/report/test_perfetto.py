@@ -1,4 +1,4 @@
-"""The trace of a program: of the trace-event format, ordered, no two slices of a stage at once, and as the twin counts."""
+"""The trace of a program: in the trace-event format, ordered, no two slices of a stage at once, as the twin counts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_slices_are_ordered_apart_and_add_up_to_the_twin_s_counters(timeline: di
         for (_, end), (start, _) in pairwise(slices):
             assert end <= start + 1e-6
         assert sum(end - start for start, end in slices) == pytest.approx(int(predicted[name]["busy"]))
-    moved = {stage: 0 for stage in range(4)}
+    moved = dict.fromkeys(range(4), 0)
     for event in of_phase(timeline, "X")[1:]:
         moved[event["tid"]] += event["args"]["bytes"]
     assert [moved[stage] for stage in (1, 2, 3)] == [int(predicted[name]["bytes"]) for name in STAGES[1:]]
