@@ -1,8 +1,8 @@
 // The memory's bandwidth, shared by the ports in turn: vta::MemoryPorts of hls/sim, for many cycles at a time.
 //
-// A cycle brings `income` of credit, of which what one beat costs may be saved; every beat takes `cost`. Ports are asked
-// in turn, from the one after the last that was granted a beat. Where the ports that want beats go on wanting them,
-// the pattern of grants is known ahead:
+// A cycle brings `income` of credit, of which what one beat costs may be saved; every beat takes `cost`. Ports are
+// asked in turn, from the one after the last that was granted a beat. Where the ports that want beats go on wanting
+// them, the pattern of grants is known ahead:
 //   enough credit for all of them every cycle: each is granted a beat a cycle;
 //   less: they are granted beats in turn, as fast as the credit comes in.
 // What is between the two is done cycle by cycle.
@@ -104,7 +104,8 @@ class Arbiter {
     turn_ = (wishing[wishes - 1] + 1) % kPorts;
     for (uint32_t n = 0; n < wishes; ++n) {
       const Credit at = before + n * cost_;
-      ports.granted(wishing[n], {now - 1 + at / income_, static_cast<uint32_t>(rounds), cost_ * wishes, income_, at % income_});
+      const Cycle first = now - 1 + at / income_;
+      ports.granted(wishing[n], {first, static_cast<uint32_t>(rounds), cost_ * wishes, income_, at % income_});
     }
     credit_ += (last + 1) * income_ - rounds * wishes * cost_;
     now_ = now + last + 1;

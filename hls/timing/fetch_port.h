@@ -1,7 +1,7 @@
 // The fetch stage's read port and what follows it up to the instruction queues: vta_fetch.
 //
-// Up to 64 beats are asked for and not yet assembled to instructions. A beat granted in cycle t can be assembled in t+2,
-// one a cycle; a whole instruction is routed from the cycle after its last beat on, when its queue has room.
+// Up to 64 beats are asked for and not yet assembled to instructions. A beat granted in cycle t can be assembled in
+// t+2, one a cycle; a whole instruction is routed from the cycle after its last beat on, when its queue has room.
 #ifndef HILT_TIMING_FETCH_PORT_H
 #define HILT_TIMING_FETCH_PORT_H
 
@@ -19,7 +19,7 @@ class FetchPort : public Port {
   FetchPort(const ReadLatency &latency, uint64_t address, uint32_t instructions)
       : latency_(latency),
         total_(uint64_t{instructions} * kInstructionBeats),
-        bursts_({address / kInstructionBytes * kInstructionBytes, total_, instructions == 0 ? 0u : 1u, 0}, kBurstBeats) {
+        bursts_({address / kInstructionBytes * kInstructionBytes, total_, instructions != 0, 0}, kBurstBeats) {
     ask();
     await(0);
   }
@@ -47,7 +47,9 @@ class FetchPort : public Port {
 
   // The instructions that the beats of the next `run` are of: [first, end).
   uint32_t first_awaited() const { return static_cast<uint32_t>(received_ / kInstructionBeats); }
-  uint32_t end_awaited() const { return static_cast<uint32_t>((received_ + run + kInstructionBeats - 1) / kInstructionBeats); }
+  uint32_t end_awaited() const {
+    return static_cast<uint32_t>((received_ + run + kInstructionBeats - 1) / kInstructionBeats);
+  }
 
   uint64_t beats() const { return received_; }
   // Cycles in which an instruction found no room in its queue.

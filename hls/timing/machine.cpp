@@ -320,7 +320,8 @@ vta_timing_result Machine::result(const Ports &ports) const {
   }
   counters.cycles = cycles;
   counters.macs = gemms_ * kBatch * kBlock * kBlock;
-  counters.fetch.busy = image_.instruction_count == 0 ? 2 : std::min(cycles, static_cast<uint64_t>(ports.fetch.last_route()) + 1);
+  const auto fetched = static_cast<uint64_t>(ports.fetch.last_route()) + 1;
+  counters.fetch.busy = image_.instruction_count == 0 ? 2 : std::min(cycles, fetched);
   counters.fetch.instructions = routed_;
   counters.fetch.starved = ports.fetch.blocked();
   counters.fetch.stalled = counters.fetch.busy - counters.fetch.starved - routed_;

@@ -221,7 +221,9 @@ NestTime NestTiming::of(const uint8_t *instruction, const UopBuffer &uops) {
   uint64_t hash = 0;
   for (const uint64_t word : words) hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
   Known &known = known_[(hash >> 40) % kKnown];
-  if (known.version != uops.version() || known.words != words)
+  uint64_t differs = known.version ^ uops.version();
+  for (size_t n = 0; n < words.size(); ++n) differs |= known.words[n] ^ words[n];
+  if (differs != 0)
     known = {uops.version(), words, time_of(decode(instruction, 0), uops)};
   return known.time;
 }

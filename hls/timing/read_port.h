@@ -98,7 +98,8 @@ class ReadPort : public Port {
   void ask(const Grants &grants, Cycle taken) {
     while (room_at_ <= beats_taken_) {
       const uint64_t since = beats_taken_ - room_at_;
-      const Cycle room = since == 0 ? taken : since < grants.count ? grants.at(grants.count - 1 - static_cast<uint32_t>(since)) : 0;
+      Cycle room = taken;
+      if (since != 0) room = since < grants.count ? grants.at(grants.count - 1 - static_cast<uint32_t>(since)) : 0;
       last_ask_ = std::max(last_ask_, room) + 1;
       last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
       const uint32_t beats = bursts_.next();

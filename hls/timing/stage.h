@@ -1,8 +1,8 @@
 // A stage but for what its instructions do: its instruction queue (vta_fifo) and its sequencer (vta_sequencer).
 //
-// An instruction that fetch pushes in cycle t is at the head of an empty queue in t+2. It is taken when it is at the head,
-// the one before has retired and its tokens are there; it is launched in the next cycle, and retires when it is done and
-// there is room for its tokens.
+// An instruction that fetch pushes in cycle t is at the head of an empty queue in t+2. It is taken when it is at the
+// head, the one before has retired and its tokens are there; it is launched in the next cycle, and retires when it is
+// done and there is room for its tokens.
 #ifndef HILT_TIMING_STAGE_H
 #define HILT_TIMING_STAGE_H
 

@@ -51,8 +51,8 @@ int vta_timing_predict(const vta_timing_programs *programs, const vta_memory_mod
     for (uint64_t n = 0; n < programs->count; ++n) {
       const vta::Image image = image_of(*programs, n);
       spans.resize(std::max<size_t>(spans.size(), image.instruction_count));
-      vta_timing_span *places = timeline == nullptr ? spans.data() : timeline + programs->instruction_offset[n] - programs->instruction_offset[0];
-      results[n] = machine.run(image, *memory, places);
+      const uint64_t first = programs->instruction_offset[n] - programs->instruction_offset[0];
+      results[n] = machine.run(image, *memory, timeline == nullptr ? spans.data() : timeline + first);
     }
   } catch (const std::bad_alloc &) {
     return VTA_BAD_ARGUMENT;

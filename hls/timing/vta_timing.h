@@ -2,8 +2,8 @@
  *
  * It says what the RTL behind hls/sim/memory_ports counts for a program that runs alone after power-on: the same cycles
  * from the start of fetch to FINISH, and the same counters. Address registers are taken to be 0. What it does not know:
- * bus errors (every address is taken to be memory), micro-ops that the program itself writes, and the bytes of transfers
- * that FINISH or a fault cuts short, which count as whole.
+ * bus errors (every address is taken to be memory) and micro-ops that the program itself writes. After a fault, bytes and
+ * stalls of the instruction at fault may be those of an element less or more.
  *
  * One shared library for each parameter set (hilt.simulator.build, form "timing"). No function throws, exits or prints;
  * calls may run on several threads at once.
@@ -29,7 +29,8 @@ enum vta_timing_status {
 };
 
 /* `count` programs, one after another in shared arrays: program n has the instructions [instruction_offset[n],
- * instruction_offset[n + 1]) and, from byte address uop_address[n] on, the micro-ops [uop_offset[n], uop_offset[n + 1]).
+ * instruction_offset[n + 1]) and, from byte address uop_address[n] on, the micro-ops [uop_offset[n],
+ * uop_offset[n + 1]).
  *
  * dram_base counts elements from physical address 0. Only a byte address modulo 4096 matters, and where micro-ops lie:
  * a program whose buffers are all page-aligned may be given as it is before relocation, with uop_address 0. */
@@ -59,7 +60,7 @@ typedef struct vta_timing_span {
 uint32_t vta_timing_api_version(void);
 
 /* Of `memory` only the timing counts. `timeline` is null or has a place for every instruction of every program.
- * Returns 0, or VTA_BAD_ARGUMENT (nothing is written) for a null array, offsets that decrease, or a bandwidth over 0. */
+ * Returns 0, or VTA_BAD_ARGUMENT for a null array, offsets that decrease, a bandwidth over 0, or too little memory. */
 int vta_timing_predict(const vta_timing_programs *programs, const vta_memory_model *memory, vta_timing_result *results,
                        vta_timing_span *timeline);
 

@@ -1,9 +1,9 @@
 // The write port of the store stage: vta_dma_write fed from the output buffer.
 //
 // Times of one STORE that is launched in cycle t: burst k is asked for in t+1+k, or in the cycle after the answer to
-// burst k-32, whichever is later; its first beat is on the bus two cycles after that or in the cycle after the last beat
-// of burst k-1; the memory answers `latency` cycles after the last beat, and the STORE ends in the cycle after the last
-// answer.
+// burst k-32, whichever is later; its first beat is on the bus two cycles after that or in the cycle after the last
+// beat of burst k-1; the memory answers `latency` cycles after the last beat, and the STORE ends in the cycle after the
+// last answer.
 #ifndef HILT_TIMING_WRITE_PORT_H
 #define HILT_TIMING_WRITE_PORT_H
 
@@ -60,8 +60,8 @@ class WritePort : public Port {
   Cycle done() const { return done_; }
   // The cycle in which the element past the buffer would have been sent, once it is known.
   Cycle fault() const { return fault_; }
-  // Beats that have left the buffer by `end`, and cycles that sent none though an element was at hand: all but the first
-  // two of a STORE and its last.
+  // Beats that have left the buffer by `end`, and cycles that sent none though an element was at hand: all but the
+  // first two of a STORE and its last.
   uint64_t beats(Cycle end) const { return moved_ + (beats_left_ != 0 && wants - 1 <= end ? 1 : 0); }
   uint64_t stalled(Cycle end) const {
     const bool under_way = done_ == kNever && launch_ + 2 <= end;
