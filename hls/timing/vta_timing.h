@@ -2,8 +2,8 @@
  *
  * It says what the RTL behind hls/sim/memory_ports counts for a program that runs alone after power-on: the same cycles
  * from the start of fetch to FINISH, and the same counters. Address registers are taken to be 0. What it does not know:
- * bus errors (every address is taken to be memory) and micro-ops that the program itself writes. After a fault, bytes and
- * stalls of the instruction at fault may be those of an element less or more.
+ * bus errors (every address is taken to be memory) and micro-ops that the program itself writes. After a fault, bytes
+ * and stalls of the instruction at fault may be those of an element less or more.
  *
  * One shared library for each parameter set (hilt.simulator.build, form "timing"). No function throws, exits or prints;
  * calls may run on several threads at once.
