@@ -1,5 +1,6 @@
-/* One C API for every executable form of the accelerator: the Verilated RTL (rtl), the bit-exact untimed reference
- * (golden) and, where it applies, the cycle model (timing). Each form is its own shared library that exports these names.
+/* One C API for the executable forms of the accelerator: the Verilated RTL (rtl) and the bit-exact untimed reference
+ * (golden). Each is its own shared library that exports these names. (The twin, which moves no data, has its own:
+ * ../timing/vta_timing.h.)
  *
  * A device is the accelerator with its AXI4-Lite registers and a flat physical memory behind its AXI4 ports.
  * Addresses are physical byte addresses; the memory is [memory_base, memory_base + memory_bytes).
