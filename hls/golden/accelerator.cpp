@@ -4,7 +4,7 @@
 
 namespace vta {
 
-Accelerator::Accelerator(const Memory &memory) : memory_(memory), buffers_(std::make_unique<Buffers>()) {
+Accelerator::Accelerator(const PhysicalMemory &memory) : memory_(memory), buffers_(std::make_unique<Buffers>()) {
   reset();
 }
 

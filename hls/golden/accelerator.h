@@ -20,7 +20,7 @@
 #include "buffers.h"
 #include "fault.h"
 #include "instruction.h"
-#include "memory.h"
+#include "physical_memory.h"
 #include "nest.h"
 #include "parameters.h"
 
@@ -71,7 +71,7 @@ enum class RunState { kIdle, kRunning, kDone, kFault };
 
 class Accelerator {
  public:
-  explicit Accelerator(const Memory &memory);
+  explicit Accelerator(const PhysicalMemory &memory);
 
   // Power-on state.
   void reset();
@@ -110,7 +110,7 @@ class Accelerator {
   bool execute_store(uint64_t &budget);
   bool stopped() const { return done_ || fault_; }
 
-  const Memory &memory_;
+  const PhysicalMemory &memory_;
   std::unique_ptr<Buffers> buffers_;
   TokenQueue load_to_compute_, compute_to_load_, compute_to_store_, store_to_compute_;
   Stage load_, compute_, store_;

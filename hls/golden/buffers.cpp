@@ -32,8 +32,8 @@ void copy_wgt(const uint8_t *bytes, WgtElement &element) {
 
 // A block with pads into consecutive elements of `buffer`.
 template <typename Element, typename Copy>
-Fault load_block(Element *buffer, uint32_t depth, FaultCode past, uint32_t element_bytes, Copy copy, const Memory &memory,
-                 uint64_t address, const Transfer &transfer, uint64_t &moved) {
+Fault load_block(Element *buffer, uint32_t depth, FaultCode past, uint32_t element_bytes, Copy copy,
+                 const PhysicalMemory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved) {
   const uint64_t width = uint64_t{transfer.x_pad_0} + transfer.x_size + transfer.x_pad_1;
   const uint64_t height = uint64_t{transfer.y_pad_0} + transfer.y_size + transfer.y_pad_1;
   if (const Fault fault = past_the_end(past, transfer.sram_base, width * height, depth)) return fault;
@@ -73,7 +73,7 @@ Transfer one_row(Transfer transfer) {
 
 }  // namespace
 
-Fault load(Buffers &buffers, const Memory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved) {
+Fault load(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved) {
   switch (transfer.memory_type) {
     case kUop:
       return load_block(
@@ -92,7 +92,8 @@ Fault load(Buffers &buffers, const Memory &memory, uint64_t address, const Trans
   }
 }
 
-Fault store(const Buffers &buffers, const Memory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved) {
+Fault store(const Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
+            uint64_t &moved) {
   const uint64_t count = uint64_t{transfer.y_size} * transfer.x_size;
   if (const Fault fault = past_the_end(kOutIndex, transfer.sram_base, count, kOutDepth)) return fault;
   const OutElement *next = buffers.out + transfer.sram_base;

@@ -15,7 +15,7 @@
 
 #include "fault.h"
 #include "instruction.h"
-#include "memory.h"
+#include "physical_memory.h"
 #include "parameters.h"
 
 namespace vta {
@@ -46,8 +46,9 @@ struct Buffers {
 };
 
 // Moves one block from or to memory; `address` is the address register of its memory type. Adds the bytes to `moved`.
-Fault load(Buffers &buffers, const Memory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved);
-Fault store(const Buffers &buffers, const Memory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved);
+Fault load(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved);
+Fault store(const Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
+            uint64_t &moved);
 
 }  // namespace vta
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "accelerator.h"
-#include "memory.h"
+#include "physical_memory.h"
 #include "parameters.h"
 #include "vta_sim.h"
 
@@ -60,7 +60,7 @@ struct vta_device {
   uint32_t read(uint32_t offset) const;
   void write(uint32_t offset, uint32_t value);
 
-  vta::Memory memory;
+  vta::PhysicalMemory memory;
   vta::Accelerator accelerator;
 
  private:

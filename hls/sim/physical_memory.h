@@ -29,6 +29,11 @@ class PhysicalMemory {
     return inside ? bytes_ + (address - base_) : nullptr;
   }
 
+  // The first of the bytes [address, address + count) that is not memory; only for a range that `at` refused.
+  uint64_t first_outside(uint64_t address) const {
+    return address < base_ || address - base_ >= size_ ? address : base_ + size_;
+  }
+
  private:
   uint64_t base_, size_;
   uint8_t *bytes_;

@@ -14,23 +14,11 @@ from hilt.simulator.build import Form, build
 from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
 from hilt.simulator.driver import Execution, execute
 from hilt.simulator.program_run import place
-from hilt.virtual.personality import Personality
 from hilt.vta.accelerator import Accelerator
 
 KNOBS = ("tile_b", "tile_h", "tile_w", "tile_ci", "tile_co", "oc_nthread", "h_nthread")
 GOOD_C5 = dict(zip(KNOBS, (1, 14, 28, 1, 2, 2, 1), strict=True))
 """The best configuration of resnet18.C5 on pynq that `python -m tests.bench roofline` finds."""
-
-
-def memory_of(personality: Personality) -> MemoryModel:
-    """The timing of a virtual board's memory."""
-    return MemoryModel(
-        read_latency=personality.read_latency,
-        write_latency=personality.write_latency,
-        bandwidth=(personality.bandwidth_numerator, personality.bandwidth_denominator),
-        jitter=personality.jitter,
-        seed=personality.seed,
-    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from hilt.simulator.twin import Twin, TwinStatus
 from hilt.virtual.personality import personality
 from hilt.vta.accelerator import Accelerator
 from tests.bench.figure import Figure, Sizes, Topic
-from tests.bench.prepared import memory_of
 
 BOARD = personality("pynq")
 PYNQ = BOARD.accelerator
@@ -61,7 +59,7 @@ def _best_by_twin(twin: Twin, workload: Conv2d) -> tuple[dict[str, int], int, in
     """(the configuration of fewest cycles, its cycles, how many were asked for)."""
     space = space_for(workload, PYNQ)
     accepted = np.flatnonzero(verdicts(workload, PYNQ, space.columns(np.arange(len(space)))) == 0)
-    memory = memory_of(BOARD)
+    memory = BOARD.memory_model
     best = (1 << 63, -1)
     for index in accepted:
         prediction = twin.predict([lower(workload, space.configuration(int(index)), PYNQ)], memory)[0]
@@ -74,7 +72,7 @@ def _on_rtl(workload: Conv2d, configuration: dict[str, int]) -> int:
     """Cycles of a verified run."""
     tensors = make_tensors(workload, PYNQ, SEED)
     program = lower(workload, configuration, PYNQ)
-    memory = replace(memory_of(BOARD), base=BOARD.memory_base)
+    memory = BOARD.memory_model
     run = run_program(build(PYNQ, "rtl"), program, tensors.inputs, memory=memory)
     assert run.execution.status is Status.DONE, run.execution
     assert np.array_equal(run.output, tensors.expected.ravel()), f"{workload.name} gave a wrong answer"

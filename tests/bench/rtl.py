@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hilt.virtual.personality import personality
 from tests.bench.figure import Figure, Sizes, Topic
-from tests.bench.prepared import GOOD_C5, KNOBS, memory_of, prepared
+from tests.bench.prepared import GOOD_C5, KNOBS, prepared
 
 C5_OF_FOUR = "conv2d:n=4,ci=128,h=28,w=28,co=128,k=3x3,s=1x1,p=1x1"
 SCHEDULES = {
@@ -23,7 +23,7 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
     for name, (workload, configuration) in SCHEDULES.items():
         board = personality(name)
         accelerator = board.accelerator
-        with prepared(accelerator, "rtl", workload, configuration, memory_of(board)) as schedule:
+        with prepared(accelerator, "rtl", workload, configuration, board.memory_model) as schedule:
             runs = [schedule.run() for _ in range(RUNS)]
         cycles = runs[0][0].cycles
         rate = max(execution.cycles / seconds for execution, seconds in runs)

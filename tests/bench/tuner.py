@@ -14,7 +14,6 @@ from hilt.tune.feedback import Feedback
 from hilt.tune.registry import make_tuner, tuner_names
 from hilt.virtual.personality import personality
 from tests.bench.figure import Figure, Sizes, Topic
-from tests.bench.prepared import memory_of
 
 BOARD = personality("pynq")
 PYNQ = BOARD.accelerator
@@ -52,7 +51,7 @@ def _landscape() -> list[Feedback]:
     workload = load_workload(WORKLOAD)
     space = space_for(workload, PYNQ)
     accepted = verdicts(workload, PYNQ, space.columns(np.arange(len(space)))) == 0
-    twin, memory = Twin(PYNQ), memory_of(BOARD)
+    twin, memory = Twin(PYNQ), BOARD.memory_model
 
     def answer(index: int) -> Feedback:
         if not accepted[index]:

@@ -18,7 +18,7 @@ from hilt.virtual.personality import personality
 from hilt.vta.isa import encode
 from hilt.vta.program import Program
 from tests.bench.figure import Figure, Sizes, Topic
-from tests.bench.prepared import KNOBS, memory_of
+from tests.bench.prepared import KNOBS
 from tests.rtl.random_programs import POOL_UOPS, RandomProgram, random_program
 from tests.rtl.test_resnet18_on_rtl import GOOD
 
@@ -133,7 +133,7 @@ def _convolutions(twin: Twin, count: int) -> Comparison:
 def _run_convolutions(twin: Twin, programs: list[Program]) -> Comparison:
     """Cycles do not depend on the tensors, so that the memory holds none."""
     comparison = Comparison(twin)
-    library, memory = build(PYNQ, "rtl"), memory_of(BOARD)
+    library, memory = build(PYNQ, "rtl"), BOARD.memory_model
     placed: list[PlacedProgram] = []
     for program in programs:
         addresses, end = place(program, BASE)
@@ -147,7 +147,7 @@ def _run_convolutions(twin: Twin, programs: list[Program]) -> Comparison:
 
 
 def _is_short(twin: Twin, program: Program) -> bool:
-    return bool(twin.predict([program], memory_of(BOARD))[0]["cycles"] <= LONGEST_CYCLES)
+    return bool(twin.predict([program], BOARD.memory_model)[0]["cycles"] <= LONGEST_CYCLES)
 
 
 def _random_convolution(generator: np.random.Generator) -> Program | None:

@@ -12,7 +12,7 @@ from hilt.simulator.twin import Twin, TwinStatus
 from hilt.trial import Outcome, Result
 from hilt.virtual.personality import personality
 from hilt.vta.accelerator import IsaRevision
-from tests.bench.prepared import KNOBS, memory_of
+from tests.bench.prepared import KNOBS
 
 BATCH_OF_FOUR = "conv2d:n=4,ci=32,h=14,w=14,co=32,k=3x3,s=1x1,p=1x1"
 
@@ -48,7 +48,7 @@ def test_a_good_schedule_is_right_near_the_bound_and_as_the_twin_says(
     assert result.cycles is not None
     assert 1.0 < result.cycles / bound_cycles(problem, accelerator) < near
     assert result.microseconds == pytest.approx(result.cycles * 1e6 / accelerator.clock_hz)
-    prediction = Twin(accelerator).predict([program], memory_of(personality(board)))[0]
+    prediction = Twin(accelerator).predict([program], personality(board).memory_model)[0]
     assert prediction["status"] == TwinStatus.DONE
     # A board is not at power-on when a trial begins, so not the very cycle.
     assert int(prediction["cycles"]) == pytest.approx(result.cycles, rel=1e-4)

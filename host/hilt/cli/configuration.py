@@ -32,10 +32,4 @@ def memory_of_board(board: str) -> MemoryModel:
     if not board.startswith(PREFIX):
         return MemoryModel()
     personality, _ = parse_virtual_name(board)
-    return MemoryModel(
-        read_latency=personality.read_latency,
-        write_latency=personality.write_latency,
-        bandwidth=(personality.bandwidth_numerator, personality.bandwidth_denominator),
-        jitter=personality.jitter,
-        seed=personality.seed,
-    )
+    return personality.memory_model

@@ -11,11 +11,11 @@ from pathlib import Path
 from hilt import paths
 from hilt.simulator.build import Form, build, design_key
 from hilt.virtual.personality import Personality
+from hilt_board.bitfile import PREAMBLE
 
 MODEL_FORM: Form = "rtl"
 """What is simulated is what is flashed."""
 
-_PREAMBLE = bytes.fromhex("0009 0ff0 0ff0 0ff0 0ff0 00 0001")
 # The same model makes the same file whenever it is built.
 _DATE, _TIME = "2026/01/01", "00:00:00"
 
@@ -56,7 +56,7 @@ def make_bitstream(personality: Personality, form: Form = MODEL_FORM) -> Virtual
 def bitfile(design: str, part: str, payload: bytes) -> bytes:
     """A .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the payload."""
     fields = [(b"a", f"{design};UserID=0XFFFFFFFF;Version=hilt"), (b"b", part), (b"c", _DATE), (b"d", _TIME)]
-    header = _PREAMBLE
+    header = PREAMBLE
     for tag, text in fields:
         value = text.encode("ascii") + b"\0"
         header += tag + struct.pack(">H", len(value)) + value

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
+from hilt.simulator.device import MemoryModel
 from hilt.virtual.errors import UnknownPersonalityError
 from hilt.vta.accelerator import Accelerator, Hazards, load_parameters
 
@@ -55,6 +56,19 @@ class Personality:
         """The part as the header of a .bit file has it: 7-series without xc, package's hyphen and speed grade."""
         family = self.part.removeprefix("xc")
         return family.split("-")[0] if family.startswith("7") else self.part
+
+    @property
+    def memory_model(self) -> MemoryModel:
+        """Its memory, for a simulator or the twin in this process."""
+        return MemoryModel(
+            base=self.memory_base,
+            bytes=self.memory_bytes,
+            read_latency=self.read_latency,
+            write_latency=self.write_latency,
+            bandwidth=(self.bandwidth_numerator, self.bandwidth_denominator),
+            jitter=self.jitter,
+            seed=self.seed,
+        )
 
     def device_settings(self) -> dict[str, Any]:
         """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
