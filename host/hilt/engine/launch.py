@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hilt import measure
+from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.design import Settings, check_same, design
 from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.events import Failure
@@ -55,7 +56,7 @@ def resume(
     """
     with Store(database_path(home)) as store:
         run = store.run(identifier)
-        if _is_served(RunFiles(home, run.uuid)):
+        if _is_served(home, run.uuid):
             return run
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
@@ -66,13 +67,15 @@ def resume(
     return run
 
 
-def _is_served(files: RunFiles) -> bool:
-    """An engine that is just ending is waited for, not attached to."""
+def _is_served(home: Path, uuid: str) -> bool:
+    """Only an engine that says hello: one that was just killed may still hold its lock and take connections. One that
+    is ending is waited for, not attached to."""
+    files = RunFiles(home, uuid)
     if not files.is_running():
         return False
     try:
-        files.connect().close()
-    except OSError:
+        EngineClient.attach(home, uuid).close()
+    except NoEngineError:
         return not files.wait_until_free(_END_SECONDS)
     return True
 
