@@ -11,6 +11,7 @@ import signal
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -352,4 +353,31 @@ def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, undisturbed: l
     resume(tmp_path, run.uuid)  # space was made
     after, trials = to_the_end(tmp_path, run)
     assert after.state is RunState.FINISHED
+    assert trials == undisturbed
+
+
+def test_a_dying_engine_is_not_taken_for_one_that_runs(tmp_path: Path, undisturbed: list[Trial]) -> None:
+    """Killed, it may for a moment still hold its lock and take connections; it says nothing any more."""
+    run = start(tmp_path)
+    with EngineClient.attach(tmp_path, run.uuid) as client:
+        pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, Hello))
+        os.kill(pid, signal.SIGKILL)
+        for _ in client.events(SECONDS):
+            pass
+    files = RunFiles(tmp_path, run.uuid)
+    assert files.wait_until_free(SECONDS)
+    holds = threading.Event()
+
+    def die_slowly() -> None:
+        with files.locked(), files.listen() as listener:
+            holds.set()
+            listener.accept()[0].close()
+
+    dying = threading.Thread(target=die_slowly)
+    dying.start()
+    assert holds.wait(SECONDS)
+    resume(tmp_path, run.uuid)
+    dying.join(SECONDS)
+    state, trials = to_the_end(tmp_path, run)
+    assert state.state is RunState.FINISHED
     assert trials == undisturbed
