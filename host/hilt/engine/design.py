@@ -127,6 +127,12 @@ class RunTask:
         self._workload = Conv2d.from_dict(run.workload_spec)
         self.space = schedule.space_for(self._workload, board.accelerator)
 
+    @property
+    def problem(self) -> tune.Problem:
+        """What its tuner is given."""
+        checks: Any = self._run.checks  # was a Checks when the run was made
+        return tune.Problem(self._workload, self._accelerator, self.space, checks)
+
     @cached_property
     def tensors(self) -> Tensors:
         return schedule.make_tensors(self._workload, self._accelerator, self._run.seed)

@@ -99,7 +99,7 @@ class _Session:
     def _tune(self, board: BoardDescription) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
         task = RunTask(self._run, board)
-        tuner = tune.make_tuner(self._run.tuner, task.space, self._run.seed, **self._run.tuner_options)
+        tuner = tune.make_tuner(self._run.tuner, task.problem, self._run.seed, **self._run.tuner_options)
         measurer = self._boards.open_measurer(board.name, self._hear)
         try:
             self._set_state(RunState.RUNNING, "")

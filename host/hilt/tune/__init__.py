@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from hilt.tune.feedback import Feedback, Tuner
 from hilt.tune.options import TunerOptionError
+from hilt.tune.problem import Problem
 from hilt.tune.registry import UnknownTunerError, make_tuner, resolve_options, tuner_names
 
 __all__ = [
     "Feedback",
+    "Problem",
     "Tuner",
     "TunerOptionError",
     "UnknownTunerError",

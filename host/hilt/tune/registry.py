@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hilt.tune.feedback import Tuner
 from hilt.tune.options import read_options
+from hilt.tune.problem import Problem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 from hilt.tune.xgb_tuner import XGBOptions, XGBTuner
-
-if TYPE_CHECKING:
-    from hilt.schedule.space import Space
 
 
 class UnknownTunerError(ValueError):
@@ -24,17 +21,19 @@ class UnknownTunerError(ValueError):
 @dataclass(frozen=True)
 class _Entry:
     options: type[Any]
-    build: Callable[[Space, int, Any], Tuner]
+    build: Callable[[Problem, int, Any], Tuner]
 
 
-def _xgb(space: Space, seed: int, options: XGBOptions) -> Tuner:
-    from hilt.schedule.features import knob_features
+def _random(problem: Problem, seed: int, options: RandomOptions) -> Tuner:
+    return RandomTuner(problem.space, seed, options)
 
-    return XGBTuner(space, seed, options, partial(knob_features, space))
+
+def _xgb(problem: Problem, seed: int, options: XGBOptions) -> Tuner:
+    return XGBTuner(problem.space, seed, options, problem.knob_features)
 
 
 _TUNERS = {
-    "random": _Entry(RandomOptions, RandomTuner),
+    "random": _Entry(RandomOptions, _random),
     "xgb": _Entry(XGBOptions, _xgb),
 }
 
@@ -44,10 +43,10 @@ def tuner_names() -> list[str]:
     return list(_TUNERS)
 
 
-def make_tuner(name: str, space: Space, seed: int, **options: object) -> Tuner:
-    """The tuner of that name over a space. Raises UnknownTunerError, TunerOptionError."""
+def make_tuner(name: str, problem: Problem, seed: int, **options: object) -> Tuner:
+    """The tuner of that name for a problem. Raises UnknownTunerError, TunerOptionError."""
     entry = _entry(name)
-    return entry.build(space, seed, read_options(entry.options, name, options))
+    return entry.build(problem, seed, read_options(entry.options, name, options))
 
 
 def resolve_options(name: str, **options: object) -> dict[str, object]:

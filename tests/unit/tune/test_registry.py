@@ -5,28 +5,32 @@ import sys
 
 import pytest
 
+from hilt.schedule import load_workload
 from hilt.schedule.space import Knob, Space
-from hilt.tune import TunerOptionError, UnknownTunerError, make_tuner, resolve_options, tuner_names
+from hilt.tune import Problem, TunerOptionError, UnknownTunerError, make_tuner, resolve_options, tuner_names
+from hilt.vta.accelerator import Accelerator, load_parameters
 
+PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
 SPACE = Space([Knob("tile_h", (1, 2, 4, 8), True), Knob("h_nthread", (1, 2), False)])
+PROBLEM = Problem(load_workload("resnet18.C2"), PYNQ, SPACE)
 
 
 def test_names_are_listed_and_made() -> None:
     assert tuner_names() == ["random", "xgb"]
     for name in tuner_names():
-        assert sorted(make_tuner(name, SPACE, 0).ask(100)) == list(range(8))
+        assert sorted(make_tuner(name, PROBLEM, 0).ask(100)) == list(range(8))
 
 
 def test_unknown_tuner_lists_the_known() -> None:
     with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, xgb"):
-        make_tuner("xgboost", SPACE, 0)
+        make_tuner("xgboost", PROBLEM, 0)
 
 
 def test_unknown_option_lists_the_allowed() -> None:
     with pytest.raises(TunerOptionError, match=r"tuner xgb has no option 'plan'; its options: plan_size, random_share"):
-        make_tuner("xgb", SPACE, 0, plan=3)
+        make_tuner("xgb", PROBLEM, 0, plan=3)
     with pytest.raises(TunerOptionError, match=r"tuner random has no option 'plan_size'; its options: none"):
-        make_tuner("random", SPACE, 0, plan_size=3)
+        make_tuner("random", PROBLEM, 0, plan_size=3)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,7 @@ def test_unknown_option_lists_the_allowed() -> None:
 )
 def test_values_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(TunerOptionError, match=message):
-        make_tuner("xgb", SPACE, 0, **options)
+        make_tuner("xgb", PROBLEM, 0, **options)
 
 
 def test_resolved_options_are_tvms_defaults() -> None:

@@ -1,0 +1,110 @@
+"""What a tuner is given: the space to search, and what it may know of it before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.schedule import Conv2d, Rejected, Space, features, lower, space_for
+from hilt.schedule.checks import Checks
+from hilt.schedule.features import Features, LoopContext
+from hilt.schedule.reasons import TVM_RUNTIME, Reason
+from hilt.schedule.space import SpaceKind
+from hilt.schedule.survey import survey
+from hilt.simulator.device import MemoryModel
+from hilt.simulator.twin import Twin, TwinStatus
+from hilt.vta.accelerator import Accelerator
+
+Indices = npt.NDArray[np.int64]
+
+_PROGRAMS_AT_ONCE = 64
+"""Given to the twin in one call: many enough to be cheap, few enough to hold in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A workload's space on an accelerator, and what is known of its configurations without a board.
+
+    Which of this a tuner looks at is its own affair, and its paper's: the order of measurements is all that it decides.
+    """
+
+    workload: Conv2d
+    accelerator: Accelerator
+    space: Space
+    checks: Checks = "compiler"
+
+    @classmethod
+    def of(
+        cls,
+        workload: Conv2d,
+        accelerator: Accelerator,
+        *,
+        checks: Checks = "compiler",
+        orders: Literal[1, 4] = 1,
+        kind: SpaceKind = "autotvm",
+    ) -> Problem:
+        """The problem over the space that `space_for` makes of these."""
+        return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks)
+
+    @cached_property
+    def compiles(self) -> npt.NDArray[np.bool_]:
+        """The compiler's verdict on each configuration, shape (len(space),). What only the runtime or the board refuses
+        counts as compiled; at checks `off` the compiler refuses nothing."""
+        if self.checks == "off":
+            return np.ones(len(self.space), dtype=np.bool_)
+        verdicts = survey(self.workload, self.accelerator, self.space, self.checks).verdicts
+        return np.isin(verdicts, [Reason.OK, *TVM_RUNTIME])
+
+    def knob_features(self, indices: Indices) -> npt.NDArray[np.float32]:
+        """TVM's flattened configuration, float32 (n, features)."""
+        return features.knob_features(self.space, indices)
+
+    def hidden_features(self, indices: Indices) -> Features:
+        """What the compiler derives of each configuration."""
+        return features.hidden_features(self.workload, self.accelerator, self._columns(indices))
+
+    def ast_features(self, indices: Indices) -> Features:
+        """The loops' contexts, flattened."""
+        return features.ast_features(self.workload, self.accelerator, self._columns(indices))
+
+    def context_relation_features(self, indices: Indices) -> Features:
+        """The same whatever the loops and the workload: what transfers."""
+        return features.context_relation_features(self.workload, self.accelerator, self._columns(indices))
+
+    def loop_context(self, indices: Indices) -> LoopContext:
+        """The loops' contexts, loop by loop."""
+        return features.loop_context(self.workload, self.accelerator, self._columns(indices))
+
+    def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
+        """The twin's cycles, shape (n, memories), of each configuration with each memory; NaN where it does not compile
+        or would never end. About a millisecond a configuration, and far less for each further memory.
+
+        Raises MissingToolError or BuildError where the twin cannot be built.
+        """
+        cycles = np.full((len(indices), len(memories)), np.nan)
+        for first in range(0, len(indices), _PROGRAMS_AT_ONCE):
+            rows, programs = [], []
+            for row in range(first, min(first + _PROGRAMS_AT_ONCE, len(indices))):
+                configuration = self.space.configuration(int(indices[row]))
+                try:
+                    programs.append(lower(self.workload, configuration, self.accelerator, self.checks))
+                except Rejected:
+                    continue
+                rows.append(row)
+            for column, memory in enumerate(memories):
+                predicted = self._twin.predict(programs, memory)
+                done = predicted["status"] == TwinStatus.DONE
+                cycles[rows, column] = np.where(done, predicted["cycles"].astype(np.float64), np.nan)
+        return cycles
+
+    @cached_property
+    def _twin(self) -> Twin:
+        return Twin(self.accelerator)
+
+    def _columns(self, indices: Indices) -> dict[str, npt.NDArray[np.int64]]:
+        return self.space.columns(indices)
