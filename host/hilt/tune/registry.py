@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hilt.tune.autotvm.tuner import XGBOptions, XGBTuner
 from hilt.tune.feedback import Tuner
 from hilt.tune.options import read_options
 from hilt.tune.problem import Problem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
-from hilt.tune.xgb_tuner import XGBOptions, XGBTuner
 
 
 class UnknownTunerError(ValueError):
@@ -20,6 +20,8 @@ class UnknownTunerError(ValueError):
 
 @dataclass(frozen=True)
 class _Entry:
+    summary: str
+    """One line, as help shows it."""
     options: type[Any]
     build: Callable[[Problem, int, Any], Tuner]
 
@@ -28,19 +30,25 @@ def _random(problem: Problem, seed: int, options: RandomOptions) -> Tuner:
     return RandomTuner(problem.space, seed, options)
 
 
-def _xgb(problem: Problem, seed: int, options: XGBOptions) -> Tuner:
+def _autotvm(problem: Problem, seed: int, options: XGBOptions) -> Tuner:
     return XGBTuner(problem.space, seed, options, problem.knob_features)
 
 
 _TUNERS = {
-    "random": _Entry(RandomOptions, _random),
-    "xgb": _Entry(XGBOptions, _xgb),
+    "random": _Entry("uniform random search without replacement", RandomOptions, _random),
+    "xgb": _Entry("TVM's name of autotvm", XGBOptions, _autotvm),
+    "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", XGBOptions, _autotvm),
 }
 
 
 def tuner_names() -> list[str]:
     """Every tuner's name, in the order they are listed to people."""
     return list(_TUNERS)
+
+
+def tuner_summaries() -> dict[str, str]:
+    """What each tuner is, in one line, by name."""
+    return {name: entry.summary for name, entry in _TUNERS.items()}
 
 
 def make_tuner(name: str, problem: Problem, seed: int, **options: object) -> Tuner:

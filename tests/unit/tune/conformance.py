@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from hilt.tune import Feedback, Tuner
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
-from hilt.tune.xgb_tuner import XGBOptions, XGBTuner
+from hilt.tune.autotvm.tuner import XGBOptions, XGBTuner
 
 from .grids import Grid
 

@@ -16,13 +16,13 @@ PROBLEM = Problem(load_workload("resnet18.C2"), PYNQ, SPACE)
 
 
 def test_names_are_listed_and_made() -> None:
-    assert tuner_names() == ["random", "xgb"]
+    assert tuner_names() == ["random", "xgb", "autotvm"]
     for name in tuner_names():
         assert sorted(make_tuner(name, PROBLEM, 0).ask(100)) == list(range(8))
 
 
 def test_unknown_tuner_lists_the_known() -> None:
-    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, xgb"):
+    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, xgb, autotvm"):
         make_tuner("xgboost", PROBLEM, 0)
 
 

@@ -11,7 +11,7 @@ from hilt.tune.metrics import average_recall, trials_to_within
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 from hilt.tune.selection import EpsilonGreedyPlan
 from hilt.tune.unasked import Unasked
-from hilt.tune.xgb_tuner import XGBOptions, XGBTuner
+from hilt.tune.autotvm.tuner import XGBOptions, XGBTuner
 
 from . import conformance
 from .grids import Grid
