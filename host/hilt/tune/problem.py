@@ -16,9 +16,11 @@ from hilt.schedule.features import Features, LoopContext
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.schedule.space import SpaceKind
 from hilt.schedule.survey import survey
+from hilt.schedule.tvm_rules import as_tvm
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator
+from hilt.vta.program import Program
 
 Indices = npt.NDArray[np.int64]
 
@@ -66,45 +68,65 @@ class Problem:
 
     def hidden_features(self, indices: Indices) -> Features:
         """What the compiler derives of each configuration."""
-        return features.hidden_features(self.workload, self.accelerator, self._columns(indices))
+        return features.hidden_features(self.workload, self.accelerator, self.columns(indices))
 
     def ast_features(self, indices: Indices) -> Features:
         """The loops' contexts, flattened."""
-        return features.ast_features(self.workload, self.accelerator, self._columns(indices))
+        return features.ast_features(self.workload, self.accelerator, self.columns(indices))
 
     def context_relation_features(self, indices: Indices) -> Features:
         """The same whatever the loops and the workload: what transfers."""
-        return features.context_relation_features(self.workload, self.accelerator, self._columns(indices))
+        return features.context_relation_features(self.workload, self.accelerator, self.columns(indices))
 
     def loop_context(self, indices: Indices) -> LoopContext:
         """The loops' contexts, loop by loop."""
-        return features.loop_context(self.workload, self.accelerator, self._columns(indices))
+        return features.loop_context(self.workload, self.accelerator, self.columns(indices))
+
+    def lowered(self, index: int) -> Program | None:
+        """The program of a configuration as its compiler makes it, also of one that TVM's runtime would refuse; None
+        where it does not compile."""
+        configuration = self.space.configuration(index)
+        try:
+            if self.checks != "tvm":
+                return lower(self.workload, configuration, self.accelerator, self.checks)
+            # What the runtime says is not known before it runs: refusing here would tell.
+            known = {name: int(np.asarray(value)) for name, value in as_tvm(configuration).items()}
+            return lower(self.workload, known, self.accelerator) if self.compiles[index] else None
+        except Rejected:
+            return None
 
     def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
         """The twin's cycles, shape (n, memories), of each configuration with each memory; NaN where it does not compile
-        or would never end. About a millisecond a configuration, and far less for each further memory.
+        or would never end. A few milliseconds a configuration, and far less for each further memory.
 
         Raises MissingToolError or BuildError where the twin cannot be built.
         """
         cycles = np.full((len(indices), len(memories)), np.nan)
         for first in range(0, len(indices), _PROGRAMS_AT_ONCE):
-            rows, programs = [], []
-            for row in range(first, min(first + _PROGRAMS_AT_ONCE, len(indices))):
-                configuration = self.space.configuration(int(indices[row]))
-                try:
-                    programs.append(lower(self.workload, configuration, self.accelerator, self.checks))
-                except Rejected:
-                    continue
-                rows.append(row)
-            for column, memory in enumerate(memories):
-                predicted = self._twin.predict(programs, memory)
-                done = predicted["status"] == TwinStatus.DONE
-                cycles[rows, column] = np.where(done, predicted["cycles"].astype(np.float64), np.nan)
+            chosen = indices[first : first + _PROGRAMS_AT_ONCE]
+            cycles[first : first + len(chosen)] = self.cycles_of([self.lowered(int(each)) for each in chosen], memories)
+        return cycles
+
+    def cycles_of(
+        self, programs: Sequence[Program | None], memories: Sequence[MemoryModel]
+    ) -> npt.NDArray[np.float64]:
+        """The same of programs that are there already; NaN for None."""
+        cycles = np.full((len(programs), len(memories)), np.nan)
+        rows = [row for row, program in enumerate(programs) if program is not None]
+        there = [program for program in programs if program is not None]
+        for column, memory in enumerate(memories):
+            predicted = self._twin.predict(there, memory)
+            done = predicted["status"] == TwinStatus.DONE
+            cycles[rows, column] = np.where(done, predicted["cycles"].astype(np.float64), np.nan)
         return cycles
 
     @cached_property
     def _twin(self) -> Twin:
         return Twin(self.accelerator)
 
-    def _columns(self, indices: Indices) -> dict[str, npt.NDArray[np.int64]]:
-        return self.space.columns(indices)
+    def columns(self, indices: Indices) -> dict[str, npt.NDArray[np.int64]]:
+        """Knob values by name, each (n,), as the compiler goes by them: TVM v0.9 never applies tile_b."""
+        columns = self.space.columns(indices)
+        if self.checks != "tvm":
+            return columns
+        return {name: np.asarray(values, dtype=np.int64) for name, values in as_tvm(columns).items()}
