@@ -16,7 +16,7 @@ from tests.unit.schedule.onnx_models import toy
 def test_a_network_of_two_layers(hilt_home: Path, tmp_path: Path) -> None:
     model = tmp_path / "toy.onnx"
     onnx.save(toy(), str(model))
-    done = hilt("tune", str(model), "--board", "virtual:pynq", "--tuner", "random", "--trials", "8", "--json")
+    done = hilt("tune", str(model), "--board", "virtual:pynq", "--tuner", "random", "--trials", "8", "--orders", "1", "--json")
     said = json.loads(done.stdout)
     assert [layer["count"] for layer in said["layers"]] == [1, 2]
     with Store(database_path(hilt_home)) as store:

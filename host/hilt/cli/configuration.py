@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from hilt.schedule import Space
     from hilt.simulator.device import MemoryModel
 
 
-def configuration_of(words: list[str], given: dict[str, int]) -> int | dict[str, int]:
-    """An index, or knob values by name; those of `given` need not be named."""
+def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
+    """An index, or knob values by name. A knob of one value need not be named, nor the loop order where it is TVM's."""
     parts = [part for word in words for part in word.replace(",", " ").split()]
     if len(parts) == 1 and parts[0].isdecimal():
         return int(parts[0])
-    knobs = dict(given)
+    knobs = {each.name: each.values[0] for each in space.knobs if len(each.values) == 1 or each.name == "loop_order"}
     for part in parts:
         name, equals, value = part.partition("=")
         if not equals or not value.isdecimal():

@@ -18,7 +18,7 @@ def explain(
     ],
     board: Annotated[str, typer.Option(help="Whose accelerator: a board of `hilt boards`.")] = "virtual:pynq",
     kind: Annotated[str, typer.Option("--space", help="Where the configuration is: autotvm or ml2.")] = "autotvm",
-    orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 1, as TVM, or 4.")] = 1,
+    orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 4, or 1, as TVM.")] = 4,
     assembly: Annotated[bool, typer.Option("--asm", help="Disassemble the program.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -31,8 +31,7 @@ def explain(
     described = load_workload(workload)
     accelerator = describe_board(board).accelerator
     space = space_of(described, accelerator, kind, orders_of(orders))
-    single = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1}
-    chosen = configuration_of(configuration, single)
+    chosen = configuration_of(configuration, space)
     explained = explain_configuration(described, space, chosen, accelerator, memory_of_board(board))
     if as_json:
         print_json(explanation_values(explained, assembly=assembly))

@@ -120,7 +120,7 @@ def _show(store: Store, run: Run, running: bool) -> None:
         ("bitstream", run.bitstream),
         ("tuner", f"{run.tuner}, seed {run.seed}, batches of {run.batch}"),
         ("options", knobs_text(run.tuner_options) or "none"),
-        ("space", f"{run.space_size:,} configurations, checks {run.checks}"),
+        ("space", f"{run.space_size:,} configurations, {_space_words(run)}, checks {run.checks}"),
         ("time limit", f"{run.limit_seconds * 1e3:,.0f} ms a run, by the board's clock"),
         ("state", f"{state_word(run, running)}{', ' if run.detail else ''}{run.detail}"),
         ("begun", time_text(run.created)),
@@ -146,6 +146,10 @@ def _show(store: Store, run: Run, running: bool) -> None:
     console.print(f"best latency by trial: {sparkline(curve, summary.trials)} {ends}")
 
 
+def _space_words(run: Run) -> str:
+    return f"space {run.space_kind} of {run.orders} loop order{'s' if run.orders > 1 else ''}"
+
+
 def sparkline(curve: list[tuple[int, float]], trials: int) -> str:
     """The best latency after each trial, from the first verified one; blank before it."""
     columns = min(_SPARK_COLUMNS, trials)
@@ -167,6 +171,8 @@ def _details_json(store: Store, run: Run) -> dict[str, object]:
         "bitstream": run.bitstream,
         "clock_hz": run.clock_hz,
         "tuner_options": dict(run.tuner_options),
+        "space": run.space_kind,
+        "orders": run.orders,
         "checks": run.checks,
         "space_size": run.space_size,
         "batch": run.batch,

@@ -26,7 +26,7 @@ def space(
     ] = None,
     kind: Annotated[str, typer.Option("--space", help="autotvm (TVM's knobs) or ml2 (ML2Tuner's).")] = "autotvm",
     orders: Annotated[
-        int | None, typer.Option(help="Loop orders of the autotvm space: 1, as TVM, or 4. A group shows both.")
+        int | None, typer.Option(help="Loop orders of the autotvm space: 4, or 1, as TVM. A group shows both.")
     ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a row for each configuration: knobs, verdict, reason.")
@@ -50,7 +50,7 @@ def space(
         _group(group, accelerator, levels, (1, 4) if orders is None else (orders_of(orders),), as_json)
         return
     described = load_workload(workload)
-    found = space_of(described, accelerator, kind, orders_of(1 if orders is None else orders))
+    found = space_of(described, accelerator, kind, orders_of(4 if orders is None else orders))
     _one(described, found, accelerator, levels, csv, as_json)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from hilt.cli.configuration import configuration_of, memory_of_board
+from hilt.cli.space import orders_of, space_of
 
 
 def trace(
@@ -17,6 +18,8 @@ def trace(
         list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
     ],
     board: Annotated[str, typer.Option(help="Whose accelerator: a board of `hilt boards`.")] = "virtual:pynq",
+    kind: Annotated[str, typer.Option("--space", help="Where the configuration is: autotvm or ml2.")] = "autotvm",
+    orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 4, or 1, as TVM.")] = 4,
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="The stages' timeline by the twin, for ui.perfetto.dev.")
     ] = None,
@@ -26,15 +29,14 @@ def trace(
 ) -> None:
     """Write a timeline of one configuration's program, waves of it, or both."""
     from hilt.measure import describe_board
-    from hilt.schedule import load_workload, lower, space_for
+    from hilt.schedule import load_workload, lower
 
     if perfetto is None and waves is None:
         raise typer.BadParameter("nothing to write; give --perfetto FILE.json, --waves FILE.fst or both")
     described = load_workload(workload)
     accelerator, memory = describe_board(board).accelerator, memory_of_board(board)
-    space = space_for(described, accelerator)
-    single = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1}
-    chosen = configuration_of(configuration, single)
+    space = space_of(described, accelerator, kind, orders_of(orders))
+    chosen = configuration_of(configuration, space)
     program = lower(described, space.configuration(chosen) if isinstance(chosen, int) else chosen, accelerator)
 
     if perfetto is not None:

@@ -11,6 +11,7 @@ import typer
 
 from hilt import paths
 from hilt.cli.exits import Exit
+from hilt.cli.space import orders_of
 from hilt.cli.summary import summary_text
 from hilt.cli.words import print_json, run_json, short
 from hilt.engine.files import RunFiles
@@ -22,8 +23,15 @@ LARGEST_PLAN = 64
 
 
 class CheckLevel(StrEnum):
-    COMPILER = "compiler"
     STRICT = "strict"
+    COMPILER = "compiler"
+    TVM = "tvm"
+    OFF = "off"
+
+
+class SpaceName(StrEnum):
+    AUTOTVM = "autotvm"
+    ML2 = "ml2"
 
 
 Json = Annotated[
@@ -45,8 +53,18 @@ def tune(
     trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
     seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
     batch: Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")] = 8,
+    kind: Annotated[
+        SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")
+    ] = SpaceName.AUTOTVM,
+    orders: Annotated[
+        int | None, typer.Option(help="Loop orders of the autotvm space: 4, or 1, which is exactly TVM's space.")
+    ] = None,
     checks: Annotated[
-        CheckLevel, typer.Option(help="What is rejected before it travels; strict: also what could lose sums.")
+        CheckLevel,
+        typer.Option(
+            help="What is rejected before it travels. compiler: what does not fit; strict: also what could lose sums; "
+            "tvm: what TVM would not run; off: nothing, the board finds out."
+        ),
     ] = CheckLevel.COMPILER,
     repeat: Annotated[int, typer.Option(help="Timed runs of each program; the median counts.")] = 1,
     time_limit: Annotated[
@@ -75,6 +93,8 @@ def tune(
         trials=trials,
         seed=seed,
         batch=batch,
+        space_kind=kind.value,
+        orders=None if orders is None else orders_of(orders),
         checks=checks.value,
         repeat=repeat,
         limit_seconds=time_limit,

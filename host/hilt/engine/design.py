@@ -16,7 +16,8 @@ from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
 from hilt.schedule.checks import Checks
-from hilt.schedule.space import Space
+from hilt.schedule.space import ORDERS_OF, Orders, Space, SpaceKind
+from hilt.schedule.survey import CHECK_LEVELS
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.workload import Conv2d
 from hilt.store import Run
@@ -38,6 +39,9 @@ class Settings:
     trials: int
     seed: int = 0
     batch: int = 8
+    space_kind: SpaceKind = "autotvm"
+    orders: Orders | None = None
+    """Loop orders that the space has. None: all that its kind knows."""
     checks: Checks = "compiler"
     repeat: int = 1
     limit_seconds: float | None = None
@@ -52,6 +56,13 @@ class Settings:
             raise SettingsError(f"seed is {self.seed}; it must not be negative")
         if self.limit_seconds is not None and not 0 < self.limit_seconds <= 3600:
             raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
+        if self.space_kind not in ORDERS_OF:
+            raise SettingsError(f"space {self.space_kind!r} is none of {', '.join(ORDERS_OF)}")
+        if self.orders is not None and self.orders not in (known := ORDERS_OF[self.space_kind]):
+            allowed = " or ".join(map(str, known))
+            raise SettingsError(f"orders is {self.orders}; a space of kind {self.space_kind} has {allowed}")
+        if self.checks not in CHECK_LEVELS:
+            raise SettingsError(f"checks {self.checks!r} is none of {', '.join(CHECK_LEVELS)}")
 
 
 def design(settings: Settings, board: BoardDescription) -> Run:
@@ -60,7 +71,8 @@ def design(settings: Settings, board: BoardDescription) -> Run:
     Raises WorkloadError, UnknownTunerError, TunerOptionError.
     """
     workload = schedule.load_workload(settings.workload)
-    space = schedule.space_for(workload, board.accelerator)
+    orders = settings.orders or max(ORDERS_OF[settings.space_kind])
+    space = schedule.space_for(workload, board.accelerator, orders=orders, kind=settings.space_kind)
     bound = schedule.bound_cycles(workload, board.accelerator)
     limit = settings.limit_seconds or max(SHORTEST_LIMIT_SECONDS, LIMIT_OVER_BOUND * bound / board.clock_hz)
     return Run(
@@ -76,6 +88,8 @@ def design(settings: Settings, board: BoardDescription) -> Run:
         tuner_options=tune.resolve_options(settings.tuner, **settings.tuner_options),
         seed=settings.seed,
         checks=settings.checks,
+        space_kind=settings.space_kind,
+        orders=orders,
         space=describe_space(space),
         space_size=len(space),
         budget=settings.trials,
@@ -125,13 +139,15 @@ class RunTask:
         self._run = run
         self._accelerator = board.accelerator
         self._workload = Conv2d.from_dict(run.workload_spec)
-        self.space = schedule.space_for(self._workload, board.accelerator)
+        orders: Any = run.orders  # were an Orders, a SpaceKind and a Checks when the run was made
+        kind: Any = run.space_kind
+        self._checks: Any = run.checks
+        self.space = schedule.space_for(self._workload, board.accelerator, orders=orders, kind=kind)
 
     @property
     def problem(self) -> tune.Problem:
         """What its tuner is given."""
-        checks: Any = self._run.checks  # was a Checks when the run was made
-        return tune.Problem(self._workload, self._accelerator, self.space, checks)
+        return tune.Problem(self._workload, self._accelerator, self.space, self._checks)
 
     @cached_property
     def tensors(self) -> Tensors:
@@ -141,14 +157,15 @@ class RunTask:
         return self.space.configuration(configuration)
 
     def lower(self, configuration: int) -> Program:
-        checks: Any = self._run.checks  # was a Checks when the run was made
-        return schedule.lower(self._workload, self.knobs(configuration), self._accelerator, checks)
+        return schedule.lower(self._workload, self.knobs(configuration), self._accelerator, self._checks)
 
     def request(self, number: int, key: str, program: Program) -> Request:
         return Request(number, key, program, self.tensors, self._run.limit_seconds, repeat=self._run.repeat)
 
 
 def _settings_of(run: Run) -> Settings:
+    kind: Any = run.space_kind
+    orders: Any = run.orders
     checks: Any = run.checks
     return Settings(
         workload=run.workload,
@@ -157,6 +174,8 @@ def _settings_of(run: Run) -> Settings:
         trials=run.budget,
         seed=run.seed,
         batch=run.batch,
+        space_kind=kind,
+        orders=orders,
         checks=checks,
         repeat=run.repeat,
         limit_seconds=run.limit_seconds,

@@ -106,10 +106,13 @@ LOOP_ORDERS = {
 of tiles whose partial sums stay on chip: inputs of a row of tiles, or weights, are loaded once for all of them."""
 
 SpaceKind = Literal["autotvm", "ml2"]
+Orders = Literal[1, 4]
+ORDERS_OF: dict[SpaceKind, tuple[Orders, ...]] = {"autotvm": (1, 4), "ml2": (1,)}
+"""How many loop orders a space of each kind may have."""
 
 
 def space_for(
-    workload: Conv2d, accelerator: Accelerator, *, orders: Literal[1, 4] = 1, kind: SpaceKind = "autotvm"
+    workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm"
 ) -> Space:
     """The knobs of a workload, with channels and batch counted in blocks.
 

@@ -175,6 +175,8 @@ def _run(
         tuner_options={"file": path.name},
         seed=0,
         checks="tvm",
+        space_kind="autotvm",
+        orders=1,
         space=" ".join(f"{knob.name}={','.join(map(str, knob.values))}" for knob in space.knobs),
         space_size=len(space),
         budget=trials,

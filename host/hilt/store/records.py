@@ -43,6 +43,10 @@ class Run:
     seed: int
     checks: str
     """Level of the compiler's checks."""
+    space_kind: str
+    """Whose knobs: a word of hilt.schedule.space.SpaceKind."""
+    orders: int
+    """Loop orders that the space has."""
     space: str
     """The knobs and their values, in one line."""
     space_size: int

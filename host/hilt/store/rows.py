@@ -12,8 +12,9 @@ from hilt.trial import Outcome, Verification
 
 RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
-    "tuner_options", "seed", "checks", "space", "space_size", "budget", "batch", "repeat", "limit_seconds",
-    "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created", "finished", "versions",
+    "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
+    "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
+    "finished", "versions",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",

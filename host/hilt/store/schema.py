@@ -8,7 +8,7 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 1
+VERSION = 2
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
@@ -29,6 +29,8 @@ CREATE TABLE runs (
   tuner_options TEXT NOT NULL,
   seed INTEGER NOT NULL,
   checks TEXT NOT NULL,
+  space_kind TEXT NOT NULL,
+  orders INTEGER NOT NULL CHECK (orders > 0),
   space TEXT NOT NULL,
   space_size INTEGER NOT NULL,
   budget INTEGER NOT NULL,
@@ -78,9 +80,20 @@ CREATE INDEX trials_verified ON trials (run, microseconds, number) WHERE {VERIFI
 CREATE INDEX runs_created ON runs (created);
 """
 
+MIGRATIONS = {
+    1: (  # all runs of the time were of this space
+        "ALTER TABLE runs ADD COLUMN space_kind TEXT NOT NULL DEFAULT 'autotvm'",
+        "ALTER TABLE runs ADD COLUMN orders INTEGER NOT NULL DEFAULT 1 CHECK (orders > 0)",
+    ),
+}
+"""What makes the next version of each; TABLES makes the newest."""
+
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Makes the tables in an empty file, or checks that these are they. Raises CorruptStoreError, NewerStoreError."""
+    """Makes the tables in an empty file, or checks that these are they and brings older ones up to date.
+
+    Raises CorruptStoreError, NewerStoreError.
+    """
     # Of two processes that start together, one makes the tables and the other sees them.
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -90,7 +103,10 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
         else:
-            _check(connection, path)
+            for version in range(_check(connection, path), VERSION):
+                for statement in MIGRATIONS[version]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -102,13 +118,17 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of its tables."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise corrupt(path, "a SQLite database of another program")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise NewerStoreError(
             f"database {path} has schema {version} and this hilt knows {VERSION}; use the hilt that wrote it"
         )
     if (finding := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise corrupt(path, finding.splitlines()[-1])
+    if version not in MIGRATIONS and version != VERSION:
+        raise corrupt(path, f"its schema says version {version}")
+    return version

@@ -279,6 +279,10 @@ def test_resume_is_refused_with_both_values(tmp_path: Path, gate: Gate) -> None:
         ("bitstream", "0" * 64, f"bitstream: {'0' * 64} then, {'one' * 8} now"),
         ("clock_hz", 333, "clock: 333 Hz then, 100000000 Hz now"),
         ("space", "tile_b=1", "space: tile_b=1 then, tile_b=1 tile_h=1,2,7,14 .* now"),
+        ("orders", 1, "space: .* h_nthread=1,2 loop_order=1,2,3,4 then, .* h_nthread=1,2 now"),
+        ("orders", 3, "orders is 3; .* 1 or 4"),
+        ("space_kind", "cube", "space 'cube' is none of autotvm, ml2"),
+        ("checks", "lenient", "checks 'lenient' is none of .*tvm"),
     ):
         with Store(database_path(tmp_path)) as store:
             original = store._connection.execute(f"SELECT {column} FROM runs").fetchone()[0]

@@ -24,6 +24,8 @@ def run(uuid: str, **changes: Any) -> Run:
         "tuner_options": {},
         "seed": 1,
         "checks": "compiler",
+        "space_kind": "autotvm",
+        "orders": 4,
         "space": "tile_h=1,2 tile_w=1,2",
         "space_size": 2304,
         "budget": 64,

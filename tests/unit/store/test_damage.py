@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hilt.store import CorruptStoreError, NewerStoreError, Store, StoreWriteError
+from hilt.store.schema import VERSION
 
 from .examples import run, trial
 
@@ -53,7 +54,7 @@ def test_a_newer_schema_is_refused_with_both_numbers(tmp_path: Path) -> None:
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 7")
     other.close()
-    with pytest.raises(NewerStoreError, match="schema 7 .* knows 1"):
+    with pytest.raises(NewerStoreError, match=f"schema 7 .* knows {VERSION}"):
         Store(path)
 
 

@@ -1,0 +1,67 @@
+"""Databases of older versions: brought up to date when opened, with all that they hold."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hilt.store import CorruptStoreError, Store
+from hilt.store.schema import VERSION
+
+from .examples import run, trial
+
+FIRST = (Path(__file__).parent / "schema_1.sql").read_text()
+UUID = "a" * 32
+
+
+def schema_of(path: Path) -> dict[str, list[tuple[str, str, int, int]]]:
+    """(name, type, not null, part of the primary key) of every column, by table; indices too."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master ORDER BY name")]
+        rows = {name: connection.execute(f"PRAGMA table_xinfo({name})").fetchall() for name in names}
+    return {name: sorted((row[1], row[2], row[3], row[5]) for row in rows[name]) for name in names}
+
+
+def old(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FIRST)
+        connection.commit()
+
+
+def test_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    old(path)
+    with Store(path) as store:
+        (found,) = store.runs()
+        assert (found.uuid, found.space_kind, found.orders, found.checks) == (UUID, "autotvm", 1, "compiler")
+        assert [each.number for each in store.trials(UUID)] == [0, 1]
+        best = store.best(UUID)
+        assert best is not None and best.microseconds == 6.0
+        store.create_run(run("b" * 32))
+        store.record("b" * 32, [trial(0, 0, 1.0)])
+    Store(tmp_path / "new.db").close()
+    assert schema_of(path) == schema_of(tmp_path / "new.db")
+    with Store(path) as store:
+        assert {each.uuid: each.orders for each in store.runs()} == {UUID: 1, "b" * 32: 4}
+
+
+def test_opening_does_not_write_what_is_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    Store(path).close()
+    before = path.read_bytes()
+    Store(path).close()
+    assert path.read_bytes() == before
+
+
+def test_a_version_that_never_was_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    old(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 0")
+    with pytest.raises(CorruptStoreError, match="version 0"):
+        Store(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == 0 != VERSION
