@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli import bitstream, exits, log
+from hilt.cli import bitstream, exits, landscape, log
 from hilt.cli.boards import boards
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
@@ -48,6 +48,7 @@ for command in (tune, resume, runs, show, best, boards, space, explain, trace, s
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 application.add_typer(log.application, name="log")
+application.add_typer(landscape.application, name="landscape")
 
 
 def main() -> None:

@@ -39,10 +39,12 @@ class EngineStartError(Exception):
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
-_MISTAKEN_BELOW = {"UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BitstreamRefusedError"}
-"""Of the link and the virtual boards, which are not loaded to say whose fault an error is."""
+_MISTAKEN_BELOW = {
+    *("UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BitstreamRefusedError", "LandscapeError")
+}
+"""Of the layers below, which are not loaded to say whose fault an error is."""
 _ROOMS = {
-    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file"), Failure.INPUT),
+    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file", "experiments"), Failure.INPUT),
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
 }
 

@@ -1,0 +1,49 @@
+"""The landscapes that the evidence rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from hilt.experiments.mismatched import MISMATCHED, any_personality
+from hilt.measure.landscape import Landscape, Shelf, Subject
+from hilt.schedule import load_workload, workload_names
+from hilt.schedule.checks import Checks
+
+HOME_BOARD = "pynq"
+ML2_BOARD = "zcu102"
+DEEPBENCH = [name for name in workload_names() if name.startswith("deepbench.")]
+RESNET18 = [name for name in workload_names() if name.startswith("resnet18.")]
+EVIDENCE = [*DEEPBENCH, *RESNET18]
+
+
+def subject(workload: str, board: str = HOME_BOARD, checks: Checks = "tvm") -> Subject:
+    """The space of four loop orders; on no particular board, of TVM's mostly invalid configurations."""
+    return Subject.on(load_workload(workload), any_personality(board), checks=checks, orders=4)
+
+
+def ml2_subject(workload: str, board: str = ML2_BOARD) -> Subject:
+    """ML2Tuner's space, where the board finds out what is valid."""
+    return Subject.on(load_workload(workload), any_personality(board), checks="off", kind="ml2")
+
+
+def evidence() -> list[list[Subject]]:
+    """All of them, in groups that are built together: what is wanted first comes first."""
+    boards = [HOME_BOARD, *MISMATCHED]
+    levels: tuple[Checks, ...] = ("tvm", "compiler")
+    groups = [[subject(name, board, checks) for board in boards] for checks in levels for name in EVIDENCE]
+    return groups + [[ml2_subject(name)] for name in RESNET18]
+
+
+@lru_cache(maxsize=16)
+def landscape_of(wanted: Subject) -> Landscape:
+    """From HILT_HOME. Raises MissingLandscapeError, which says how it is built."""
+    return Shelf().get(wanted)
+
+
+def missing(subjects: Sequence[Subject]) -> list[Subject]:
+    """Those that are still to be built."""
+    shelf = Shelf()
+    return [each for each in subjects if not shelf.has(each)]
+
+

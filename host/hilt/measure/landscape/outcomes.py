@@ -1,0 +1,95 @@
+"""What becomes of a configuration that is sent to the board: decided by the compiler, the twin and rules.
+
+The rules are about answers, which the twin does not compute: hilt.measure.landscape.check holds a sample of them
+against the golden model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.measure.landscape.subject import Subject
+from hilt.schedule import hazard_distance, verdicts
+from hilt.schedule.loops import HAZARD_DISTANCE
+from hilt.schedule.reasons import TVM_RUNTIME, Reason
+from hilt.simulator.registers import FaultCode
+from hilt.simulator.twin import TwinStatus
+from hilt.trial import Outcome
+
+OUTCOMES = list(Outcome)
+REASONS = [
+    "",
+    *(Reason(number).text for number in range(1, len(Reason))),
+    *(f"fault:{code.name.lower()}" for code in FaultCode),
+    "never_ends",
+]
+"""The names of the file's numbers: the compiler's reasons keep theirs."""
+_FIRST_FAULT = len(Reason)
+_NEVER_ENDS = len(REASONS) - 1
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the twin says of the configurations `indices`, all (m,): TwinStatus, fault code, cycles."""
+
+    indices: npt.NDArray[np.int64]
+    status: npt.NDArray[np.uint8]
+    fault: npt.NDArray[np.uint8]
+    cycles: npt.NDArray[np.uint64]
+
+
+def to_lower(subject: Subject) -> npt.NDArray[np.int64]:
+    """The configurations whose programs run: those that the compiler, and where it is asked TVM's runtime, accept."""
+    return np.flatnonzero(subject.survey.verdicts == Reason.OK)
+
+
+def decide(
+    subject: Subject, predictions: Predictions
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.unsignedinteger]]:
+    """Outcome, reason and cycles (n,) of the whole space, as Landscape has them; `predictions` are of `to_lower`."""
+    found = subject.survey.verdicts
+    outcome = np.full(len(found), OUTCOMES.index(Outcome.REJECTED), dtype=np.uint8)
+    outcome[np.isin(found, list(TVM_RUNTIME))] = OUTCOMES.index(Outcome.CRASH)
+    reason = found.astype(np.uint8)
+    cycles = np.zeros(len(found), dtype=np.uint64)
+
+    ran = predictions.indices
+    outcome[ran] = OUTCOMES.index(Outcome.OK)
+    faulty = predictions.status == TwinStatus.FAULT
+    outcome[ran[faulty]] = OUTCOMES.index(Outcome.CRASH)
+    reason[ran[faulty]] = _FIRST_FAULT + predictions.fault[faulty]
+    endless = predictions.status == TwinStatus.NEVER
+    outcome[ran[endless]] = OUTCOMES.index(Outcome.TIMEOUT)
+    reason[ran[endless]] = _NEVER_ENDS
+
+    done = predictions.status == TwinStatus.DONE
+    wrong = _wrong_answers(subject, ran[done])
+    outcome[ran[done]] = np.where(wrong > 0, OUTCOMES.index(Outcome.WRONG_ANSWER), OUTCOMES.index(Outcome.OK))
+    reason[ran[done]] = wrong
+    right = ran[done][wrong == 0]
+    cycles[right] = predictions.cycles[done][wrong == 0]
+    narrow = not len(cycles) or int(cycles.max()) < 1 << 32
+    return outcome, reason, cycles.astype(np.uint32) if narrow else cycles
+
+
+def _wrong_answers(subject: Subject, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Why the answer of a program that ends is wrong, as a Reason, or 0 where it is right (m,).
+
+    What the compiler would have rejected computes something else: its tiles overlap in a buffer, or a field that
+    overflowed lost its high bits. And hardware without interlock loses a sum where two updates are too close.
+    """
+    wrong = np.zeros(len(indices), dtype=np.uint8)
+    for first in range(0, len(indices), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        columns = subject.space.columns(indices[part])
+        if subject.accelerator.hazards == "none":
+            near = hazard_distance(subject.workload, subject.accelerator, columns) < HAZARD_DISTANCE
+            wrong[part] = np.where(near, Reason.ACC_HAZARD, wrong[part])
+        if subject.checks == "off":
+            rejected = verdicts(subject.workload, subject.accelerator, columns, "compiler")
+            wrong[part] = np.where(rejected > 0, rejected, wrong[part])
+    return wrong
