@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,3 +37,89 @@ def trials_to_within(microseconds: Sequence[float | None], optimum: float, share
     """Trials, counted from 1, until the best latency is at most `optimum * (1 + share)`; None when it never is."""
     reached = np.flatnonzero(best_so_far(microseconds) <= optimum * (1 + share))
     return int(reached[0]) + 1 if len(reached) else None
+
+
+@dataclass(frozen=True)
+class PairwiseAccuracy:
+    """Shares of pairs that a model orders as they were measured, each between 0 and 1; NaN where there are no such
+    pairs. `all` counts both kinds; two invalid configurations have no order and are no pair."""
+
+    all: float
+    valid_invalid: float
+    valid_valid: float
+
+
+def pairwise_accuracy(predicted: npt.NDArray[np.floating], measured: npt.NDArray[np.floating]) -> PairwiseAccuracy:
+    """Of predictions (n,) for performances (n,), larger is better, 0 is invalid: a pair is right where the sign of the
+    difference is the same. Source: HW-Aware Initialization, equation 1."""
+    valid = measured > 0
+    best = predicted[valid], measured[valid]
+    right_valid = sum(
+        int(np.count_nonzero(np.sign(best[1][row] - best[1][:row]) == np.sign(best[0][row] - best[0][:row])))
+        for row in range(len(best[0]))
+    )
+    # A valid one is better than an invalid one: it is right where it is predicted larger.
+    invalid = np.sort(predicted[~valid])
+    right_mixed = int(np.searchsorted(invalid, best[0], side="left").sum())
+    pairs_valid, pairs_mixed = len(best[0]) * (len(best[0]) - 1) // 2, len(best[0]) * len(invalid)
+    return PairwiseAccuracy(
+        _share(right_valid + right_mixed, pairs_valid + pairs_mixed),
+        _share(right_mixed, pairs_mixed),
+        _share(right_valid, pairs_valid),
+    )
+
+
+def precision_at(predicted: npt.NDArray[np.floating], valid: npt.NDArray[np.bool_], count: int) -> float:
+    """The share of valid ones among the `count` largest predictions (n,); ties go to the earlier element; count is cut
+    to n. Source: HW-Aware Initialization, equation 2."""
+    return _share(int(np.count_nonzero(valid[_order(predicted)[:count]])), min(count, len(valid)))
+
+
+def ndcg_at(predicted: npt.NDArray[np.floating], scores: npt.NDArray[np.floating], count: int) -> float:
+    """Discounted cumulative gain of the `count` largest predictions (n,) over that of the largest scores (n,), which are
+    not negative: score / log2(place + 1), places from 1. NaN where every score is 0. Source: HW-Aware Initialization,
+    equations 3 to 5."""
+    discounts = 1 / np.log2(np.arange(2, min(count, len(scores)) + 2))
+    gained = float(scores[_order(predicted)[: len(discounts)]] @ discounts)
+    ideal = float(np.sort(scores)[::-1][: len(discounts)] @ discounts)
+    return gained / ideal if ideal > 0 else float("nan")
+
+
+def rmse(predicted: npt.NDArray[np.floating], measured: npt.NDArray[np.floating]) -> float:
+    """Root of the mean squared error of predictions (n,)."""
+    return float(np.sqrt(np.mean((np.asarray(predicted, dtype=np.float64) - measured) ** 2)))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and quartiles of runs, by linear interpolation."""
+
+    median: float
+    lower: float
+    upper: float
+
+    @property
+    def iqr(self) -> float:
+        """The interquartile range."""
+        return self.upper - self.lower
+
+
+def spread_of_trials(trials: Sequence[int | None], budget: int) -> Spread:
+    """Of the trials that runs took; a run that did not get there (None) counts as its whole budget, as the papers count
+    it: what is reported is then too small, not too large."""
+    counted = [budget if each is None else each for each in trials]
+    lower, median, upper = np.percentile(counted, [25, 50, 75])
+    return Spread(float(median), float(lower), float(upper))
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """Of positive ratios: that of a to b is the inverse of that of b to a."""
+    return float(np.exp(np.mean(np.log(ratios))))
+
+
+def _order(predicted: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
+    return np.argsort(-predicted, kind="stable")
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
