@@ -6,7 +6,7 @@ from __future__ import annotations
 from hilt.tune.feedback import Feedback, Tuner
 from hilt.tune.options import TunerOptionError
 from hilt.tune.problem import Problem
-from hilt.tune.registry import UnknownTunerError, make_tuner, resolve_options, tuner_names
+from hilt.tune.registry import UnknownTunerError, make_tuner, resolve_options, tuner_names, tuner_summaries
 
 __all__ = [
     "Feedback",
@@ -17,4 +17,5 @@ __all__ = [
     "make_tuner",
     "resolve_options",
     "tuner_names",
+    "tuner_summaries",
 ]

@@ -1,4 +1,4 @@
-"""Gradient boosted trees as AutoTVM uses them (TVM_FACTS section 4). The only module that imports xgboost."""
+"""Gradient boosted trees as AutoTVM uses them (TVM_FACTS section 4)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Loss(StrEnum):
-    """What the trees are fitted to: the order of configurations, or their throughput."""
+    """What a model is fitted to: the order of configurations, or their throughput."""
 
     RANK = "rank"
     REGRESSION = "regression"
@@ -51,10 +51,11 @@ class BoostedTrees:
             self._parameters |= {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 1}
         self._booster: xgboost.Booster | None = None
 
-    def fit(self, features: Features, labels: Scores) -> None:
+    def fit(self, features: Features, labels: Scores, margin: Scores | None = None) -> None:
+        """Learns what is to be added to `margin`, shape (n,); without one, to the constant 0.5."""
         import xgboost
 
-        samples = xgboost.DMatrix(features, labels)
+        samples = xgboost.DMatrix(features, labels, base_margin=margin)
         if self._parameters["objective"] == _OBJECTIVES[Loss.RANK]:
             samples.set_group([len(labels)])
         booster = xgboost.Booster(self._parameters, [samples])
@@ -68,7 +69,8 @@ class BoostedTrees:
                 break
         self._booster = booster
 
-    def predict(self, features: Features) -> Scores:
+    def predict(self, features: Features, margin: Scores | None = None) -> Scores:
+        """The margin (n,) is that of these rows, by the rule of the one that the model was fitted with."""
         if self._booster is None:
             raise RuntimeError("the cost model was asked before it was fitted")
-        return np.asarray(self._booster.inplace_predict(features), dtype=np.float32)
+        return np.asarray(self._booster.inplace_predict(features, base_margin=margin), dtype=np.float32)

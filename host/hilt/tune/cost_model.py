@@ -30,6 +30,8 @@ class CostModel(Protocol):
 
 
 _TABLE_ROWS = 1 << 17
+_TABLE_NUMBERS = 1 << 24
+"""Of features that are kept: 64 MB."""
 
 
 def scorer(model: CostModel, features_of: FeaturesOf, size: int) -> Score:
@@ -41,3 +43,19 @@ def scorer(model: CostModel, features_of: FeaturesOf, size: int) -> Score:
         return lambda indices: model.predict(features_of(indices))
     table = model.predict(features_of(np.arange(size)))
     return lambda indices: np.asarray(table[indices])
+
+
+def remembered(features_of: FeaturesOf, size: int) -> FeaturesOf:
+    """The same features, each worked out once where those of a space of that size are few enough to keep."""
+    width = int(np.prod(features_of(np.zeros(1, dtype=np.int64)).shape[1:]))
+    if size > _TABLE_ROWS or size * width > _TABLE_NUMBERS:
+        return features_of
+    table: Features | None = None
+
+    def look_up(indices: Indices) -> Features:
+        nonlocal table
+        if table is None:
+            table = features_of(np.arange(size))
+        return np.asarray(table[indices])
+
+    return look_up

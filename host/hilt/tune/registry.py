@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hilt.tune.autotvm.tuner import XGBOptions, XGBTuner
+from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
+from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
+from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.options import read_options
 from hilt.tune.problem import Problem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
@@ -30,14 +32,20 @@ def _random(problem: Problem, seed: int, options: RandomOptions) -> Tuner:
     return RandomTuner(problem.space, seed, options)
 
 
-def _autotvm(problem: Problem, seed: int, options: XGBOptions) -> Tuner:
-    return XGBTuner(problem.space, seed, options, problem.knob_features)
+def _ga(problem: Problem, seed: int, options: GeneticOptions) -> Tuner:
+    return GeneticTuner(problem.space, seed, options)
+
+
+def _grid(problem: Problem, seed: int, options: GridOptions) -> Tuner:
+    return GridTuner(problem.space, options)
 
 
 _TUNERS = {
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
-    "xgb": _Entry("TVM's name of autotvm", XGBOptions, _autotvm),
-    "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", XGBOptions, _autotvm),
+    "xgb": _Entry("TVM's name of autotvm", AutoTVMOptions, autotvm),
+    "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm),
+    "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
+    "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }
 
 

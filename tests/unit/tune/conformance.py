@@ -1,27 +1,38 @@
 """Every tuner over a grid, and the engine's order of calls. Also a program, so that another process can be asked.
 
-    python -m tests.unit.tune.conformance TUNER SEED TRIALS    prints the indices asked, one a line
+    python -m tests.unit.tune.conformance SEED TRIALS    prints the indices that each tuner asks, as JSON
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 
 from hilt.tune import Feedback, Tuner
+from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
+from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
+from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
-from hilt.tune.autotvm.tuner import XGBOptions, XGBTuner
 
 from .grids import Grid
 
 Build = Callable[[Grid, int], Tuner]
 
+
+def autotvm(**options: object) -> Build:
+    chosen = AutoTVMOptions(plan_size=32, **options)  # type: ignore[arg-type]
+    return lambda grid, seed: trees_tuner(grid, seed, chosen, grid.features)
+
+
 TUNERS: dict[str, Build] = {
     "random": lambda grid, seed: RandomTuner(grid, seed, RandomOptions()),
-    "xgb": lambda grid, seed: XGBTuner(grid, seed, XGBOptions(plan_size=32), grid.features),
-    "xgb-regression": lambda grid, seed: XGBTuner(
-        grid, seed, XGBOptions(plan_size=32, loss="regression"), grid.features
-    ),
+    "grid": lambda grid, seed: GridTuner(grid, GridOptions()),
+    "ga": lambda grid, seed: GeneticTuner(grid, seed, GeneticOptions(population=40)),
+    "autotvm": autotvm(),
+    "autotvm-regression": autotvm(loss="regression"),
+    "autotvm-diverse": autotvm(diversity=3),
+    "autotvm-ei": autotvm(loss="regression", acquisition="ei", bootstraps=2),
 }
 
 
@@ -44,7 +55,14 @@ def run(
     return told
 
 
-if __name__ == "__main__":
+def every_search(seed: int, trials: int) -> dict[str, list[int]]:
+    """The indices that each of TUNERS asks of one and the same grid."""
     grid = Grid((8, 6, 6, 2, 2), valid_share=0.4, seed=5)
-    for feedback in run(TUNERS[sys.argv[1]](grid, int(sys.argv[2])), int(sys.argv[3]), 16, grid.measure):
-        print(feedback.index)
+    return {
+        name: [feedback.index for feedback in run(build(grid, seed), trials, 16, grid.measure)]
+        for name, build in TUNERS.items()
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(every_search(int(sys.argv[1]), int(sys.argv[2]))))

@@ -7,7 +7,15 @@ import pytest
 
 from hilt.schedule import load_workload
 from hilt.schedule.space import Knob, Space
-from hilt.tune import Problem, TunerOptionError, UnknownTunerError, make_tuner, resolve_options, tuner_names
+from hilt.tune import (
+    Problem,
+    TunerOptionError,
+    UnknownTunerError,
+    make_tuner,
+    resolve_options,
+    tuner_names,
+    tuner_summaries,
+)
 from hilt.vta.accelerator import Accelerator, load_parameters
 
 PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
@@ -16,19 +24,24 @@ PROBLEM = Problem(load_workload("resnet18.C2"), PYNQ, SPACE)
 
 
 def test_names_are_listed_and_made() -> None:
-    assert tuner_names() == ["random", "xgb", "autotvm"]
+    assert {"autotvm", "ga", "grid", "random"} <= set(tuner_names())
     for name in tuner_names():
         assert sorted(make_tuner(name, PROBLEM, 0).ask(100)) == list(range(8))
 
 
+def test_each_is_described_in_a_line() -> None:
+    assert list(tuner_summaries()) == tuner_names()
+    assert all(summary and len(summary) <= 80 and "\n" not in summary for summary in tuner_summaries().values())
+
+
 def test_unknown_tuner_lists_the_known() -> None:
-    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, xgb, autotvm"):
+    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, "):
         make_tuner("xgboost", PROBLEM, 0)
 
 
 def test_unknown_option_lists_the_allowed() -> None:
-    with pytest.raises(TunerOptionError, match=r"tuner xgb has no option 'plan'; its options: plan_size, random_share"):
-        make_tuner("xgb", PROBLEM, 0, plan=3)
+    with pytest.raises(TunerOptionError, match=r"tuner autotvm has no option 'plan'; its options: plan_size, "):
+        make_tuner("autotvm", PROBLEM, 0, plan=3)
     with pytest.raises(TunerOptionError, match=r"tuner random has no option 'plan_size'; its options: none"):
         make_tuner("random", PROBLEM, 0, plan_size=3)
 
@@ -36,29 +49,43 @@ def test_unknown_option_lists_the_allowed() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"plan_size": "64"}, "option plan_size of tuner xgb is a int, such as 64; not '64'"),
+        ({"plan_size": "64"}, "option plan_size of tuner autotvm is a int, such as 64; not '64'"),
         ({"plan_size": True}, "not True"),
         ({"plan_size": 0}, "plan_size is at least 1, not 0"),
         ({"random_share": 1.5}, "random_share is between 0 and 1, not 1.5"),
         ({"loss": "hinge"}, "loss is one of rank, regression; not 'hinge'"),
+        ({"features": "all"}, "features is one of knob, ast, context; not 'all'"),
+        ({"acquisition": "ei"}, "acquisition ei needs loss=regression"),
+        ({"acquisition": "ei", "loss": "regression", "bootstraps": 1}, "bootstraps is at least 2, not 1"),
+        ({"diversity": -1}, r"diversity is 0 \(off\) or a factor from 1 on, not -1"),
+        ({"history": "nowhere.json"}, "history nowhere.json cannot be read: No such file or directory"),
+        ({"history_sha256": "ab"}, "history_sha256 is given, but no history"),
     ],
 )
 def test_values_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(TunerOptionError, match=message):
-        make_tuner("xgb", PROBLEM, 0, **options)
+        make_tuner("autotvm", PROBLEM, 0, **options)
 
 
 def test_resolved_options_are_tvms_defaults() -> None:
     """TVM_FACTS section 4."""
-    assert resolve_options("xgb", random_share=1) == {
+    assert resolve_options("autotvm", random_share=1) == {
         "plan_size": 64,
         "random_share": 1.0,
-        "loss": "rank",
-        "rounds": 8000,
-        "patience": 20,
+        "diversity": 0,
+        "diversity_weight": 0.02,
         "annealing_iterations": 500,
         "annealing_points": 128,
         "annealing_patience": 50,
+        "features": "knob",
+        "loss": "rank",
+        "rounds": 8000,
+        "patience": 20,
+        "acquisition": "none",
+        "bootstraps": 5,
+        "kappa": 1.96,
+        "history": "",
+        "history_sha256": "",
     }
     assert resolve_options("random") == {}
 

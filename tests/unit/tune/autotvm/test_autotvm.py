@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from hilt.trial import Outcome
-from hilt.tune import Feedback
+from hilt.tune import Feedback, Tuner
+from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.labels import relative_throughput
 from hilt.tune.metrics import average_recall, trials_to_within
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 from hilt.tune.selection import EpsilonGreedyPlan
 from hilt.tune.unasked import Unasked
-from hilt.tune.autotvm.tuner import XGBOptions, XGBTuner
 
-from . import conformance
-from .grids import Grid
+from .. import conformance
+from ..grids import Grid
 
 
 @pytest.mark.parametrize("loss", list(Loss))
@@ -22,13 +22,13 @@ def test_it_needs_far_fewer_trials_than_random(loss: Loss) -> None:
     """Median over five seeds; of 3840 points a quarter is valid and one is within 2% of the best."""
     grid = Grid((10, 8, 6, 4, 2), valid_share=0.25, seed=11)
 
-    def trials(tuner: XGBTuner | RandomTuner, budget: int) -> int:
+    def trials(tuner: Tuner, budget: int) -> int:
         told = conformance.run(tuner, budget, 16, grid.measure)
         found = trials_to_within([feedback.microseconds for feedback in told], grid.optimum, 0.02)
         return budget if found is None else found
 
-    options = XGBOptions(loss=loss)
-    modelled = [trials(XGBTuner(grid, seed, options, grid.features), 400) for seed in range(5)]
+    options = AutoTVMOptions(loss=loss)
+    modelled = [trials(trees_tuner(grid, seed, options, grid.features), 400) for seed in range(5)]
     random = [trials(RandomTuner(grid, seed, RandomOptions()), len(grid)) for seed in range(5)]
     assert np.median(modelled) < 0.3 * np.median(random), (modelled, random)
 
@@ -78,8 +78,8 @@ def test_a_candidate_asked_meanwhile_is_passed_over() -> None:
 
 def test_a_lost_board_teaches_nothing() -> None:
     grid = Grid((8, 6, 4), seed=1)
-    options = XGBOptions(plan_size=16)
-    quiet, disturbed = (XGBTuner(grid, 0, options, grid.features) for _ in range(2))
+    options = AutoTVMOptions(plan_size=16)
+    quiet, disturbed = (trees_tuner(grid, 0, options, grid.features) for _ in range(2))
     asked = quiet.ask(16)
     assert disturbed.ask(16) == asked
     results = [grid.measure(index) for index in asked]
@@ -91,7 +91,7 @@ def test_a_lost_board_teaches_nothing() -> None:
 def test_the_first_plan_is_random_and_the_second_is_modelled() -> None:
     """Before `plan_size` results nothing is modelled; with them, the next plan is far better than chance."""
     grid = Grid((10, 8, 6, 4), seed=2)
-    tuner = XGBTuner(grid, 0, XGBOptions(), grid.features)
+    tuner = trees_tuner(grid, 0, AutoTVMOptions(), grid.features)
     first = [grid.measure(index) for index in tuner.ask(64)]
     tuner.tell(first[:63])
     still_random = [grid.measure(index) for index in tuner.ask(40)]

@@ -1,0 +1,126 @@
+"""The tuner `autotvm`: boosted trees over a choice of features, alone or bootstrapped, with or without transfer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hilt.tune.autotvm.bootstrap import Acquisition, Bootstrap
+from hilt.tune.autotvm.planned import PlannedTuner, PlanOptions, Streams, require_positive
+from hilt.tune.autotvm.transfer import GlobalModel, GlobalPlusLocal, with_global
+from hilt.tune.boosted_trees import BoostedTrees, Loss
+from hilt.tune.cost_model import CostModel, FeaturesOf, Score, remembered
+from hilt.tune.history import History, HistoryError, digest_of
+from hilt.tune.options import TunerOptionError, require
+from hilt.tune.problem import Problem
+from hilt.tune.space import SearchSpace
+
+
+class Representation(StrEnum):
+    """What the trees see of a configuration."""
+
+    KNOB = "knob"
+    AST = "ast"
+    CONTEXT = "context"
+
+
+@dataclass(frozen=True)
+class AutoTVMOptions(PlanOptions):
+    """Defaults are TVM v0.9's: they make the baseline."""
+
+    features: str = "knob"
+    """knob (the configuration), ast (the loops' contexts, flattened) or context (context relations)."""
+    loss: str = "rank"
+    """rank or regression."""
+    rounds: int = 8000
+    """Boosting rounds at most."""
+    patience: int = 20
+    """Rounds without gain of average recall after which boosting stops."""
+    acquisition: str = "none"
+    """none: one model's prediction; mean, ei or ucb: of bootstrapped models, with loss regression."""
+    bootstraps: int = 5
+    """Models, where there is an acquisition."""
+    kappa: float = 1.96
+    """Deviations that ucb adds to the mean."""
+    history: str = ""
+    """File of other workloads' results (hilt.tune.history) to transfer from; empty: none."""
+    history_sha256: str = ""
+    """Of that file: found where it is not given, and what it must be where it is."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_one_of(Representation, "features", self.features)
+        _require_one_of(Loss, "loss", self.loss)
+        _require_one_of(Acquisition, "acquisition", self.acquisition)
+        require_positive(self, "rounds", "patience")
+        if self.acquisition != Acquisition.NONE:
+            require(self.bootstraps >= 2, f"bootstraps is at least 2, not {self.bootstraps}")
+            require(
+                self.loss == Loss.REGRESSION,
+                f"acquisition {self.acquisition} needs loss=regression: ranks of several models are not comparable",
+            )
+        require(self.kappa >= 0, f"kappa is not negative, as {self.kappa} is")
+        object.__setattr__(self, "history_sha256", _checked_digest(self.history, self.history_sha256))
+
+
+def autotvm(problem: Problem, seed: int, options: AutoTVMOptions) -> PlannedTuner:
+    """The tuner of that name. Raises TunerOptionError for a history that cannot be read or is too short."""
+    features_of = _features_of(problem, Representation(options.features))
+    prior = None
+    if options.history:
+        try:
+            history = History.load(options.history)
+            prior = GlobalModel.of(history, Loss(options.loss), 2 * options.plan_size).over(problem)
+        except HistoryError as error:
+            raise TunerOptionError(str(error)) from error
+        features_of = with_global(features_of, prior)
+    return trees_tuner(problem.space, seed, options, remembered(features_of, len(problem.space)), prior)
+
+
+def trees_tuner(
+    space: SearchSpace, seed: int, options: AutoTVMOptions, features_of: FeaturesOf, prior: Score | None = None
+) -> PlannedTuner:
+    """The same over any space and features; with a `prior`, its scores are the features' last column."""
+    streams = Streams.of(seed)
+    if options.acquisition == Acquisition.NONE:
+        model = _trees(options, streams.model_seeds(1)[0], prior is not None)
+    else:
+        drawing, *seeds = streams.model_seeds(1 + options.bootstraps)
+        trees = [_trees(options, each, prior is not None) for each in seeds]
+        model = Bootstrap(trees, Acquisition(options.acquisition), options.kappa, drawing)
+    return PlannedTuner(space, streams, options, model, features_of, prior)
+
+
+def _trees(options: AutoTVMOptions, seed: int, transferred: bool) -> CostModel:
+    trees = BoostedTrees(Loss(options.loss), options.plan_size, options.rounds, options.patience, seed)
+    return GlobalPlusLocal(trees) if transferred else trees
+
+
+def _features_of(problem: Problem, representation: Representation) -> FeaturesOf:
+    match representation:
+        case Representation.KNOB:
+            return problem.knob_features
+        case Representation.AST:
+            return lambda indices: problem.ast_features(indices).values
+        case Representation.CONTEXT:
+            return lambda indices: problem.context_relation_features(indices).values
+
+
+def _require_one_of(choices: type[StrEnum], name: str, value: str) -> None:
+    require(value in set(choices), f"{name} is one of {', '.join(choices)}; not {value!r}")
+
+
+def _checked_digest(history: str, expected: str) -> str:
+    """Of the file `history`. Raises TunerOptionError where it is not what it was."""
+    if not history:
+        require(not expected, "history_sha256 is given, but no history")
+        return ""
+    try:
+        found = digest_of(history)
+    except HistoryError as error:
+        raise TunerOptionError(str(error)) from error
+    require(
+        expected in ("", found),
+        f"history {history} has changed: its sha256 is {found[:12]}, not {expected[:12]}; bring back the old file",
+    )
+    return found
