@@ -11,6 +11,7 @@ from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
 from hilt.tune.grid_tuner import GridOptions, GridTuner
+from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.options import read_options
 from hilt.tune.problem import Problem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
@@ -44,6 +45,9 @@ _TUNERS = {
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
     "xgb": _Entry("TVM's name of autotvm", AutoTVMOptions, autotvm),
     "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm),
+    "hw-aware": _Entry(
+        "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware
+    ),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }
@@ -57,6 +61,11 @@ def tuner_names() -> list[str]:
 def tuner_summaries() -> dict[str, str]:
     """What each tuner is, in one line, by name."""
     return {name: entry.summary for name, entry in _TUNERS.items()}
+
+
+def tuner_module(name: str) -> str:
+    """The module that a tuner is in, with all it imports what decides its answers. Raises UnknownTunerError."""
+    return _entry(name).options.__module__
 
 
 def make_tuner(name: str, problem: Problem, seed: int, **options: object) -> Tuner:
