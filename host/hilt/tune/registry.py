@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hilt.tune.autotvm.tree_gru import TreeGRUOptions, treegru
 from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
@@ -48,6 +49,7 @@ _TUNERS = {
     "hw-aware": _Entry(
         "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware
     ),
+    "treegru": _Entry("AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }

@@ -9,10 +9,13 @@ import json
 import sys
 from collections.abc import Callable
 
+import numpy as np
+
 from hilt.tune import Feedback, Tuner
 from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
 from hilt.tune.grid_tuner import GridOptions, GridTuner
+from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, HardwareAwareTuner
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 
 from .grids import Grid
@@ -25,10 +28,16 @@ def autotvm(**options: object) -> Build:
     return lambda grid, seed: trees_tuner(grid, seed, chosen, grid.features)
 
 
+def hardware_aware(grid: Grid, seed: int) -> Tuner:
+    options = HardwareAwareOptions(samples=100, epoch=32)
+    return HardwareAwareTuner(grid, seed, options, grid.features, lambda indices: np.isfinite(grid.latencies(indices)))
+
+
 TUNERS: dict[str, Build] = {
     "random": lambda grid, seed: RandomTuner(grid, seed, RandomOptions()),
     "grid": lambda grid, seed: GridTuner(grid, GridOptions()),
     "ga": lambda grid, seed: GeneticTuner(grid, seed, GeneticOptions(population=40)),
+    "hw-aware": hardware_aware,
     "autotvm": autotvm(),
     "autotvm-regression": autotvm(loss="regression"),
     "autotvm-diverse": autotvm(diversity=3),

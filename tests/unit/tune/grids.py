@@ -50,6 +50,10 @@ class Grid:
     def features(self, indices: Ints) -> npt.NDArray[np.float32]:
         return self.positions(indices).astype(np.float32)
 
+    def latencies(self, indices: Ints) -> npt.NDArray[np.float64]:
+        """Infinite where invalid."""
+        return self._latencies[indices]
+
     @property
     def optimum(self) -> float:
         return float(self._latencies.min())

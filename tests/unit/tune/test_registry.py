@@ -19,7 +19,8 @@ from hilt.tune import (
 from hilt.vta.accelerator import Accelerator, load_parameters
 
 PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
-SPACE = Space([Knob("tile_h", (1, 2, 4, 8), True), Knob("h_nthread", (1, 2), False)])
+FIXED = [Knob(name, (1,), True) for name in ("tile_b", "tile_w", "tile_ci", "tile_co", "oc_nthread")]
+SPACE = Space([Knob("tile_h", (1, 2, 4, 8), True), Knob("h_nthread", (1, 2), False), *FIXED])
 PROBLEM = Problem(load_workload("resnet18.C2"), PYNQ, SPACE)
 
 

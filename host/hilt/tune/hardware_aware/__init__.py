@@ -1,2 +1,2 @@
 """HW-aware initialisation of AutoTVM (Rieber et al. 2022): the compiler says beforehand where a space is valid, and a
-balanced, spread-out first epoch is made of that. It knows a space, features and a check, and no more."""
+balanced, spread-out first epoch is made of that."""

@@ -18,6 +18,7 @@ from hilt.tune.hardware_aware.presampling import Presamples, ValidityCheck, pres
 from hilt.tune.hardware_aware.selection import balanced_epoch
 from hilt.tune.labels import relative_throughput
 from hilt.tune.options import require
+from hilt.tune.problem import Problem
 from hilt.tune.selection import EpsilonGreedyPlan
 from hilt.tune.space import SearchSpace
 from hilt.tune.stopwatch import Stopwatch
@@ -159,3 +160,10 @@ class HardwareAwareTuner:
     def _features(self, indices: Indices) -> Features:
         with self._stopwatch.part("features"):
             return self._features_of(indices)
+
+
+def hardware_aware(problem: Problem, seed: int, options: HardwareAwareOptions) -> HardwareAwareTuner:
+    """As the paper has it: knob features, and the compiler as the validity check."""
+    return HardwareAwareTuner(
+        problem.space, seed, options, problem.knob_features, lambda indices: problem.compiles[indices]
+    )
