@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hilt.experiments.mismatched import MISMATCHED, any_personality
+from hilt.experiments.mismatched import MISMATCHED, NO_INTERLOCK_ZCU102, any_personality
 from hilt.measure.landscape import Landscape, Shelf, Subject
 from hilt.schedule import load_workload, workload_names
 from hilt.schedule.checks import Checks
 
 HOME_BOARD = "pynq"
-ML2_BOARD = "zcu102"
+ML2_BOARDS = ("zcu102", NO_INTERLOCK_ZCU102.name)
 DEEPBENCH = [name for name in workload_names() if name.startswith("deepbench.")]
 RESNET18 = [name for name in workload_names() if name.startswith("resnet18.")]
 EVIDENCE = [*DEEPBENCH, *RESNET18]
@@ -22,7 +22,7 @@ def subject(workload: str, board: str = HOME_BOARD, checks: Checks = "tvm") -> S
     return Subject.on(load_workload(workload), any_personality(board), checks=checks, orders=4)
 
 
-def ml2_subject(workload: str, board: str = ML2_BOARD) -> Subject:
+def ml2_subject(workload: str, board: str = ML2_BOARDS[0]) -> Subject:
     """ML2Tuner's space, where the board finds out what is valid."""
     return Subject.on(load_workload(workload), any_personality(board), checks="off", kind="ml2")
 
@@ -32,7 +32,7 @@ def evidence() -> list[list[Subject]]:
     boards = [HOME_BOARD, *MISMATCHED]
     levels: tuple[Checks, ...] = ("tvm", "compiler")
     groups = [[subject(name, board, checks) for board in boards] for checks in levels for name in EVIDENCE]
-    return groups + [[ml2_subject(name)] for name in RESNET18]
+    return groups + [[ml2_subject(name, board) for board in ML2_BOARDS] for name in RESNET18]
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,155 @@
+"""What an experiment works with: who runs where, and where its tables, plots and comparisons go."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hilt.experiments.contenders import Contender, known
+from hilt.experiments.errors import ExperimentError
+from hilt.experiments.replay import Protocol
+from hilt.experiments.runs import Cell, Report, Runs, perform
+from hilt.measure.landscape import Subject
+from hilt.measure.landscape.build import provenance
+from hilt.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PLOT_INCHES = 3.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is run. None: the experiment's own default, or with `full` what its paper ran."""
+
+    seeds: int | None = None
+    workloads: tuple[str, ...] | None = None
+    full: bool = False
+    jobs: int = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A claim with the paper's figure and ours; `note` says what differs, where something does."""
+
+    claim: str
+    paper: str
+    ours: str
+    note: str = ""
+
+    def line(self) -> str:
+        return f"{self.claim}: paper {self.paper}, ours {self.ours}{f' ({self.note})' if self.note else ''}"
+
+
+@dataclass
+class Bench:
+    """One experiment being held; everything it writes is in `folder`."""
+
+    name: str
+    settings: Settings
+    folder: Path
+    report: Report
+    comparisons: list[Comparison] = field(default_factory=list)
+    written: list[Path] = field(default_factory=list)
+    _started: float = field(default_factory=time.time)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def seeds(self, default: int, full: int) -> int:
+        """How many seeds."""
+        return self.settings.seeds or (full if self.settings.full else default)
+
+    def workloads(self, default: Sequence[str], full: Sequence[str]) -> list[str]:
+        """Which workloads. Raises ExperimentError for one that the experiment does not have."""
+        if self.settings.workloads is None:
+            return list(full if self.settings.full else default)
+        for name in self.settings.workloads:
+            if name not in full:
+                raise ExperimentError(f"{self.name} has no workload {name!r}; it has {', '.join(full)}")
+        return list(self.settings.workloads)
+
+    def runs(
+        self,
+        subjects: Sequence[Subject],
+        contenders: Iterable[Contender],
+        protocol: Protocol,
+        seeds: int,
+        protocols: dict[str, Protocol] | None = None,
+    ) -> dict[str, list[Runs]]:
+        """By contender's label, its runs on each subject. Contenders that are not there are left out, with a line.
+        `protocols` are of those contenders, by label, that are held under another one."""
+        there, lines = known(contenders)
+        for line in lines:
+            self.report(line)
+        if not there:
+            raise ExperimentError(f"none of the tuners of {self.name} is here; {'; '.join(lines)}")
+        cells = [
+            Cell(subject, contender, (protocols or {}).get(contender.label, protocol))
+            for subject in subjects
+            for contender in there
+        ]
+        found = perform(cells, seeds, self.settings.jobs, self.report)
+        return {
+            contender.label: [runs for runs in found if runs.cell.contender == contender] for contender in there
+        }
+
+    def table(self, name: str, rows: Sequence[dict[str, Any]]) -> Path:
+        """A CSV; columns are the first row's keys."""
+        path = self.folder / f"{name}.csv"
+        with whole_file(path) as file:
+            writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        self.written.append(path)
+        return path
+
+    @contextmanager
+    def plot(self, name: str, rows: int = 1, columns: int = 1, wide: float = 1.3) -> Iterator[list[Axes]]:
+        """Axes to draw on, row by row; written as PNG and SVG at the end. Raises ExperimentError without matplotlib."""
+        try:
+            import matplotlib
+        except ImportError as error:
+            raise ExperimentError("plots need matplotlib: pip install 'hilt[experiments]'") from error
+        matplotlib.use("Agg")
+        # The same data gives the same file.
+        matplotlib.rcParams["svg.hashsalt"] = "hilt"
+        from matplotlib import pyplot
+
+        size = (_PLOT_INCHES * wide * columns, _PLOT_INCHES * rows)
+        figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+        try:
+            yield list(axes.ravel())
+            for suffix in ("png", "svg"):
+                path = self.folder / f"{name}.{suffix}"
+                figure.savefig(path, dpi=130, metadata={"Date": None} if suffix == "svg" else None)
+                self.written.append(path)
+        finally:
+            pyplot.close(figure)
+
+    def compare(self, claim: str, paper: str, ours: str, note: str = "") -> None:
+        """The line that is printed: the paper's figure and ours."""
+        self.comparisons.append(Comparison(claim, paper, ours, note))
+        self.report(self.comparisons[-1].line())
+
+    def finish(self) -> None:
+        """Writes what was compared, and how, where and by what it was run."""
+        about = {
+            "experiment": self.name,
+            "settings": asdict(self.settings),
+            "comparisons": [asdict(each) for each in self.comparisons],
+            "files": [path.name for path in self.written],
+            "started": self._started,
+            "seconds": time.time() - self._started,
+            **provenance(),
+        }
+        with whole_file(self.folder / "about.json") as file:
+            json.dump(about, file, indent=2)
+            file.write("\n")

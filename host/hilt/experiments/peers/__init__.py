@@ -1,0 +1,40 @@
+"""Tuners that others wrote, as contenders: thin adapters between their ask/tell and ours."""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata, util
+from typing import Any
+
+from hilt.tune import Problem, Tuner, UnknownTunerError
+
+_EXTRA = "peers"
+_PEERS: dict[str, tuple[str, str, str]] = {}
+"""Name: (module here, package imported, distribution)."""
+
+
+def peer_names() -> list[str]:
+    """Those whose package is installed."""
+    return [name for name, (_, package, _) in _PEERS.items() if util.find_spec(package) is not None]
+
+
+def extra_needed(name: str) -> str:
+    """The extra that brings a peer; empty for a name that is none."""
+    return _EXTRA if name in _PEERS else ""
+
+
+def module_of(name: str) -> str:
+    """Where its adapter is."""
+    return f"hilt.experiments.peers.{_PEERS[name][0]}"
+
+
+def version_of(name: str) -> str:
+    """Of its distribution."""
+    return metadata.version(_PEERS[name][2])
+
+
+def make_peer(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
+    """Raises UnknownTunerError where it is not installed."""
+    if name not in peer_names():
+        raise UnknownTunerError(f"no peer {name!r} is installed; pip install 'hilt[{_EXTRA}]' brings them")
+    tuner: Tuner = import_module(module_of(name)).make(name, problem, seed, **options)
+    return tuner

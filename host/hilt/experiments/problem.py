@@ -1,0 +1,45 @@
+"""A tuner's problem that many runs share: what it computes is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.measure.landscape import Subject
+from hilt.simulator.device import MemoryModel
+from hilt.tune import Problem
+from hilt.tune.problem import Indices
+
+
+class SharedProblem(Problem):
+    """Answers as Problem does, and remembers the twin's: a run asks for thousands, the next one for most of them again.
+    So the seconds of a run on it are not those of a run alone."""
+
+    @classmethod
+    def of_subject(cls, subject: Subject) -> SharedProblem:
+        """The problem of a landscape's space. What its memory is stays unknown: tuners are given no more than a run."""
+        return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
+
+    def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
+        known = self._known
+        indices = np.asarray(indices, dtype=np.int64)
+        for memory in memories:
+            if memory not in known:
+                known[memory] = (np.zeros(len(self.space), dtype=np.bool_), np.full(len(self.space), np.nan))
+        unknown = [memory for memory in memories if not known[memory][0][indices].all()]
+        if unknown:
+            missing = np.unique(indices[~np.all([known[memory][0][indices] for memory in unknown], axis=0)])
+            found = super().predicted_cycles(missing, unknown)
+            for column, memory in enumerate(unknown):
+                known[memory][0][missing] = True
+                known[memory][1][missing] = found[:, column]
+        return np.stack([known[memory][1][indices] for memory in memories], axis=1)
+
+    @property
+    def _known(self) -> dict[MemoryModel, tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]]:
+        """By memory: whether a configuration was asked for, and its cycles."""
+        found: dict[MemoryModel, tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]]
+        found = self.__dict__.setdefault("_known_cycles", {})
+        return found

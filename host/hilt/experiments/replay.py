@@ -1,0 +1,79 @@
+"""Runs a tuner on a landscape: the engine's sequence of calls without the engine.
+
+`pipelined` is the order that hilt's engine keeps (docs/architecture.md): ask 0, ask 1, tell 0, ask 2, tell 1, ...
+Without, as the papers' systems do: ask 0, tell 0, ask 1, ... A trial is a configuration asked for, valid or not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.measure.landscape import Landscape
+from hilt.trial import Outcome
+from hilt.tune import Feedback, Tuner
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a run is held."""
+
+    trials: int = 750
+    batch: int = 8
+    pipelined: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A run: the configurations in the order of their trials, int64 (n,), and the tuner's processor seconds by part
+    (`ask`, `tell`, and its own parts where it tells them)."""
+
+    indices: npt.NDArray[np.int64]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answers | None = None) -> Replay:
+    """Until the trials are spent or the tuner asks for nothing more. Raises ValueError where it asks for a
+    configuration twice."""
+    answers = answers or Answers(landscape)
+    asked: list[int] = []
+    spent = {"ask": 0.0, "tell": 0.0}
+    untold: deque[list[int]] = deque()
+    more = True
+    while more or untold:
+        if more:
+            count = min(protocol.batch, protocol.trials - len(asked))
+            started = time.process_time()
+            batch = [int(index) for index in tuner.ask(count)] if count else []
+            spent["ask"] += time.process_time() - started
+            asked += batch
+            more = bool(batch)
+            if batch:
+                untold.append(batch)
+        if untold and (len(untold) > protocol.pipelined or not more):
+            heard = [answers.of(index) for index in untold.popleft()]
+            started = time.process_time()
+            tuner.tell(heard)
+            spent["tell"] += time.process_time() - started
+    if len(set(asked)) != len(asked):
+        raise ValueError(f"the tuner asked for a configuration twice on {landscape.name}")
+    parts: dict[str, float] = getattr(tuner, "seconds", {})
+    return Replay(np.array(asked, dtype=np.int64), spent | dict(parts))
+
+
+class Answers:
+    """What a board would say of each configuration of a landscape."""
+
+    def __init__(self, landscape: Landscape) -> None:
+        self._outcomes = [Outcome(text) for text in landscape.metadata["outcomes"]]
+        self._outcome = landscape.outcome
+        self._microseconds = landscape.microseconds
+
+    def of(self, index: int) -> Feedback:
+        outcome = self._outcomes[int(self._outcome[index])]
+        latency = float(self._microseconds[index]) if outcome is Outcome.OK else None
+        return Feedback(index, outcome, latency)

@@ -1,0 +1,208 @@
+"""Runs of contenders on landscapes, many seeds, in parallel, kept in files: what was run once is not run again.
+
+A file holds one contender on one landscape under one protocol: `seeds` int64 (s,), `indices` int32 (s, trials) in the
+order of trials, -1 where a run ended early, `seconds` float64 (s, parts), and `metadata`, a JSON text with the parts'
+names, contender, options, protocol, the landscape's key, machine, commit and versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt import paths
+from hilt.experiments.contenders import Contender
+from hilt.experiments.errors import ExperimentError
+from hilt.experiments.landscapes import landscape_of
+from hilt.experiments.problem import SharedProblem
+from hilt.experiments.replay import Protocol, Replay, replay
+from hilt.measure.landscape import Landscape, Subject
+from hilt.measure.landscape.build import provenance
+from hilt.measure.landscape.recording import write_arrays
+from hilt.tune.metrics import trials_to_within
+
+SCHEMA = 1
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A contender on a landscape."""
+
+    subject: Subject
+    contender: Contender
+    protocol: Protocol
+
+    @cached_property
+    def path(self) -> Path:
+        """Its file: another landscape, another option or other code of the tuner is another file."""
+        facts = {
+            "schema": SCHEMA,
+            "landscape": self.subject.key,
+            "tuner": self.contender.tuner,
+            "options": self.contender.all_options(),
+            "code": self.contender.code(),
+            "protocol": asdict(self.protocol),
+        }
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+        return paths.home() / "experiments" / "runs" / self.subject.name / f"{self.contender.tuner}.{digest[:16]}.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of one cell: `indices` int64 (s, trials), -1 past the end of a run; `seconds` (s,) by part."""
+
+    cell: Cell
+    landscape: Landscape
+    seeds: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int64]
+    seconds: dict[str, npt.NDArray[np.float64]]
+
+    @cached_property
+    def microseconds(self) -> npt.NDArray[np.float64]:
+        """Latency of each trial (s, trials), infinite where it is not valid or was not held."""
+        return np.where(self.indices >= 0, self.landscape.microseconds[self.indices], np.inf)
+
+    @cached_property
+    def best_so_far(self) -> npt.NDArray[np.float64]:
+        """Least latency up to each trial (s, trials)."""
+        return np.minimum.accumulate(self.microseconds, axis=1)
+
+    def trials_to(self, share: float, optimum: float | None = None) -> list[int | None]:
+        """By run, the trials until it was within that share of the optimum; None where it never was."""
+        aim = self.landscape.optimum if optimum is None else optimum
+        return [trials_to_within(row.tolist(), aim, share) for row in self.microseconds]
+
+    def invalid_share(self, until: Sequence[int | None] | None = None) -> npt.NDArray[np.float64]:
+        """By run (s,), the share of its trials that were not valid; of those up to `until` where that is given."""
+        invalid = (self.indices >= 0) & ~np.isfinite(self.microseconds)
+        held = self.indices >= 0
+        if until is not None:
+            ends = np.array([self.indices.shape[1] if each is None else each for each in until])
+            inside = np.arange(self.indices.shape[1]) < ends[:, None]
+            invalid, held = invalid & inside, held & inside
+        return np.asarray(invalid.sum(axis=1) / np.maximum(held.sum(axis=1), 1))
+
+    def take(self, count: int) -> Runs:
+        """Only the first seeds."""
+        chosen = {name: values[:count] for name, values in self.seconds.items()}
+        return Runs(self.cell, self.landscape, self.seeds[:count], self.indices[:count], chosen)
+
+
+def perform(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> list[Runs]:
+    """Every cell with seeds 0..seeds-1, those already on disk read, the others run first. Raises MissingLandscapeError
+    before anything runs, and ExperimentError where a tuner failed."""
+    for cell in cells:
+        landscape_of(cell.subject)
+    waiting = [cell for cell in dict.fromkeys(cells) if len(_read_seeds(cell.path)) < seeds]
+    if waiting:
+        _run_all(waiting, seeds, jobs, report)
+    return [read(cell).take(seeds) for cell in cells]
+
+
+def _run_all(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> None:
+    failures: list[str] = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(cells)), context) as pool:
+        pending = {pool.submit(run_cell, cell, seeds): cell for cell in cells}
+        for number, future in enumerate(as_completed(pending), 1):
+            cell = pending[future]
+            name = f"{cell.contender.label} on {cell.subject.name}"
+            error = future.exception()
+            if error is not None:
+                failures.append(f"{name}: {type(error).__name__}: {error}")
+                report(f"FAILED {failures[-1]}")
+            else:
+                report(f"{number}/{len(cells)} {name}: {future.result():.1f} s")
+    if failures:
+        raise ExperimentError(f"{len(failures)} of {len(cells)} did not run, the first: {failures[0]}")
+
+
+def run_cell(cell: Cell, seeds: int) -> float:
+    """Runs the seeds that its file does not have and writes it. Returns the tuner's processor seconds."""
+    landscape = landscape_of(cell.subject)
+    problem = _shared_problem(cell.subject)
+    there = read(cell) if cell.path.is_file() else None
+    first = 0 if there is None else len(there.seeds)
+    made = []
+    for seed in range(first, seeds):
+        made.append(run_once(cell, landscape, problem, seed))
+    _write(cell, there, made)
+    return sum(sum(run.seconds[part] for part in ("make", "ask", "tell")) for run in made)
+
+
+def run_once(cell: Cell, landscape: Landscape, problem: SharedProblem, seed: int) -> Replay:
+    """One run; its seconds have `make`, what the tuner took before the first question."""
+    import time
+
+    started = time.process_time()
+    tuner = cell.contender.make(problem, seed)
+    made = time.process_time() - started
+    run = replay(tuner, landscape, cell.protocol)
+    return Replay(run.indices, {"make": made, **run.seconds})
+
+
+@lru_cache(maxsize=2)
+def _shared_problem(subject: Subject) -> SharedProblem:
+    return SharedProblem.of_subject(subject)
+
+
+def read(cell: Cell) -> Runs:
+    """The runs on disk. Raises ExperimentError for a file that cannot be read."""
+    try:
+        with np.load(cell.path, allow_pickle=False) as file:
+            parts = json.loads(str(file["metadata"]))["parts"]
+            seconds = dict(zip(parts, file["seconds"].T, strict=True))
+            indices = file["indices"].astype(np.int64)
+            return Runs(cell, landscape_of(cell.subject), file["seeds"], indices, seconds)
+    except (OSError, KeyError, ValueError) as error:
+        raise ExperimentError(f"{cell.path} cannot be read ({error}); remove it to run it again") from error
+
+
+def _read_seeds(path: Path) -> npt.NDArray[np.int64]:
+    if not path.is_file():
+        return np.empty(0, dtype=np.int64)
+    with np.load(path, allow_pickle=False) as file:
+        return np.asarray(file["seeds"])
+
+
+def _write(cell: Cell, there: Runs | None, made: Iterable[Replay]) -> None:
+    runs = list(made)
+    parts = list(runs[0].seconds if there is None else there.seconds)
+    indices = np.full((len(runs), cell.protocol.trials), -1, dtype=np.int32)
+    for row, run in enumerate(runs):
+        indices[row, : len(run.indices)] = run.indices
+    seconds = np.array([[run.seconds.get(part, 0.0) for part in parts] for run in runs])
+    if there is not None:
+        indices = np.concatenate((there.indices.astype(np.int32), indices))
+        seconds = np.concatenate((np.stack(list(there.seconds.values()), axis=1), seconds))
+    described: dict[str, Any] = {
+        "schema": SCHEMA,
+        "parts": parts,
+        "contender": cell.contender.label,
+        "tuner": cell.contender.tuner,
+        "options": cell.contender.all_options(),
+        "protocol": asdict(cell.protocol),
+        "landscape": cell.subject.name,
+        "landscape_key": cell.subject.key,
+        **provenance(),
+    }
+    cell.path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {
+        "seeds": np.arange(len(indices)),
+        "indices": indices,
+        "seconds": seconds,
+        "metadata": np.array(json.dumps(described, default=str)),
+    }
+    write_arrays(cell.path, arrays)
