@@ -10,6 +10,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import bitstream, exits, landscape, log
+from hilt.cli.bench import bench
 from hilt.cli.boards import boards
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
@@ -44,7 +45,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, runs, show, best, boards, space, explain, trace, sim):
+for command in (tune, resume, runs, show, best, boards, space, explain, trace, sim, bench):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 application.add_typer(log.application, name="log")

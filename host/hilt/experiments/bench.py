@@ -97,9 +97,7 @@ class Bench:
             for contender in there
         ]
         found = perform(cells, seeds, self.settings.jobs, self.report)
-        return {
-            contender.label: [runs for runs in found if runs.cell.contender == contender] for contender in there
-        }
+        return {contender.label: [runs for runs in found if runs.cell.contender == contender] for contender in there}
 
     def table(self, name: str, rows: Sequence[dict[str, Any]]) -> Path:
         """A CSV; columns are the first row's keys."""

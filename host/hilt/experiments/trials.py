@@ -1,0 +1,161 @@
+"""The headline: trials to within 1 % of the optimum, as a ratio to AutoTVM's, over all landscapes of deepbench and
+resnet18; and the same on boards that are not what a twin assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hilt.experiments.bench import Bench
+from hilt.experiments.contenders import Contender
+from hilt.experiments.curves import convergence_rows, mean_ratio, median_trials, ratio_of_medians
+from hilt.experiments.landscapes import EVIDENCE, HOME_BOARD, landscape_of, subject
+from hilt.experiments.mismatched import MISMATCHED
+from hilt.experiments.replay import Protocol
+from hilt.experiments.runs import Runs
+from hilt.measure.landscape import Subject
+from hilt.schedule.checks import Checks
+
+BASELINE = "autotvm"
+CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "ml2tuner", "glimpse", "hilt")]
+PROTOCOL = Protocol(trials=750, batch=8, pipelined=True)
+LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+_TARGET_RATIO, _TARGET_INVALID = 0.05, 0.01
+_TARGET_SECONDS = 10.0
+
+
+def headline(bench: Bench) -> None:
+    """On the board that the twin is of."""
+    _hold(bench, [HOME_BOARD], bench.workloads(EVIDENCE, EVIDENCE), CONTENDERS)
+
+
+def mismatch(bench: Bench) -> None:
+    """On the mismatched boards: latency, bandwidth, jitter, clock and hazards."""
+    contenders = [each for each in CONTENDERS if bench.settings.full or each.tuner in (BASELINE, "hilt")]
+    _hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), contenders)
+
+
+def peers(bench: Bench) -> None:
+    """Peers that others wrote, on the spaces where most configurations are invalid."""
+    names = [
+        *("optuna-tpe", "optuna-gp", "optuna-cmaes", "smac"),
+        *("kernel-tuner-genetic", "kernel-tuner-annealing", "kernel-tuner-mls", "kernel-tuner-bayes"),
+    ]
+    contenders = [*(Contender.of(name) for name in (BASELINE, "random", "hilt")), *(Contender.of(n) for n in names)]
+    few = ["deepbench.42", "deepbench.59", "deepbench.107", "resnet18.C5", "resnet18.C9", "resnet18.C11"]
+    protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False)
+    seeds = bench.seeds(3, 20)
+    wanted = [subject(name) for name in bench.workloads(few, EVIDENCE)]
+    results = bench.runs(usable(bench, wanted), contenders, protocol, seeds)
+    bench.table("trials", convergence_rows(results))
+    _summarise(bench, results, "tvm, one at a time")
+    _plot(bench, results, "trials")
+
+
+def _hold(bench: Bench, boards: Sequence[str], workloads: Sequence[str], contenders: Sequence[Contender]) -> None:
+    seeds = bench.seeds(5, 20)
+    rows: list[dict[str, Any]] = []
+    summary: list[dict[str, Any]] = []
+    for board in boards:
+        for checks in LEVELS:
+            subjects = usable(bench, [subject(name, board, checks) for name in workloads])
+            results = bench.runs(subjects, contenders, PROTOCOL, seeds)
+            rows += convergence_rows(results)
+            summary += _summarise(bench, results, f"{board}, {checks}")
+            _plot(bench, results, f"{board}_{checks}")
+    bench.table("trials", rows)
+    bench.table("summary", summary)
+
+
+def usable(bench: Bench, subjects: Sequence[Subject]) -> list[Subject]:
+    """Those in which something is valid; a line for each other."""
+    found = []
+    for each in subjects:
+        if landscape_of(each).valid.any():
+            found.append(each)
+        else:
+            bench.report(f"{each.name} is left out: none of its configurations is valid")
+    return found
+
+
+def _summarise(bench: Bench, results: Mapping[str, Sequence[Runs]], where: str) -> list[dict[str, Any]]:
+    """A line for each contender over all landscapes."""
+    summary = []
+    base = results.get(BASELINE)
+    for label, cells in results.items():
+        reached = [runs.trials_to(0.01) for runs in cells]
+        until = [runs.invalid_share(trials).mean() for runs, trials in zip(cells, reached, strict=True)]
+        runs_held = sum(len(trials) for trials in reached)
+        row: dict[str, Any] = {
+            "where": where,
+            "tuner": label,
+            "landscapes": len(cells),
+            "runs": runs_held,
+            "median_trials_to_1%": float(np.median([median_trials(runs, 0.01) for runs in cells])),
+            "never_within_1%": sum(each is None for trials in reached for each in trials),
+            "invalid_share": round(float(np.mean([runs.invalid_share().mean() for runs in cells])), 5),
+            "invalid_share_until_1%": round(float(np.mean(until)), 5),
+            "tuner_seconds": round(
+                float(np.mean([sum(runs.seconds[part].mean() for part in ("make", "ask", "tell")) for runs in cells])),
+                3,
+            ),
+        }
+        if base is not None:
+            for share in (0.0, 0.01, 0.05):
+                row[f"ratio_to_{BASELINE}_{share:.0%}"] = round(ratio_of_medians(cells, base, share), 4)
+            row[f"mean_ratio_to_{BASELINE}_1%"] = round(mean_ratio(cells, base, 0.01), 4)
+            wanted = _TARGET_RATIO if label == "hilt" else None
+            bench.compare(
+                f"{where}: {label}: trials to within 1% over {BASELINE}'s",
+                f"target {wanted}" if wanted else "-",
+                f"{row[f'ratio_to_{BASELINE}_1%']:.3f} (0%: {row[f'ratio_to_{BASELINE}_0%']:.3f}, "
+                f"5%: {row[f'ratio_to_{BASELINE}_5%']:.3f}); invalid {100 * row['invalid_share']:.1f}% of "
+                f"{cells[0].cell.protocol.trials} trials, {100 * row['invalid_share_until_1%']:.1f}% until 1%; "
+                f"{row['never_within_1%']} of {runs_held} runs never",
+                f"target invalid {_TARGET_INVALID:.0%}" if wanted else "",
+            )
+        summary.append(row)
+    return summary
+
+
+def _plot(bench: Bench, results: Mapping[str, Sequence[Runs]], name: str) -> None:
+    """The share of all runs that are within 1 % after so many trials."""
+    with bench.plot(name) as (axes,):
+        for label, cells in results.items():
+            budget = cells[0].cell.protocol.trials
+            reached = np.concatenate([[each or np.inf for each in runs.trials_to(0.01)] for runs in cells])
+            shares = (reached[:, None] <= np.arange(1, budget + 1)).mean(axis=0)
+            axes.plot(np.arange(1, budget + 1), shares, label=label)
+        axes.set(xscale="log", xlabel="trials", ylabel="runs within 1% of the optimum", ylim=(0, 1.02), title=name)
+        axes.legend(fontsize=7)
+
+
+def overhead(bench: Bench) -> None:
+    """Processor seconds of a tuner alone for a run of 750 trials, nothing shared with another run."""
+    from hilt.experiments.contenders import known
+    from hilt.experiments.problem import SharedProblem
+    from hilt.experiments.runs import Cell, run_once
+
+    there, lines = known(CONTENDERS)
+    for line in lines:
+        bench.report(line)
+    rows: list[dict[str, Any]] = []
+    few = ["deepbench.78", "deepbench.8", "deepbench.92", "resnet18.C2"]
+    for name in bench.workloads(few, EVIDENCE):
+        for contender in there:
+            cell = Cell(subject(name), contender, PROTOCOL)
+            run = run_once(cell, landscape_of(cell.subject), SharedProblem.of_subject(cell.subject), 0)
+            total = sum(run.seconds[part] for part in ("make", "ask", "tell"))
+            rows += [
+                {"workload": name, "tuner": contender.label, "part": part, "seconds": round(spent, 4)}
+                for part, spent in {**run.seconds, "total": total}.items()
+            ]
+            bench.report(f"{contender.label} on {name}: {total:.2f} s for {len(run.indices)} trials")
+    bench.table("seconds", rows)
+    for contender in there:
+        totals = [row["seconds"] for row in rows if row["tuner"] == contender.label and row["part"] == "total"]
+        paper = "presampling 375-417 s, context features 657-1140 s" if contender.tuner == "hw-aware" else "-"
+        worst = f"{np.mean(totals):.2f} s a run of 750 trials, at most {max(totals):.2f} s"
+        bench.compare(f"overhead of {contender.label}", paper, worst, f"target under {_TARGET_SECONDS:.0f} s")
