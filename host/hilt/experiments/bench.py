@@ -86,18 +86,34 @@ class Bench:
     ) -> dict[str, list[Runs]]:
         """By contender's label, its runs on each subject. Contenders that are not there are left out, with a line.
         `protocols` are of those contenders, by label, that are held under another one."""
+        there = self.those_here(contenders)
+        pairs = [(subject, contender) for subject in subjects for contender in there]
+        return self.runs_of(pairs, protocol, seeds, protocols)
+
+    def runs_of(
+        self,
+        pairs: Sequence[tuple[Subject, Contender]],
+        protocol: Protocol,
+        seeds: int,
+        protocols: dict[str, Protocol] | None = None,
+    ) -> dict[str, list[Runs]]:
+        """The same of these pairs: a contender's options may differ from subject to subject."""
+        cells = [
+            Cell(subject, contender, (protocols or {}).get(contender.label, protocol)) for subject, contender in pairs
+        ]
+        results: dict[str, list[Runs]] = {}
+        for runs in perform(cells, seeds, self.settings.jobs, self.report):
+            results.setdefault(runs.cell.contender.label, []).append(runs)
+        return results
+
+    def those_here(self, contenders: Iterable[Contender]) -> list[Contender]:
+        """Raises ExperimentError where none is."""
         there, lines = known(contenders)
         for line in lines:
             self.report(line)
         if not there:
             raise ExperimentError(f"none of the tuners of {self.name} is here; {'; '.join(lines)}")
-        cells = [
-            Cell(subject, contender, (protocols or {}).get(contender.label, protocol))
-            for subject in subjects
-            for contender in there
-        ]
-        found = perform(cells, seeds, self.settings.jobs, self.report)
-        return {contender.label: [runs for runs in found if runs.cell.contender == contender] for contender in there}
+        return there
 
     def table(self, name: str, rows: Sequence[dict[str, Any]]) -> Path:
         """A CSV; columns are the first row's keys."""

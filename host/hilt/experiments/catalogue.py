@@ -33,6 +33,31 @@ EXPERIMENTS: dict[str, Experiment] = {
     "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "trials:headline", (20, 90)),
     "mismatch": Experiment("the same on boards that a twin does not know", "ours", "trials:mismatch", (30, 300)),
     "overhead": Experiment("a tuner's own seconds in a run of 750 trials", "ours", "trials:overhead", (2, 10)),
+    "hw-aware-table2": Experiment(
+        "valid ratios and clusters of the spaces", "HW-aware Table II, Figure 1", "hardware_aware:spaces", (0.2, 0.2)
+    ),
+    "hw-aware-fig2": Experiment(
+        "cost model by share of valid samples", "HW-aware Figure 2", "cost_models:figure2", (3, 20)
+    ),
+    "hw-aware-fig3": Experiment("AutoTVM's robustness", "HW-aware Figure 3", "hardware_aware:robustness", (2, 4)),
+    "hw-aware-fig5": Experiment(
+        "HW-aware initialisation beside AutoTVM", "HW-aware Figure 5", "hardware_aware:baseline", (4, 25)
+    ),
+    "hw-aware-fig6": Experiment(
+        "transfer learning beside them", "HW-aware Figure 6", "hardware_aware:transfer", (8, 60)
+    ),
+    "hw-aware-table3": Experiment("overheads by part", "HW-aware Table III", "hardware_aware:overheads", (2, 2)),
+    "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (1, 3)),
+    "glimpse-fig5": Experiment("a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (4, 60)),
+    "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (5, 40)),
+    "glimpse-fig7": Experiment("invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (5, 40)),
+    "glimpse-table2": Experiment("hyper-volume", "Glimpse Table 2", "glimpse:hypervolume", (5, 40)),
+    "autotvm-fig4": Experiment("cost models against blind search", "AutoTVM Figure 4", "autotvm:models", (8, 200)),
+    "autotvm-fig5": Experiment("rank against regression", "AutoTVM Figure 5", "autotvm:objectives", (10, 300)),
+    "autotvm-fig6": Experiment("diversity-aware selection", "AutoTVM Figure 6", "autotvm:diversity", (3, 20)),
+    "autotvm-fig7": Experiment("uncertainty-aware acquisition", "AutoTVM Figure 7", "autotvm:uncertainty", (5, 80)),
+    "autotvm-fig8": Experiment("transfer learning", "AutoTVM Figure 8", "autotvm:transfer", (5, 60)),
+    "autotvm-fig9": Experiment("representations", "AutoTVM Figure 9", "autotvm:representations", (2, 30)),
     "peers": Experiment("tuners that others wrote", "ours", "trials:peers", (10, 300)),
 }
 

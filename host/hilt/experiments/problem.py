@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,16 +12,31 @@ from hilt.measure.landscape import Subject
 from hilt.simulator.device import MemoryModel
 from hilt.tune import Problem
 from hilt.tune.problem import Indices
+from hilt.vta.program import Program
+
+_LARGEST_BYTES = 512 << 20
+"""Of programs that are kept for the next run."""
 
 
 class SharedProblem(Problem):
-    """Answers as Problem does, and remembers the twin's: a run asks for thousands, the next one for most of them again.
-    So the seconds of a run on it are not those of a run alone."""
+    """Answers as Problem does, and remembers programs and the twin's cycles: a run asks for thousands, the next one for
+    most of them again. So the seconds of a run on it are not those of a run alone."""
 
     @classmethod
     def of_subject(cls, subject: Subject) -> SharedProblem:
         """The problem of a landscape's space. What its memory is stays unknown: tuners are given no more than a run."""
         return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
+
+    def lowered(self, index: int) -> Program | None:
+        kept: OrderedDict[int, Program | None] = self.__dict__.setdefault("_kept", OrderedDict())
+        if index in kept:
+            kept.move_to_end(index)
+            return kept[index]
+        program = kept[index] = super().lowered(index)
+        self.__dict__["_kept_bytes"] = self.__dict__.get("_kept_bytes", 0) + _bytes(program)
+        while self.__dict__["_kept_bytes"] > _LARGEST_BYTES:
+            self.__dict__["_kept_bytes"] -= _bytes(kept.popitem(last=False)[1])
+        return program
 
     def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
         known = self._known
@@ -43,3 +59,7 @@ class SharedProblem(Problem):
         found: dict[MemoryModel, tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]]
         found = self.__dict__.setdefault("_known_cycles", {})
         return found
+
+
+def _bytes(program: Program | None) -> int:
+    return 0 if program is None else program.instructions.nbytes + program.uops.nbytes
