@@ -1,0 +1,56 @@
+"""`hilt glimpse`: the weights of the tuner glimpse, what they were trained on, and training them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hilt.tune.glimpse.weights import SHIPPED, load_weights, save_weights
+
+application = typer.Typer(no_args_is_help=True, help="The trained weights of the tuner glimpse.")
+
+
+class TrainingExtraError(ValueError):
+    """PyTorch is not installed."""
+
+
+@application.command()
+def train(
+    output: Annotated[Path, typer.Option(help="File to write, .npz.")],
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same weights on one machine.")] = 1,
+    tasks: Annotated[int | None, typer.Option(min=8, help="Pairs of layer and accelerator to measure.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that measure.")] = 1,
+) -> None:
+    """Train Glimpse's networks on layers and VTA variants that no evaluation uses, measured by the twin.
+
+    Needs PyTorch (pip install 'hilt[glimpse-training]') and takes about ten minutes of one core.
+    """
+    try:
+        from hilt.tune.glimpse.training.train import TrainingPlan
+        from hilt.tune.glimpse.training.train import train as run
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise TrainingExtraError("training needs PyTorch: pip install 'hilt[glimpse-training]'") from None
+    plan = TrainingPlan(seed=seed) if tasks is None else TrainingPlan(seed=seed, tasks=tasks)
+    arrays, metadata = run(plan, typer.echo, jobs)
+    save_weights(output, arrays, metadata)
+    typer.echo(f"wrote {output}")
+
+
+@application.command()
+def show(weights: Annotated[Path, typer.Argument(help="A weights file; those that ship with hilt.")] = SHIPPED) -> None:
+    """What weights were trained on, and what they never saw."""
+    loaded = load_weights(weights)
+    found = loaded.metadata
+    typer.echo(f"seed {found['seed']}, commit {found['commit'][:12]}, trained in {found['seconds']} s")
+    typer.echo(f"Blueprint of {loaded.blueprint.size} components; {found['measurements']} measurements by the twin")
+    typer.echo(found["statement"])
+    typer.echo(f"layers ({len(found['layers'])}):")
+    for each in found["layers"]:
+        typer.echo(f"  {each}")
+    typer.echo(f"accelerators ({len(found['accelerators'])}):")
+    for each in found["accelerators"]:
+        typer.echo(f"  {each}")

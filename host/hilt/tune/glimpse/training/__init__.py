@@ -1,0 +1,2 @@
+"""How Glimpse's weights are made, offline: layers and targets that no evaluation uses, the twin's measurements of them,
+and the three trainings. PyTorch (extra `glimpse-training`) is imported here only."""

@@ -1,0 +1,56 @@
+"""What training must never see: the layers and the accelerators that Glimpse is evaluated on."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hilt import paths
+from hilt.schedule import Conv2d, load_workload, workload_names
+from hilt.vta.parameters import VTAParameters, load_parameters
+
+HELD_OUT_NETWORKS = ("deepbench", "resnet18")
+
+Shape = tuple[object, ...]
+
+
+class HeldOutError(ValueError):
+    """Something of the evaluation was about to be trained on."""
+
+
+def shape_of(workload: Conv2d) -> Shape:
+    """What makes two layers one and the same problem, whatever their names: autotvm.C2 is resnet18.C2."""
+    return (
+        workload.batch,
+        workload.in_channels,
+        workload.height,
+        workload.width,
+        workload.out_channels,
+        workload.kernel,
+        workload.stride,
+        workload.padding,
+        workload.groups,
+        workload.stretch,
+    )
+
+
+@cache
+def held_out_shapes() -> frozenset[Shape]:
+    """Of every layer of deepbench and resnet18."""
+    names = [name for name in workload_names() if name.split(".")[0] in HELD_OUT_NETWORKS]
+    return frozenset(shape_of(load_workload(name)) for name in names)
+
+
+@cache
+def held_out_parameters() -> frozenset[VTAParameters]:
+    """Of every accelerator that hilt ships, and so of every personality: a whole parameter set, whatever its bus, clock
+    and memory."""
+    files = sorted((paths.bitstreams_directory() / "parameters").glob("*.json"))
+    return frozenset(load_parameters(file) for file in files)
+
+
+def require_not_held_out(workload: Conv2d, parameters: VTAParameters) -> None:
+    """Raises HeldOutError."""
+    if shape_of(workload) in held_out_shapes():
+        raise HeldOutError(f"{workload.name} has the shape of a layer that is held out of training")
+    if parameters in held_out_parameters():
+        raise HeldOutError(f"the parameters {parameters.name} are held out of training")

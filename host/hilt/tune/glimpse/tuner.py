@@ -1,0 +1,176 @@
+"""Glimpse's loop (its Algorithm 1): first samples from the prior; then the surrogate's annealing finds candidates, the
+neural acquisition function orders them, the threshold ensemble refuses some, and the rest is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilt.trial import Outcome
+from hilt.tune.annealing import Annealing, AnnealingSchedule
+from hilt.tune.boosted_trees import BoostedTrees, Loss
+from hilt.tune.cost_model import Features, Indices, scorer
+from hilt.tune.feedback import Feedback
+from hilt.tune.glimpse.acquisition import Acquisition, Progress, distance_in_knobs, search_features
+from hilt.tune.glimpse.encoding import KnobSpace, layer_features
+from hilt.tune.glimpse.prior import Prior
+from hilt.tune.glimpse.target import Target
+from hilt.tune.glimpse.thresholds import ThresholdEnsemble
+from hilt.tune.glimpse.weights import Weights, load_weights
+from hilt.tune.labels import relative_throughput
+from hilt.tune.options import require
+from hilt.tune.problem import Problem
+from hilt.tune.unasked import Unasked
+
+SURROGATE_ROUNDS = 60
+SURROGATE_PATIENCE = 10
+"""The acquisition function was trained beside this surrogate, so there is no option for it."""
+
+
+@dataclass(frozen=True)
+class GlimpseOptions:
+    """What its paper leaves open, and its three parts for ablation."""
+
+    prior: bool = True
+    """First samples from the prior distributions, which the surrogate is told too; else uniform."""
+    acquisition: bool = True
+    """The neural acquisition function orders candidates; else the surrogate's prediction does."""
+    sampling: bool = True
+    """The threshold ensemble refuses configurations."""
+    tau: float = 1 / 3
+    """A configuration that more than this share of the predictors rejects is not measured."""
+    plan_size: int = 16
+    """Trials between two fits of the surrogate."""
+    candidates: int = 256
+    """Of the surrogate's annealing, for the acquisition function."""
+    budget: int = 750
+    """Trials that the search is meant to take; the acquisition function was trained for up to 128, and takes more as
+    that."""
+    read_latency_ns: float = 0.0
+    """The target's memory, as its data sheet has it; 0: 300 ns, as of a Zynq."""
+    write_latency_ns: float = 0.0
+    """0: 150 ns."""
+    memory_bytes_per_cycle: float = 0.0
+    """Bytes in an accelerator cycle; 0: the width of the bus."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.tau <= 1, f"tau is between 0 and 1, not {self.tau}")
+        for name in ("plan_size", "candidates", "budget"):
+            require(getattr(self, name) >= 1, f"{name} is at least 1, not {getattr(self, name)}")
+        for name in ("read_latency_ns", "write_latency_ns", "memory_bytes_per_cycle"):
+            require(getattr(self, name) >= 0, f"{name} is at least 0, not {getattr(self, name)}")
+
+
+class GlimpseTuner:
+    """A Tuner. It knows the layer and the target's public figures, and never asks the compiler."""
+
+    def __init__(self, problem: Problem, seed: int, options: GlimpseOptions, weights: Weights | None = None) -> None:
+        """`weights` are the shipped ones where none are given. Raises WeightsError."""
+        drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
+        weights = load_weights() if weights is None else weights
+        self._generator = np.random.default_rng(drawing)
+        self._problem = problem
+        self._options = options
+        layer = layer_features(problem.workload, problem.accelerator, problem.space, problem.checks)
+        description = weights.description(layer, _target(problem, options).figures())
+        self._knobs = KnobSpace.of(problem.space, problem.workload)
+        self._prior = Prior.generate(weights.prior, description, self._knobs)
+        self._thresholds = ThresholdEnsemble.generate(weights.thresholds, description, self._knobs)
+        self._acquisition = Acquisition(weights.acquisition, description)
+        self._unasked = Unasked(len(problem.space))
+        self._annealing = Annealing(problem.space, AnnealingSchedule(), np.random.default_rng(walking))
+        self._surrogate = new_surrogate(options.plan_size, int(fitting.generate_state(1)[0] >> 1))
+        self._history: list[Feedback] = []
+        self._fitted = 0
+        self._plan = self._in_order(self._first_samples())
+
+    def ask(self, count: int) -> list[int]:
+        return [self._next() for _ in range(min(count, len(self._unasked)))]
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        # A lost board says nothing about the configuration.
+        self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
+        enough = len(self._history) >= self._fitted + self._options.plan_size
+        if enough and any(item.outcome is Outcome.OK for item in self._history):
+            self._fitted = len(self._history)
+            self._plan = self._in_order(self._best_candidates())
+
+    def _next(self) -> int:
+        """The next of the plan; where it has run out, any that is not refused; at the very end those too."""
+        while self._plan:
+            index = self._plan.pop()
+            if index in self._unasked:
+                self._unasked.take(index)
+                return index
+        for _ in range(_DRAWS):
+            index = int(self._generator.integers(len(self._problem.space)))
+            if index in self._unasked and not self._refused(np.array([index]))[0]:
+                self._unasked.take(index)
+                return index
+        return self._unasked.draw(self._generator)
+
+    def _in_order(self, indices: Indices) -> list[int]:
+        """As a stack, without those that are refused."""
+        kept: list[int] = indices[~self._refused(indices)].tolist()
+        return kept[::-1]
+
+    def _first_samples(self) -> Indices:
+        if self._options.prior:
+            return self._prior.first_samples(self._generator)
+        return self._problem.space.sample(_MOST_FIRST, self._generator)
+
+    def _best_candidates(self) -> Indices:
+        measured = np.array([item.index for item in self._history], dtype=np.int64)
+        self._surrogate.fit(self._features(measured), relative_throughput(self._history))
+        score = scorer(self._surrogate, self._features, len(self._problem.space))
+        found = self._annealing.search(score, self._options.candidates, self._unasked)
+        if not found:
+            return np.empty(0, dtype=np.int64)
+        indices = np.array([index for _, index in found], dtype=np.int64)
+        if not self._options.acquisition:
+            return indices
+        predicted = np.array([value for value, _ in found], dtype=np.float32)
+        positions = self._problem.space.positions
+        valid = sum(item.outcome is Outcome.OK for item in self._history)
+        progress = Progress(len(measured), self._options.budget, valid / len(measured))
+        distance = distance_in_knobs(positions(indices), positions(measured))
+        search = search_features(progress, predicted, self._prior.logarithm(indices), distance)
+        worth = self._acquisition(self._knobs.configuration_features(indices), search)
+        return indices[np.argsort(-worth, kind="stable")]
+
+    def _features(self, indices: Indices) -> Features:
+        prior = self._prior.logarithm(indices) if self._options.prior else None
+        return surrogate_features(self._problem.knob_features(indices), prior)
+
+    def _refused(self, indices: Indices) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        if not self._options.sampling or not len(indices):
+            return np.zeros(len(indices), dtype=np.bool_)
+        return self._thresholds.rejects(self._knobs.configuration_features(indices), self._options.tau)
+
+
+_DRAWS = 64
+"""Random configurations tried for one that is not refused."""
+_MOST_FIRST = 4096
+"""Uniform first samples; the plan is replaced long before they have run out."""
+
+
+def new_surrogate(plan_size: int, seed: int) -> BoostedTrees:
+    """AutoTVM's trees, fitted to relative throughput so that a prediction can be held against what was measured."""
+    return BoostedTrees(Loss.REGRESSION, plan_size, SURROGATE_ROUNDS, SURROGATE_PATIENCE, seed)
+
+
+def surrogate_features(knob_features: Features, prior: Features | None) -> Features:
+    """Knob features (n, f), then the prior's logarithm (n,) where there is one."""
+    return knob_features if prior is None else np.column_stack([knob_features, prior]).astype(np.float32)
+
+
+def _target(problem: Problem, options: GlimpseOptions) -> Target:
+    assumed = Target.assumed(problem.accelerator)
+    return Target(
+        problem.accelerator,
+        options.read_latency_ns or assumed.read_latency_ns,
+        options.write_latency_ns or assumed.write_latency_ns,
+        options.memory_bytes_per_cycle or assumed.bytes_per_cycle,
+    )
