@@ -1,0 +1,113 @@
+"""What is believed of the latencies of the rows that matter, before and after measurements."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.tune.twin_guided.calibration import USUAL, Calibration, find_memory, slopes
+from hilt.tune.twin_guided.candidates import Candidates
+from hilt.tune.twin_guided.gaussian_process import GaussianProcess, Inputs
+from hilt.tune.twin_guided.memories import PRIOR_DEVIATION, hypotheses, prior_mean
+from hilt.tune.twin_guided.prediction import Predictor
+from hilt.tune.twin_guided.shortlist import Shortlist
+from hilt.vta.accelerator import Accelerator
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+_RELEVANT = 0.1
+"""A row slower than the best by more than this (as a logarithm) with every memory is not followed."""
+_MOST_FOLLOWED = 160
+_MOST_OBSERVED = 160
+"""Measurements that the posterior is made of: the fastest."""
+_EXTREME = np.array([1.3, 1.3, 1.3])
+"""Prior deviations from the assumed memory of the slow and the fast one that the shortlist is made for."""
+_SAME_MEMORY = 0.05
+"""Coordinates that differ by less are not worth predicting everything again."""
+_FIRST_FIT = 3
+"""Measurements from which on the memory is looked for."""
+
+
+class Belief:
+    """Over the candidates' rows that are followed, which grow as memories turn out differently."""
+
+    def __init__(self, accelerator: Accelerator, candidates: Candidates, predictor: Predictor, memories: int) -> None:
+        self._candidates = candidates
+        self._predictor = predictor
+        self._prior = prior_mean(accelerator)
+        extremes = np.stack(
+            (self._prior, self._prior + _EXTREME * PRIOR_DEVIATION, self._prior - _EXTREME * PRIOR_DEVIATION)
+        )
+        extremes[2, 2] = 0.0
+        self._shortlist = Shortlist(candidates, predictor)
+        self._shortlist.open(extremes)
+        few = predictor.log_cycles(self._shortlist.rows.tolist(), extremes)
+        self.rows = self._shortlist.rows[_relevant(few)]
+        """Rows of the candidates that are followed; all other arrays are over these."""
+        every = hypotheses(accelerator, memories)
+        self._ensemble = predictor.log_cycles(self.rows.tolist(), every)
+        self._calibration: Calibration | None = None
+        self._fitted_on = 0
+        self.overlooked = 1.0
+        """Expected number of candidates that are better than all followed by 1% or more, and were never lowered."""
+
+    def learn(self, measured: dict[int, float]) -> None:
+        """Of all measurements so far: logarithms of latencies in nominal cycles, by candidate's row."""
+        if len(measured) < _FIRST_FIT:
+            return
+        refit = self._calibration is None or len(measured) >= 2 * self._fitted_on
+        if refit:
+            self._fit(measured)
+            self._fitted_on = len(measured)
+        position = {row: place for place, row in enumerate(self.rows.tolist())}
+        known = sorted((latency, position[row]) for row, latency in measured.items() if row in position)
+        known = known[:_MOST_OBSERVED]
+        places = np.array([place for _, place in known], dtype=np.int64)
+        observed = np.array([latency for latency, _ in known])
+        assert self._calibration is not None, "fitted above"
+        self._calibration.learn(places, observed, None if refit else self._calibration.process.kernel)
+
+    def predict(self) -> tuple[Floats, Floats]:
+        """Mean and deviation (n,) of the rows' logarithms."""
+        if self._calibration is not None:
+            return self._calibration.predict()
+        relative = self._ensemble - self._ensemble.min(axis=0)
+        return relative.mean(axis=1), relative.std(axis=1)
+
+    def sample(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
+        """Joint draws (count, n) of the logarithms of rows at these places."""
+        if self._calibration is not None:
+            return self._calibration.sample(places, count, generator)
+        smooth = self._candidates.smooth[self.rows[places]]
+        inputs = Inputs(smooth, np.zeros((len(places), 1)))
+        errors = GaussianProcess(USUAL, inputs[np.zeros(0, dtype=np.int64)], np.zeros(0)).sample(
+            inputs, count, generator
+        )
+        memories = generator.integers(0, self._ensemble.shape[1], count)
+        return errors + self._ensemble[places][:, memories].T
+
+    def _fit(self, measured: dict[int, float]) -> None:
+        rows = self._shortlist.include(np.array(list(measured), dtype=np.int64))
+        observed = np.array([measured[row] for row in rows.tolist()])
+        found = find_memory(self._predictor, rows, observed, self.coordinates, self._prior)
+        moved = float(np.abs(found - self.coordinates).max())
+        if self._calibration is not None and moved < _SAME_MEMORY and np.isin(rows, self.rows).all():
+            return
+        self.overlooked, cycles = self._shortlist.extend(found)
+        near = self._shortlist.rows[_relevant(cycles[:, None])]
+        self.rows = np.unique(np.concatenate((near, rows)))
+        base, slope = slopes(self._predictor, self.rows, found)
+        self._calibration = Calibration(found, self._prior, base, slope, self._candidates.smooth[self.rows])
+
+    @property
+    def coordinates(self) -> Floats:
+        """Of the memory that is thought most probable (hilt.tune.twin_guided.memories)."""
+        return self._prior if self._calibration is None else self._calibration.coordinates
+
+
+def _relevant(cycles: Floats) -> Rows:
+    """Places of the rows (n, memories) that are close to the best with some memory: the closest."""
+    behind = (cycles - cycles.min(axis=0)).min(axis=1)
+    order = np.argsort(behind, kind="stable")[:_MOST_FOLLOWED]
+    return np.sort(order[behind[order] < _RELEVANT])

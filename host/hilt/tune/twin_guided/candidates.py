@@ -1,0 +1,70 @@
+"""The configurations worth a thought, and what is known of each without lowering it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.schedule.features import Features
+from hilt.tune.problem import Indices, Problem
+from hilt.tune.twin_guided.closed_form import ClosedForm
+from hilt.tune.twin_guided.memories import prior_mean
+
+Floats = npt.NDArray[np.float64]
+
+MOST = 1 << 14
+"""Candidates kept of a space that has more: the best by the closed form."""
+_AT_ONCE = 1 << 15
+_LONGEST = 1 << 16
+"""Instructions of a program that is still looked at, where shorter ones exist: each costs cycles, and time to lower."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows 0..n-1."""
+
+    indices: Indices
+    """Into the space, (n,)."""
+    hidden: Features
+    smooth: Floats
+    """(n, d): logarithms of the hidden features and the knobs, each column of deviation 1."""
+    closed_form: ClosedForm
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def candidates_of(problem: Problem) -> Candidates:
+    """What compiles: all of it, or the best MOST by the closed form."""
+    compiles = np.flatnonzero(problem.compiles).astype(np.int64)
+    if len(compiles) > MOST:
+        estimate = np.concatenate(
+            [_estimate(problem, compiles[first : first + _AT_ONCE]) for first in range(0, len(compiles), _AT_ONCE)]
+        )
+        compiles = np.sort(compiles[np.argsort(estimate, kind="stable")[:MOST]])
+    hidden = problem.hidden_features(compiles)
+    short = hidden.column("instructions.all") <= _LONGEST
+    if short.any() and not short.all():
+        compiles = compiles[short]
+        hidden = Features(hidden.names, hidden.values[short])
+    return Candidates(compiles, hidden, _smooth(problem, compiles, hidden), ClosedForm(problem.accelerator, hidden))
+
+
+def _estimate(problem: Problem, indices: Indices) -> Floats:
+    form = ClosedForm(problem.accelerator, problem.hidden_features(indices))
+    return form.cycles(prior_mean(problem.accelerator))
+
+
+def _smooth(problem: Problem, indices: Indices, hidden: Features) -> Floats:
+    columns = [np.log2(1 + np.maximum(hidden.values.astype(np.float64), 0))]
+    orders = problem.columns(indices).get("loop_order")
+    if orders is not None:
+        columns.append((orders[:, None] == np.unique(orders)).astype(np.float64))
+    values = np.concatenate(columns, axis=1)
+    if not len(values):
+        return values
+    deviation = values.std(axis=0)
+    varies = deviation > 1e-9
+    return np.asarray((values[:, varies] - values[:, varies].mean(axis=0)) / deviation[varies])

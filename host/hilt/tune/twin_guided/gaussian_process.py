@@ -1,0 +1,105 @@
+"""Gaussian process regression with a part that is linear in known directions: calibration of a model together with what
+the model gets wrong (Kennedy and O'Hagan, Bayesian calibration of computer models, 2001)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, cholesky
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`smooth` (n, d): where neighbours err alike. `linear` (n, k): directions, each times its prior deviation."""
+
+    smooth: Floats
+    linear: Floats
+
+    def __getitem__(self, rows: npt.NDArray[np.int64]) -> Inputs:
+        return Inputs(self.smooth[rows], self.linear[rows])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Deviations of the smooth part and of the noise, and the distance (root mean square over the columns of `smooth`)
+    over which errors are alike."""
+
+    amplitude: float
+    length: float
+    noise: float
+
+    def between(self, left: Inputs, right: Inputs) -> Floats:
+        """Covariance (n, m) without the noise."""
+        scale = self.length * np.sqrt(2 * max(left.smooth.shape[1], 1))
+        a, b = left.smooth / scale, right.smooth / scale
+        squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+        smooth = self.amplitude**2 * np.exp(-np.maximum(squared, 0))
+        return np.asarray(smooth + left.linear @ right.linear.T)
+
+    def variance(self, inputs: Inputs) -> Floats:
+        """The diagonal of `between(inputs, inputs)`, (n,)."""
+        return np.asarray(self.amplitude**2 + (inputs.linear**2).sum(axis=1))
+
+
+class GaussianProcess:
+    """The posterior after observations; without any, the prior."""
+
+    def __init__(self, kernel: Kernel, inputs: Inputs, observed: Floats) -> None:
+        """`observed` (n,) has the prior mean taken off."""
+        self.kernel = kernel
+        self._inputs = inputs
+        covariance = kernel.between(inputs, inputs)
+        covariance[np.diag_indices_from(covariance)] += kernel.noise**2
+        self._factor = cholesky(covariance, lower=True) if len(observed) else covariance
+        self._weights = cho_solve((self._factor, True), observed) if len(observed) else observed
+        self.log_likelihood = 0.0
+        if len(observed):
+            self.log_likelihood = float(-observed @ self._weights / 2 - np.log(np.diag(self._factor)).sum())
+
+    def predict(self, inputs: Inputs) -> tuple[Floats, Floats]:
+        """Mean and deviation (n,) of the latent function."""
+        across = self.kernel.between(inputs, self._inputs)
+        if not len(self._weights):
+            return np.zeros(len(across)), np.sqrt(self.kernel.variance(inputs))
+        explained = (across.T * cho_solve((self._factor, True), across.T)).sum(axis=0)
+        return across @ self._weights, np.sqrt(np.maximum(self.kernel.variance(inputs) - explained, 0))
+
+    def sample(self, inputs: Inputs, count: int, generator: np.random.Generator) -> Floats:
+        """Joint draws (count, n) of the latent function."""
+        across = self.kernel.between(inputs, self._inputs)
+        mean, covariance = np.zeros(len(across)), self.kernel.between(inputs, inputs)
+        if len(self._weights):
+            mean = across @ self._weights
+            covariance -= across @ cho_solve((self._factor, True), across.T)
+        # Equal programs have equal rows: the matrix is singular, and so its root is taken by eigenvalues.
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        return np.asarray(mean + generator.standard_normal((count, len(mean))) @ root.T)
+
+
+def most_likely(
+    inputs: Inputs,
+    observed: Floats,
+    amplitudes: Sequence[float],
+    lengths: Sequence[float],
+    noises: Sequence[float],
+    usual: Kernel,
+) -> GaussianProcess:
+    """The posterior with the kernel of the grid that explains the observations best, `usual` being the more probable
+    before any: each factor of e away from it costs 0.5."""
+    best: GaussianProcess | None = None
+    best_score = -np.inf
+    for amplitude, length, noise in itertools.product(amplitudes, lengths, noises):
+        found = GaussianProcess(Kernel(amplitude, length, noise), inputs, observed)
+        away = np.log([amplitude / usual.amplitude, length / usual.length, noise / usual.noise])
+        score = found.log_likelihood - 0.5 * float(np.abs(away).sum())
+        if score > best_score:
+            best, best_score = found, score
+    assert best is not None, "an empty grid"
+    return best
