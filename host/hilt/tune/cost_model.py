@@ -47,14 +47,14 @@ def scorer(model: CostModel, features_of: FeaturesOf, size: int) -> Score:
 
 def remembered(features_of: FeaturesOf, size: int) -> FeaturesOf:
     """The same features, each worked out once where those of a space of that size are few enough to keep."""
-    width = int(np.prod(features_of(np.zeros(1, dtype=np.int64)).shape[1:]))
-    if size > _TABLE_ROWS or size * width > _TABLE_NUMBERS:
-        return features_of
     table: Features | None = None
 
     def look_up(indices: Indices) -> Features:
         nonlocal table
         if table is None:
+            found = features_of(indices)
+            if size > _TABLE_ROWS or size * found[0].size > _TABLE_NUMBERS:
+                return found
             table = features_of(np.arange(size))
         return np.asarray(table[indices])
 

@@ -40,9 +40,7 @@ class PlanOptions:
         require(0 <= self.random_share <= 1, f"random_share is between 0 and 1, not {self.random_share}")
         require(self.diversity >= 0, f"diversity is 0 (off) or a factor from 1 on, not {self.diversity}")
         require(self.diversity_weight >= 0, f"diversity_weight is not negative, as {self.diversity_weight} is")
-        require_positive(
-            self, "plan_size", "annealing_iterations", "annealing_points", "annealing_patience"
-        )
+        require_positive(self, "plan_size", "annealing_iterations", "annealing_points", "annealing_patience")
 
 
 def require_positive(options: object, *names: str) -> None:
@@ -89,9 +87,7 @@ class PlannedTuner:
         self._options = options
         self._least_score = least_score
         self._unasked = Unasked(len(space))
-        schedule = AnnealingSchedule(
-            options.annealing_iterations, options.annealing_points, options.annealing_patience
-        )
+        schedule = AnnealingSchedule(options.annealing_iterations, options.annealing_points, options.annealing_patience)
         self._annealing = Annealing(space, schedule, np.random.default_rng(streams.walking))
         self._history: list[Feedback] = []
         self._fits = 0
