@@ -10,6 +10,7 @@ from hilt.schedule.checks import hazard_distance as hazard_distance
 from hilt.schedule.checks import verdicts as verdicts
 from hilt.schedule.features import knob_features as knob_features
 from hilt.schedule.lowering import lower as lower
+from hilt.schedule.lowering import lower_many as lower_many
 from hilt.schedule.space import ConfigurationError as ConfigurationError
 from hilt.schedule.space import Space as Space
 from hilt.schedule.space import space_for as space_for

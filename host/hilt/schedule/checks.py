@@ -56,14 +56,14 @@ class Analysis:
             found = np.where(found == 0, self.verdict("compiler"), found)
         return found
 
-    def rejection(self, checks: Checks) -> Rejected | None:
-        """Of the first configuration."""
+    def rejection(self, checks: Checks, row: int = 0) -> Rejected | None:
+        """Of one configuration."""
         needs = self._needs_of(checks)
         for reason in sorted(needs):
             need, limit = needs[reason]
-            if need[0] > limit:
-                return Rejected(reason.text, detail(reason, int(need[0]), limit))
-        return self.rejection("compiler") if checks == "tvm" else None
+            if need[row] > limit:
+                return Rejected(reason.text, detail(reason, int(need[row]), limit))
+        return self.rejection("compiler", row) if checks == "tvm" else None
 
     def _needs_of(self, checks: Checks) -> Needs:
         if checks not in _LEVELS:

@@ -9,22 +9,25 @@ instruction.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hilt.schedule.checks import Analysis, Checks, analyse
+from hilt.schedule.checks import Checks, analyse
 from hilt.schedule.microops import micro_ops, tile_loops
+from hilt.schedule.plan import Plan, Sizes, plans
+from hilt.schedule.reasons import Rejected
 from hilt.schedule.spans import Span, axis_spans
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
-from hilt.schedule.tiling import IntArray, Tiling
+from hilt.schedule.tiling import IntArray
 from hilt.schedule.transfers import Moves, Pads, fold, zeros
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
+from hilt.vta.fields import Format
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 from hilt.vta.program import Buffer, Program
 
@@ -38,51 +41,51 @@ def lower(
     refuses it, and ConfigurationError for what is no configuration.
     """
     columns = {name: [value] for name, value in configuration.items()}
+    (lowered,) = lower_many(workload, columns, accelerator, checks)
+    if isinstance(lowered, Rejected):
+        raise lowered
+    return lowered
+
+
+def lower_many(
+    workload: Conv2d, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = "compiler"
+) -> Iterator[Program | Rejected]:
+    """What `lower` gives for each of these configurations, knob values by name (Space.columns), in their order; they
+    are judged together, which is faster than one by one. Raises ConfigurationError for what is no configuration."""
     analysis = analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns)
-    rejection = analysis.rejection(checks)
-    if rejection is not None:
-        raise rejection
-    return _Lowering(analysis, wrap=checks == "off").program()
+    for plan in plans(analysis, checks):
+        yield plan if isinstance(plan, Rejected) else _Lowering(plan, wrap=checks == "off").program()
 
 
 class _Lowering:
     """One lowering: the pieces of the stream are written in the order of a step, then put in place together."""
 
-    def __init__(self, analysis: Analysis, wrap: bool) -> None:
-        tiling = analysis.tiling
-        self.problem = tiling.problem
+    def __init__(self, plan: Plan, wrap: bool) -> None:
+        sizes = plan.sizes
+        self.problem = plan.problem
         self.workload = self.problem.workload
         self.accelerator = self.problem.accelerator
         self.formats = self.accelerator.formats
         self.wrap = wrap
-        self.tiling = tiling
-        self.steps = steps_of(analysis)
-        # Shapes of tiles: whole ones, then the smaller ones at the edges.
-        self.shapes = [_Shape.of(tiling)]
-        loops = [tile_loops(tiling, analysis.loops)]
+        self.steps = steps_of(plan)
+        self.shapes = [shape.sizes for shape in plan.shapes]
+        self.loops = [tile_loops(plan.problem, shape) for shape in plan.shapes]
         self.shape_of_tile = np.zeros(len(self.steps.tile_b), dtype=np.int64)
-        for edge, _, choice in analysis.edges:
-            self.shape_of_tile[self._is_edge(edge)] = len(self.shapes)
-            self.shapes.append(_Shape.of(edge))
-            loops.append(tile_loops(edge, choice))
-        self.loops = loops
-        self.uops = micro_ops(analysis, self.steps, self.shape_of_tile, loops, wrap)
-        self.tile_b, self.tile_h, self.tile_w = (int(size[0]) for size in (tiling.batch, tiling.height, tiling.width))
-        self.tile_ci, self.tile_co = int(tiling.ci[0]), int(tiling.co[0])
-        self.inp_channels = int(tiling.inp_channels[0])
-        self.inp_elements, self.wgt_elements = int(tiling.inp_elements[0]), int(tiling.wgt_elements[0])
-        self.acc_elements, self.acc_places = int(tiling.acc_elements[0]), int(tiling.acc_places[0])
+        for number, shape in enumerate(self.shapes[1:], start=1):
+            self.shape_of_tile[self._is_edge(sizes, shape)] = number
+        self.uops = micro_ops(plan, self.steps, self.shape_of_tile, self.loops, wrap)
+        self.tile_b, self.tile_h, self.tile_w = sizes.batch, sizes.height, sizes.width
+        self.tile_ci, self.tile_co, self.inp_channels = sizes.ci, sizes.co, sizes.inp_channels
+        self.inp_elements, self.wgt_elements = sizes.inp_elements, sizes.wgt_elements
+        self.acc_elements, self.acc_places = sizes.acc_elements, sizes.acc_places
         self.stream = Stream(len(self.steps.tile), self.formats.instruction_words)
 
-    def _is_edge(self, edge: Tiling) -> NDArray[np.bool_]:
-        tiling, steps = self.tiling, self.steps
-        found = np.ones(len(steps.tile_b), dtype=np.bool_)
-        for whole, small, number, count in (
-            (tiling.height, edge.height, steps.tile_h, tiling.h_tiles),
-            (tiling.width, edge.width, steps.tile_w, tiling.w_tiles),
-        ):
-            if int(small[0]) != int(whole[0]):
-                found &= number == int(count[0]) - 1
+    def _is_edge(self, whole: Sizes, edge: Sizes) -> NDArray[np.bool_]:
+        found = np.ones(len(self.steps.tile_b), dtype=np.bool_)
+        if edge.height != whole.height:
+            found &= self.steps.tile_h == whole.h_tiles - 1
+        if edge.width != whole.width:
+            found &= self.steps.tile_w == whole.w_tiles - 1
         return found
 
     def program(self) -> Program:
@@ -201,20 +204,7 @@ class _Lowering:
         tile = steps.tile[last]
         if workload.bias:
             self.stream.add("", last, self._bias()[tile])
-        operations = [(AluOpcode.SHR, workload.shift)] if workload.shift else []
-        operations += [(AluOpcode.MAX, workload.clip[0]), (AluOpcode.MIN, workload.clip[1])]
-        epilogue = np.array(
-            [
-                self.formats.alu.words_of(
-                    {
-                        **{"opcode": int(Opcode.ALU), "alu_opcode": int(operation), "use_imm": 1, "imm": immediate},
-                        "push_next": int(number == len(operations) - 1),
-                    }
-                )
-                for number, (operation, immediate) in enumerate(operations)
-            ],
-            dtype=np.uint64,
-        )
+        epilogue = _epilogue(self.formats.alu, workload.shift, workload.clip)
         self.stream.add("", last, (whole[:, None, :] | epilogue).take(code[tile], axis=0))
 
     def _whole_tiles(self) -> Words:
@@ -318,9 +308,9 @@ class _Lowering:
         """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,). They are of `kinds`,
         with as many moves each; of which `kind` (m,) says, where there is more than one."""
         opcode, memory = operation
-        common = {"opcode": int(opcode), "memory_type": self._memory_type(opcode, memory)}
+        held = self._memory_type(opcode, memory)
         form = self.formats.memory
-        templates = [form.words_of({**common, **moves.fields}, self.wrap) for moves in kinds]
+        templates = [_template(form, opcode, held, moves, self.wrap) for moves in kinds]
         words = np.empty((len(on_chip), len(kinds[0].sram_offset), self.formats.instruction_words), dtype=np.uint64)
         if kind is None:
             words[:] = templates[0]
@@ -358,14 +348,19 @@ class _Lowering:
         words[:, position, field.word] |= where.astype(np.uint64) << np.uint64(field.bit)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """Output rows and columns of a tile."""
+@lru_cache(maxsize=4096)  # the boxes of a space have few sizes
+def _template(form: Format, opcode: Opcode, memory_type: int, moves: Moves, wrap: bool) -> Words:
+    """One LOAD or STORE (words,) at the start of its memories."""
+    values = {"opcode": int(opcode), "memory_type": memory_type, **moves.fields}
+    return np.array(form.words_of(values, wrap), dtype=np.uint64)
 
-    height: int
-    width: int
 
-    @classmethod
-    def of(cls, tiling: Tiling) -> _Shape:
-        """Of the first configuration."""
-        return cls(int(tiling.height[0]), int(tiling.width[0]))
+@lru_cache(maxsize=64)
+def _epilogue(form: Format, shift: int, clip: tuple[int, int]) -> Words:
+    """Shift and clip (operations, words), the last of which tells the store; over no loops yet."""
+    operations = [(AluOpcode.SHR, shift)] if shift else []
+    operations += [(AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])]
+    common = {"opcode": int(Opcode.ALU), "use_imm": 1}
+    values = [{**common, "alu_opcode": int(operation), "imm": immediate} for operation, immediate in operations]
+    values[-1]["push_next"] = 1
+    return np.array([form.words_of(each) for each in values], dtype=np.uint64)

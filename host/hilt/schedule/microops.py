@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.schedule.checks import Analysis
-from hilt.schedule.loops import LOOPS, LoopChoice
+from hilt.schedule.loops import LOOPS
+from hilt.schedule.plan import Plan, Shape
 from hilt.schedule.steps import Steps
-from hilt.schedule.tiling import IntArray, Tiling
+from hilt.schedule.tiling import IntArray, Problem
 from hilt.vta.isa import uop_words
 
 
@@ -32,13 +32,12 @@ class MicroOps:
 
 
 def micro_ops(
-    analysis: Analysis, steps: Steps, shape_of_tile: IntArray, loops: list[TileLoops], wrap: bool
+    plan: Plan, steps: Steps, shape_of_tile: IntArray, loops: list[TileLoops], wrap: bool
 ) -> MicroOps:
-    """Of the first configuration; `loops` by shape of tile. With `wrap`, fields keep their low bits."""
-    tiling = analysis.tiling
-    problem = tiling.problem
-    places, batch = int(tiling.acc_places[0]), int(tiling.batch[0])
-    acc, inp, wgt_box = int(tiling.acc_elements[0]), int(tiling.inp_elements[0]), int(tiling.wgt_elements[0])
+    """`loops` by shape of tile. With `wrap`, fields keep their low bits."""
+    problem, sizes = plan.problem, plan.sizes
+    places, batch = sizes.acc_places, sizes.batch
+    acc, inp, wgt_box = sizes.acc_elements, sizes.inp_elements, sizes.wgt_elements
     first = problem.bias_elements
     nothing = np.zeros(places, dtype=np.int64)
     dst, src, wgt = [first + np.arange(places) * acc], [nothing], [nothing]
@@ -46,11 +45,11 @@ def micro_ops(
     bias_begin = nothing
     if problem.workload.bias:
         # The bias lies before the first accumulator, an element for each channel block.
-        co_tiles = int(tiling.co_tiles[0])
+        co_tiles = sizes.co_tiles
         pairs, number = np.unique(steps.acc_place * co_tiles + steps.tile_co, return_inverse=True)
         image = np.arange(batch) * (acc // batch)
         dst.append((first + (pairs // co_tiles)[:, None] * acc + image).ravel())
-        src.append(np.repeat(pairs % co_tiles * int(tiling.co[0]), batch))
+        src.append(np.repeat(pairs % co_tiles * sizes.co, batch))
         wgt.append(np.zeros(dst[-1].size, dtype=np.int64))
         bias_begin = filled + number * batch
         filled += dst[-1].size
@@ -89,24 +88,23 @@ class TileLoops:
     wgt: IntArray
 
 
-def tile_loops(tiling: Tiling, loops: LoopChoice) -> TileLoops:
-    """Of the first configuration."""
-    problem = tiling.problem
+def tile_loops(problem: Problem, shape: Shape) -> TileLoops:
+    """Of tiles of this shape."""
     kernel_height, kernel_width = problem.workload.kernel
-    height, width, ci, co = (int(size[0]) for size in (tiling.height, tiling.width, tiling.ci, tiling.co))
-    box_height, box_width = int(tiling.box_height[0]), int(tiling.box_width[0])
-    extent = dict(zip(LOOPS, (int(tiling.batch[0]), co, height, width, ci, kernel_height, kernel_width), strict=True))
+    sizes, out, into = shape
+    height, width, ci, co = sizes.height, sizes.width, sizes.ci, sizes.co
+    box_height, box_width = sizes.box_height, sizes.box_width
+    extent = dict(zip(LOOPS, (sizes.batch, co, height, width, ci, kernel_height, kernel_width), strict=True))
     rows, columns = problem.box_row_stride, problem.workload.stride[1]
     box = box_height * box_width
     strides = {
         "dst": {"b": co * height * width, "co": height * width, "h": width, "w": 1},
         "src": {
-            **{"b": int(tiling.inp_channels[0]) * box, "h": rows * box_width, "w": columns},
+            **{"b": sizes.inp_channels * box, "h": rows * box_width, "w": columns},
             **{"ci": box, "kh": box_width, "kw": 1, "co": box if problem.block_by_block else 0},
         },
         "wgt": {"co": ci * problem.taps, "ci": problem.taps, "kh": kernel_width, "kw": 1},
     }
-    out, into = LOOPS[int(loops.out[0])], LOOPS[int(loops.into[0])]
     factors = {"iter_out": extent[out], "iter_in": extent[into]}
     offsets = {}
     # Reduction loops outside, spatial loops inside: see hilt.schedule.loops.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.schedule.checks import Analysis
-from hilt.schedule.tiling import IntArray, Tiling
+from hilt.schedule.plan import Plan, Sizes
+from hilt.schedule.tiling import IntArray
 
 BoolArray = NDArray[np.bool_]
 
@@ -49,18 +49,18 @@ class Steps:
     """(tiles,) The first GEMM pops that token: an earlier tile had the same place."""
 
 
-def steps_of(analysis: Analysis) -> Steps:
-    """Of the first configuration."""
-    tiling = analysis.tiling
-    threads, rounds = int(tiling.threads[0]), int(tiling.ci_steps[0])
-    tile_b, tile_h, tile_w, tile_co, band = _tiles(tiling)
+def steps_of(plan: Plan) -> Steps:
+    """All steps of a program."""
+    sizes, problem = plan.sizes, plan.problem
+    threads, rounds = sizes.threads, sizes.ci_steps
+    tile_b, tile_h, tile_w, tile_co, band = _tiles(sizes)
     count = len(tile_b)
 
     lanes = np.arange(threads)
-    if tiling.banded[0]:
+    if plan.banded:
         starts = np.flatnonzero(np.concatenate(([True], band[1:] != band[:-1])))
         acc_place = np.arange(count) - starts[band]
-        within = np.arange(-(-int(tiling.acc_places[0]) // threads) * threads).reshape(1, 1, -1, threads)
+        within = np.arange(-(-sizes.acc_places // threads) * threads).reshape(1, 1, -1, threads)
         ends = np.append(starts[1:], count)[:, None, None, None]
         grid = starts[:, None, None, None] + within
         here = grid < ends
@@ -73,16 +73,15 @@ def steps_of(analysis: Analysis) -> Steps:
     bands, _, across, _ = grid.shape
     tile_grid = np.broadcast_to(np.minimum(grid, count - 1), (bands, rounds, across, threads)).reshape(-1, threads)
     ci_grid = np.broadcast_to(np.arange(rounds)[:, None, None], (bands, rounds, across, threads)).reshape(-1, threads)
-    h_tiles, w_tiles = int(tiling.h_tiles[0]), int(tiling.w_tiles[0])
-    inp_key = (((tile_b * h_tiles + tile_h) * w_tiles + tile_w) * rounds).take(tile_grid) + ci_grid
-    if tiling.problem.groups > 1:  # other output channels may have other inputs
-        group = tile_co if tiling.problem.block_by_block else tile_co * int(tiling.co[0]) // tiling.problem.co
+    inp_key = (((tile_b * sizes.h_tiles + tile_h) * sizes.w_tiles + tile_w) * rounds).take(tile_grid) + ci_grid
+    if problem.groups > 1:  # other output channels may have other inputs
+        group = tile_co if problem.block_by_block else tile_co * sizes.co // problem.co
         inp_key += (group * (count * rounds)).take(tile_grid)
     wgt_key = (tile_co * rounds).take(tile_grid) + ci_grid
 
-    oc_threads, h_threads = int(tiling.oc_threads[0]), int(tiling.h_threads[0])
+    oc_threads, h_threads = sizes.oc_threads, sizes.h_threads
     inp_place = (_changes(inp_key) % oc_threads)[:, None] * h_threads + lanes // oc_threads
-    if analysis.resident[0]:
+    if plan.resident:
         wgt_place = wgt_key
     else:
         wgt_place = (_changes(wgt_key) % h_threads)[:, None] * oc_threads + lanes % oc_threads
@@ -118,16 +117,14 @@ def steps_of(analysis: Analysis) -> Steps:
     )
 
 
-def _tiles(tiling: Tiling) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+def _tiles(sizes: Sizes) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Coordinates b, h, w, co of the output tiles in order (LOOP_ORDERS, with the tiles of one group of threads side by
     side), and the turn of the loops outside of the reduction, were it outside of the other two."""
-    oc_threads, h_threads = int(tiling.oc_threads[0]), int(tiling.h_threads[0])
-    b_tiles, w_tiles = int(tiling.b_tiles[0]), int(tiling.w_tiles[0])
-    h_tiles, co_tiles = int(tiling.h_tiles[0]), int(tiling.co_tiles[0])
+    oc_threads, h_threads, h_tiles, co_tiles = sizes.oc_threads, sizes.h_threads, sizes.h_tiles, sizes.co_tiles
     h_groups, co_groups = -(-h_tiles // h_threads), -(-co_tiles // oc_threads)
-    rows_first = int(tiling.order[0]) in (1, 3)
+    rows_first = sizes.order in (1, 3)
     middle = (h_groups, co_groups) if rows_first else (co_groups, h_groups)
-    loops = np.indices((b_tiles, *middle, w_tiles, h_threads, oc_threads)).reshape(6, -1)
+    loops = np.indices((sizes.b_tiles, *middle, sizes.w_tiles, h_threads, oc_threads)).reshape(6, -1)
     h_group, co_group = (loops[1], loops[2]) if rows_first else (loops[2], loops[1])
     b, w = loops[0], loops[3]
     h, co = h_group * h_threads + loops[4], co_group * oc_threads + loops[5]
