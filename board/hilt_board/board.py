@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import Optional
+from typing import Dict, Optional
 
 from .protocol import Failure, Measure, Measured, Program, Programmed, Ready, Record, Reset, ResetDone
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
@@ -74,7 +74,7 @@ class Board:
         try:
             reply = await self._load(message)
         except (WorkerError, OSError) as error:
-            return Failure(code="bitstream_refused", message="worker gave up while loading: {}".format(error)[:4096])
+            return Failure(code="worker_failed", message="worker gave up while loading: {}".format(error)[:4096])
         if isinstance(reply, Programmed):
             self._program, self._broken = message, ""
         return reply
@@ -112,8 +112,10 @@ class Board:
         if not isinstance(reply, Measured) or reply.outcome in ("ok", "wrong_answer"):
             return reply
         _LOG.warning("trial %s: %s: %s", trial.key, reply.outcome, reply.reason)
-        sane = await self._recover()
-        return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts)
+        costs: Dict[str, float] = {}
+        sane = await self._recover(costs)
+        seconds = {**reply.seconds, **costs}
+        return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts, seconds=seconds)
 
     async def _on_worker(self, message: Measure) -> Record:
         """The worker's answer. What is wrong before the trial has begun is mended first: not the trial's fault.
@@ -142,14 +144,19 @@ class Board:
                 raise BoardBrokenError(self._broken)
         raise AssertionError("unreachable")
 
-    async def _recover(self) -> bool:
-        """Climbs until the canary is well, from the first rung that makes sense. If none helps, the board is broken."""
+    async def _recover(self, costs: Optional[Dict[str, float]] = None) -> bool:
+        """Climbs until the canary is well, from the first rung that makes sense. If none helps, the board is broken.
+
+        `costs` is filled with the seconds that each rung took, by "reset_" and its name.
+        """
         self._recovering = True
         try:
             for rung in ("soft", "reload", "worker") if self.worker_pid is not None else ("worker",):
                 started = time.monotonic()
                 sane = await self._climb(rung)
                 cost = time.monotonic() - started
+                if costs is not None:
+                    costs["reset_" + rung] = cost
                 _LOG.info("reset (%s) took %.3f s, canary %s", rung, cost, "well" if sane else "failed")
                 if sane:
                     return True

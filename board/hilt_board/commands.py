@@ -24,6 +24,7 @@ _SILENCE_SECONDS = 10.0
 _STOP_SECONDS = 60.0
 _STATUS_SECONDS = 5.0
 _START_SECONDS = 30.0
+_LOG_BYTES = 1 << 16
 
 
 class CommandError(Exception):
@@ -32,7 +33,10 @@ class CommandError(Exception):
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Runs a command; returns its exit code: 0, or 1 after one line on stderr, 2 for wrong usage."""
+    from .inspection import complete_environment
+
     os.umask(0o077)
+    complete_environment()
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(open_home(), options)
@@ -56,7 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--silence", type=float, default=_SILENCE_SECONDS, metavar="SECONDS", help=silence)
     add("connect", _connect, "bridge stdin and stdout to the daemon")
     add("stop", _stop, "end the daemon after the trial that is running")
+    add("kill", _kill, "end the daemon at once; what is in its journal stays")
     add("status", _status, "print the daemon's state as JSON")
+    add("inspect", _inspect, "print what the board is like as JSON")
+    add("log", _log, "print the end of the agent's log")
+    add("install-service", _install_service, "have systemd start the daemon with the board (needs root)")
+    add("remove-service", _remove_service, "undo install-service")
     daemon = add("daemon", _daemon, "be the daemon, in the foreground")
     daemon.add_argument("--silence", type=float, default=_SILENCE_SECONDS, metavar="SECONDS", help=silence)
     daemon.add_argument("--ready", type=int, metavar="DESCRIPTOR", help="closed when connections are accepted")
@@ -119,8 +128,51 @@ def _stop(home: Home, _: argparse.Namespace) -> int:
     return 0
 
 
+def _kill(home: Home, _: argparse.Namespace) -> int:
+    if _running(home):
+        _end(home, signal.SIGKILL)
+    return 0
+
+
 def _status(home: Home, _: argparse.Namespace) -> int:
     sys.stdout.write(json.dumps(_ask_status(home)) + "\n")
+    return 0
+
+
+def _inspect(home: Home, _: argparse.Namespace) -> int:
+    from .inspection import inspect
+
+    sys.stdout.write(json.dumps(inspect(home.root)) + "\n")
+    return 0
+
+
+def _log(home: Home, _: argparse.Namespace) -> int:
+    for path in (home.log.with_name(home.log.name + ".1"), home.log):
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_BYTES))
+                sys.stdout.buffer.write(file.read())
+    sys.stdout.flush()
+    return 0
+
+
+def _install_service(home: Home, _: argparse.Namespace) -> int:
+    from .service import ServiceError, install
+
+    try:
+        sys.stdout.write(install(home) + "\n")
+    except ServiceError as error:
+        raise CommandError(str(error)) from None
+    return 0
+
+
+def _remove_service(home: Home, _: argparse.Namespace) -> int:
+    from .service import ServiceError, remove
+
+    try:
+        sys.stdout.write(remove() + "\n")
+    except ServiceError as error:
+        raise CommandError(str(error)) from None
     return 0
 
 

@@ -54,6 +54,8 @@ from .worker_process import WorkerError
 
 _LOG = logging.getLogger("hilt.daemon")
 _MAX_SESSIONS = 8
+LEASE_SECONDS = 30.0
+"""A client beats every few seconds. One that has been silent for so long may be gone: the next may have the board."""
 _MAX_QUEUED_BYTES = 2 * MAX_BODY_BYTES
 
 
@@ -150,12 +152,12 @@ class Daemon:
     async def _hello(self, session: Session, number: int, message: Hello) -> None:
         holder = self._holder
         if holder is not None and holder is not session and not holder.closed:
-            if holder.client != message.client:
+            if holder.client != message.client and not _lease_expired(holder):
                 text = "board is in use by {}: wait, or stop that session".format(holder.client)
                 await session.send(number, Failure(code="board_busy", message=text))
                 await session.close()
                 return
-            _LOG.info("new session of %s replaces its old one", message.client)
+            _LOG.info("session of %s replaces that of %s", message.client, holder.client)
             await holder.close()
         self._holder = session
         session.client = message.client
@@ -227,7 +229,7 @@ class Daemon:
         if known is not None:
             return known
         try:
-            self._journal.check_room()
+            self._journal.check_room(message.trial.key)
         except JournalError as error:
             return _journal_failure(error)
         missing = self._blobs.missing(_tensors(message.trial))
@@ -265,7 +267,7 @@ class Daemon:
     def _acknowledge(self, message: Record) -> Record:
         assert isinstance(message, Acknowledge)
         try:
-            return Acknowledged(through=self._journal.acknowledge(message.through))
+            return Acknowledged(through=self._journal.acknowledge(message.through, message.run))
         except JournalError as error:
             return _journal_failure(error)
 
@@ -278,7 +280,7 @@ class Daemon:
         program = self._board.program
         return StatusReport(
             state=self._board.state,
-            holder=self._holder.client if self._holder else None,
+            holder=self._holder.client if self._holder and not _lease_expired(self._holder) else None,
             bitstream=program.bitstream if program else None,
             worker=self._board.worker_pid,
             worker_restarts=self._board.worker_restarts,
@@ -288,6 +290,10 @@ class Daemon:
             free_bytes=disk.f_bavail * disk.f_frsize,
             uptime_seconds=time.monotonic() - self._started,
         )
+
+
+def _lease_expired(holder: Session) -> bool:
+    return time.monotonic() - holder.heard > LEASE_SECONDS
 
 
 def boot_id() -> str:

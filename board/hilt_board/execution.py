@@ -7,9 +7,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from .bounds import BoundsError, check_bounds
 from .driver import Driver, DriverError, Run, physical_address
 from .memory import ContiguousMemory
-from .protocol import UOP_BUFFER, Comparison, Measured, Trial
+from .protocol import UOP_BUFFER, Comparison, Manifest, Measured, Trial
 
 _MASK = np.uint64(0xFFFFFFFF)
 _ITEMS: Dict[str, Any] = {"int8": np.dtype("<i1"), "int16": np.dtype("<i2"), "int32": np.dtype("<i4")}
@@ -22,7 +23,7 @@ class InvalidProgramError(DriverError):
 class Placed:
     """A trial in contiguous memory, relocated and ready to run."""
 
-    def __init__(self, trial: Trial, code: bytes, memory: ContiguousMemory) -> None:
+    def __init__(self, trial: Trial, code: bytes, manifest: Manifest, memory: ContiguousMemory) -> None:
         """Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
         memory.begin()
         words, uops, indices = _split(trial, code)
@@ -42,6 +43,11 @@ class Placed:
                 raise InvalidProgramError("relocations of micro-ops, but the program has none")
             if chosen.size:
                 _relocate(words, chosen, trial.dram_base_bit, name, places[name], elements[name])
+        ranges = [(name, physical_address(buffer), buffer.nbytes) for name, buffer in places.items()]
+        try:
+            check_bounds(words, trial.dram_base_bit, manifest, trial.uop_bytes, ranges)
+        except BoundsError as error:
+            raise InvalidProgramError(str(error)) from None
         self.instructions[:] = words.reshape(-1).view(np.uint8)
         self.instructions.flush()
         self.count = trial.instructions
@@ -75,7 +81,7 @@ class Placed:
 def run_trial(trial: Trial, code: bytes, driver: Driver, memory: ContiguousMemory) -> Measured:
     """Runs, verifies and times a trial. Raises DriverError where it could not be run at all."""
     clock = _Stopwatch()
-    placed = Placed(trial, code, memory)
+    placed = Placed(trial, code, driver.manifest, memory)
     clock.lap("load")
     run, comparison = _verified_run(trial, placed, driver, clock)
     if comparison is not None and comparison.mismatched and memory.restore():

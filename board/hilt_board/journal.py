@@ -1,9 +1,9 @@
 """The journal: results on disk before they are on the wire.
 
 A text file, append only: each line is the CRC-32 (8 hex digits) of what follows it, a blank, and a JSON object: a
-result (`Measured`), or {"acknowledged": n, "next": m}. Every line is on the disk (fsync) before `append` returns. A
-line that was torn by a crash or a full disk is cut off when the journal is opened. Acknowledged results leave the file
-when it is compacted.
+result (`Measured`), or {"acknowledged": n, "next": m}, with "run" where only one run's are. Every line is on the disk
+(fsync) before `append` returns. A line that was torn by a crash or a full disk is cut off when the journal is opened.
+Acknowledged results leave the file when it is compacted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ class Journal:
         self._path = path
         self._results: Dict[int, Measured] = {}
         self._by_key: Dict[str, int] = {}
-        self._acknowledged = 0
         self.next = 1
         """Sequence number of the next result."""
         self.damaged = 0
@@ -71,8 +70,11 @@ class Journal:
         """The oldest `most` results above `sequence`."""
         return [self._results[each] for each in sorted(self._results) if each > sequence][:most]
 
-    def check_room(self) -> None:
-        """Raises JournalFullError or DiskFullError where the next result would find no room: ask before a trial."""
+    def check_room(self, key: str = "") -> None:
+        """Makes room for the result of `key`: ask before a trial. Where nobody acknowledged too many results, those of
+        the oldest other run leave. Raises JournalFullError where there is none, or DiskFullError."""
+        if len(self._results) >= MAX_UNACKNOWLEDGED:
+            self._forget_abandoned(run_of(key))
         if len(self._results) >= MAX_UNACKNOWLEDGED:
             raise JournalFullError(
                 "journal holds {} results that were not acknowledged: fetch and acknowledge them".format(len(self))
@@ -88,32 +90,42 @@ class Journal:
         """
         if result.key in self._by_key:
             raise ValueError("journal has a result of {} already".format(result.key))
-        self.check_room()
+        self.check_room(result.key)
         numbered = replace(result, sequence=self.next)
         self._write(numbered.to_fields())
         self._keep(numbered)
         return numbered
 
-    def acknowledge(self, through: int) -> int:
-        """Forgets results up to and including `through`; returns how far that is. Raises DiskFullError, OSError."""
+    def acknowledge(self, through: int, run: str = "") -> int:
+        """Forgets results up to and including `through`, of one run where that is named; returns how far that is.
+
+        Raises DiskFullError, OSError.
+        """
         through = min(through, self.next - 1)
-        if through <= self._acknowledged:
-            return self._acknowledged
-        self._write({"acknowledged": through, "next": self.next})
-        self._forget(through)
+        if not self._chosen(through, run):
+            return through
+        self._write({"acknowledged": through, "next": self.next, **({"run": run} if run else {})})
+        self._forget(through, run)
         if self._bytes - self._compacted_bytes > COMPACT_BYTES:
             self._compact()
         return through
+
+    def _forget_abandoned(self, run: str) -> None:
+        others = [self._results[each] for each in sorted(self._results) if run_of(self._results[each].key) != run]
+        if others:
+            self.acknowledge(self.next - 1, run_of(others[0].key))
+
+    def _chosen(self, through: int, run: str) -> List[int]:
+        return [n for n, each in self._results.items() if n <= through and (not run or run_of(each.key) == run)]
 
     def _keep(self, result: Measured) -> None:
         self._results[result.sequence] = result
         self._by_key[result.key] = result.sequence
         self.next = max(self.next, result.sequence + 1)
 
-    def _forget(self, through: int) -> None:
-        self._acknowledged = max(self._acknowledged, through)
+    def _forget(self, through: int, run: str) -> None:
         self.next = max(self.next, through + 1)
-        for sequence in [each for each in self._results if each <= through]:
+        for sequence in self._chosen(through, run):
             del self._by_key[self._results.pop(sequence).key]
 
     def _load(self) -> int:
@@ -134,7 +146,7 @@ class Journal:
         if entry is None:
             self.damaged += 1
         elif "acknowledged" in entry:
-            self._forget(int(entry["acknowledged"]))
+            self._forget(int(entry["acknowledged"]), str(entry.get("run", "")))
             self.next = max(self.next, int(entry["next"]))
         else:
             try:
@@ -171,7 +183,7 @@ class Journal:
 
     def _compact(self) -> None:
         """Rewrites the file with what is not acknowledged. On any failure the old file stays."""
-        lines = [_encode({"acknowledged": self._acknowledged, "next": self.next})]
+        lines = [_encode({"acknowledged": 0, "next": self.next})]
         lines += [_encode(self._results[sequence].to_fields()) for sequence in sorted(self._results)]
         fresh = self._path.with_name(self._path.name + ".new")
         content = b"".join(lines)
@@ -190,6 +202,11 @@ class Journal:
         os.close(self._file)
         self._file = reopened
         self._bytes = self._compacted_bytes = len(content)
+
+
+def run_of(key: str) -> str:
+    """Of "run/number/attempt": the run."""
+    return key.split("/", 1)[0]
 
 
 def _encode(entry: Dict[str, Any]) -> bytes:

@@ -3,7 +3,7 @@
     {"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
      "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
                 "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
-     "quantum_cycles": 50000, "time_scale": 500.0}
+     "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Personality:
     """Cycles that may pass while `done` is read once, as waiting does on a board."""
     time_scale: float
     """Wall seconds that a second of the device may take: simulation is slower, and deadlines must know it."""
+    run_seconds: float = 0.0
+    """The least that a run of a program takes on the wall, as on a board that is slower than its simulation."""
 
     def memory_model(self) -> MemoryModel:
         return MemoryModel(**{_MODEL_NAMES.get(name, name): value for name, value in self.memory.items()})
@@ -66,7 +68,7 @@ def _check(personality: Personality, path: Path) -> None:
             raise PersonalityError("{}: {} must be text".format(path, name))
     del numbers["memory"]
     for name, value in numbers.items():
-        wanted = (int, float) if name == "time_scale" else (int,)
+        wanted = (int, float) if name in ("time_scale", "run_seconds") else (int,)
         least = 1 if name in ("clock_hz", "bytes", "quantum_cycles", "time_scale") else 0
         if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
             raise PersonalityError("{}: {} cannot be {!r}, it must be at least {}".format(path, name, value, least))

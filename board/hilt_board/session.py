@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Awaitable, Callable, List, Optional
 
 from .protocol import (
@@ -33,6 +34,8 @@ class Session:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.client: Optional[str] = None
         self.closed = False
+        self.heard = time.monotonic()
+        """When the client last sent anything."""
         self._reader = reader
         self._writer = writer
         self._pending = 0
@@ -44,6 +47,7 @@ class Session:
         try:
             while not self.closed:
                 data = await self._reader.read(_READ_BYTES)
+                self.heard = time.monotonic()
                 if not data:
                     decoder.end()
                     break

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import weakref
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
@@ -22,7 +23,7 @@ from .contiguous import ContiguousAllocator
 from .home import open_home
 from .model import Model, ModelError
 from .personality import Personality, load_personality
-from .registers import COMPUTE_DONE, REGISTER_BYTES
+from .registers import COMPUTE_DONE, FETCH_CONTROL, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
 
@@ -48,6 +49,8 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         self._loaded: Optional[str] = None
         self._model: Optional[Model] = None
         self._allocator = ContiguousAllocator(0)
+        self._not_before = 0.0
+        """When the program that was started last may be done."""
 
     @property
     def clock_hz(self) -> int:
@@ -90,6 +93,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         """What MMIO.read calls: `length` bytes at a physical address, in words of four."""
         model, offset = self._decode(address, length)
         if offset == COMPUTE_DONE:
+            time.sleep(max(0.0, self._not_before - time.monotonic()))
             model.step(self.personality.quantum_cycles)
         words = [model.read_register(offset + index) for index in range(0, length, 4)]
         return b"".join(word.to_bytes(4, "little") for word in words)
@@ -97,6 +101,8 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
     def write_registers(self, address: int, data: bytes) -> None:
         """What MMIO.write calls."""
         model, offset = self._decode(address, len(data))
+        if offset == FETCH_CONTROL:
+            self._not_before = time.monotonic() + self.personality.run_seconds
         for index in range(0, len(data), 4):
             model.write_register(offset + index, int.from_bytes(data[index : index + 4], "little"))
 

@@ -88,7 +88,14 @@ class Worker:
                 return
             request, message = from_frame(frame)
             self._send(Beat())
-            self._send(self._handlers[type(message)](message), request)
+            try:
+                reply = self._handlers[type(message)](message)
+            except Exception as error:
+                # A bug, or no memory left: nothing that the configuration did. A new worker starts from a clean state.
+                text = "worker failed: {}: {}".format(type(error).__name__, error)
+                self._send(Failure(code="worker_failed", message=text[:4096]), request)
+                raise
+            self._send(reply, request)
 
     def _load(self, message: Program) -> Record:
         """Loads the bitstream; the canary then shows that it runs."""
@@ -106,7 +113,7 @@ class Worker:
         reason = self._canary()
         if reason:
             self._program = None
-            return Failure(code="bitstream_refused", message="canary failed after loading: " + reason)
+            return Failure(code="board_broken", message="canary failed after loading: " + reason)
         return Programmed(
             bitstream=message.bitstream,
             clock_hz=message.manifest.clock_hz,

@@ -16,10 +16,12 @@ import pytest
 from hilt.link import client as client_module
 from hilt.link.boards import Endpoint
 from hilt.link.deadline import Deadline
-from hilt.link.errors import BitstreamRefusedError, BoardBusyError, UnreachableError
-from hilt.measure import BoardEvent, BoardState, Request, board
+from hilt.link.errors import BitstreamRefusedError, BoardBusyError, QuarantinedError, UnreachableError
+from hilt.link.quarantine import release
+from hilt.measure import BoardEvent, BoardState, Request, board, ladder
 from hilt.measure.board import BoardMeasurer
 from hilt.measure.boards import VirtualTarget
+from hilt.measure.ladder import Rung
 from hilt.trial import Outcome, Result
 from hilt.virtual.control import ChassisControl
 from hilt.virtual.directory import BoardDirectory
@@ -274,7 +276,8 @@ def test_a_frozen_daemon_is_noticed_and_replaced(short_heartbeat: None, desk: De
 def test_a_board_that_does_not_come_back_by_itself_is_power_cycled(
     short_heartbeat: None, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board, "POWER_CYCLE_SECONDS", 0.0)
+    monkeypatch.setitem(ladder.SECONDS, Rung.RECONNECT, 0.0)
+    monkeypatch.setattr(ladder, "ACT_SECONDS", 1.0)
     with chassis() as control:
         before = control.status()
 
@@ -310,7 +313,8 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
     target = Removed()
     events: list[BoardEvent] = []
     desk = Desk(BoardMeasurer.open(target, events.append), events)
-    monkeypatch.setattr(board, "RECOVERY_SECONDS", 0.3)
+    for rung in Rung:
+        monkeypatch.setitem(ladder.SECONDS, rung, 0.1)
 
     def carry_away(count: int) -> None:
         if count == 2:
@@ -322,11 +326,17 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
         lost = [number for number, result in results.items() if result.outcome is Outcome.BOARD_LOST]
         assert lost[0] >= 2 and lost == list(range(lost[0], 6))
         assert "not reachable" in results[5].reason
-        assert desk.states[-1] is BoardState.LOST
+        assert [(climbed.rung, climbed.well) for climbed in desk.measurer.climbed] == [(rung, False) for rung in Rung]
+        assert desk.states[-1] is BoardState.QUARANTINED
+        with pytest.raises(QuarantinedError, match="not reachable.*hilt boards release virtual:pynq"):
+            BoardMeasurer.open(Removed(), events.append)
 
         target.away = False
-        monkeypatch.setattr(board, "RECOVERY_SECONDS", 60.0)
-        again = desk.measure([request for request in batch(desk.run, count=6) if request.number in lost])
+        rest = [request for request in batch(desk.run, count=6) if request.number in lost]
+        assert {result.outcome for result in desk.measure(rest).values()} == {Outcome.BOARD_LOST}
+        assert release("virtual:pynq")
+        monkeypatch.setitem(ladder.SECONDS, Rung.RECONNECT, 60.0)
+        again = desk.measure(rest)
         assert all(result.outcome in (Outcome.OK, Outcome.WRONG_ANSWER) for result in again.values())
     finally:
         desk.measurer.close()

@@ -52,6 +52,7 @@ FAILURES = (
     "out_of_memory",  # not enough contiguous memory (CMA)
     "board_broken",  # the canary failed after reset, reload and restart
     "shutting_down",
+    "worker_failed",  # an error of the agent's own in its worker, as no memory left: says nothing about the program
     "internal",  # a fault of the agent; its log says more
 )
 
@@ -207,6 +208,8 @@ class Acknowledge(Record):
     """The client has these on its own disk: results up to and including `through` may be forgotten."""
 
     through: int = checked(COUNT)
+    run: str = checked(is_text(200), default="")
+    """Only those whose key begins with "run/": another run's host may still want its own. Empty: of all runs."""
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,41 @@
-"""`hilt boards`: what can be measured on."""
+"""`hilt boards`: what can be measured on; adding, checking, switching, reading the log of, and releasing a board."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any
 
 import typer
 
 from hilt.cli import tables
+from hilt.cli.exits import Exit
 from hilt.cli.words import print_json
 
+application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
+_NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
+_LOG_BYTES = 1 << 16
 
-def boards(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+    CYCLE = "cycle"
+
+
+@application.callback()
+def boards(
+    context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
     """List boards: the real ones of boards.toml, and the virtual ones."""
+    if context.invoked_subcommand is not None:
+        return
+    from hilt.link.quarantine import quarantined
     from hilt.measure import describe_board
     from hilt.measure.boards import board_names
 
-    described = [describe_board(name) for name in board_names()]
+    apart = quarantined()
+    names = board_names()
+    described = [describe_board(name) for name in [*names, *(name for name in apart if name not in names)]]
     if as_json:
         print_json(
             [
@@ -28,6 +48,7 @@ def boards(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
                     "clock_hz": board.clock_hz,
                     "bitstream": board.bitstream,
                     "deterministic": board.deterministic,
+                    "quarantined": apart[board.name].reason if board.name in apart else None,
                 }
                 for board in described
             ]
@@ -45,3 +66,121 @@ def boards(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
             board.bitstream[:12],
         )
     tables.console().print(table)
+    for name, why in apart.items():
+        typer.echo(f"{name} is quarantined: {why.reason}; see to it, then `hilt boards release {name}`")
+
+
+@application.command()
+def add(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    address: Annotated[str, typer.Argument(metavar="USER@HOST[:PORT]", help="As for ssh.")],
+    bitstream: Annotated[str, typer.Option(help="A name of `hilt bitstream list`.")],
+    key: Annotated[str | None, typer.Option(help="A private key; else the SSH agent's and those of ~/.ssh.")] = None,
+    python: Annotated[str | None, typer.Option(help="The interpreter on the board that imports pynq.")] = None,
+    sudo: Annotated[bool, typer.Option(help="Run the agent as root, which registers and memory need.")] = True,
+    service: Annotated[bool, typer.Option("--service", help="Have systemd start the agent with the board.")] = False,
+) -> None:
+    """Add a real board: shows its key's fingerprint, and keeps the key when you say that it is the board's."""
+    from hilt import bitstreams
+    from hilt.cli.host_keys import confirm_host_key
+    from hilt.link.boards import add_board, remove_board
+
+    bitstreams.find(bitstream)
+    values: dict[str, Any] = {**_address(address), "bitstream": bitstream}
+    values |= {"key": key} if key else {}
+    values |= {"python": python} if python else {}
+    values |= {} if sudo else {"sudo": False}
+    path = add_board(name, values)
+    try:
+        confirm_host_key(name)
+    except BaseException:
+        remove_board(name)  # nothing half-made: adding it again asks again
+        raise
+    typer.echo(f"{name} is in {path}; `hilt boards check {name}` says whether it is ready")
+    if service:
+        _on_board(name, "install-service")
+
+
+@application.command()
+def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Look at a board from SSH to the canary; each failure with its cause and its mend."""
+    from dataclasses import asdict
+
+    from hilt.cli.host_keys import confirm_host_key
+    from hilt.measure.boards import resolve
+    from hilt.measure.doctor import check_board
+
+    confirm_host_key(name)
+    target = resolve(name)
+    findings = []
+    try:
+        for finding in check_board(target):
+            findings.append(finding)
+            if not as_json:
+                typer.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.found}")
+                if not finding.well:
+                    typer.echo(f"      {finding.mend}")
+    finally:
+        target.release()
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    if not all(finding.well for finding in findings):
+        raise typer.Exit(Exit.BOARD)
+
+
+@application.command()
+def power(switch: Switch, name: _NAME) -> None:
+    """Switch a board's power: on, off or cycle."""
+    from hilt.link.errors import PowerError
+    from hilt.measure.boards import resolve
+
+    target = resolve(name)
+    driver = target.power()
+    if driver is None:
+        raise PowerError(f"board {name} has no power switch: give it a table `power` in boards.toml (docs/boards.md)")
+    getattr(driver, switch.value)()
+    typer.echo(f"{name}: power {switch.value}")
+
+
+@application.command()
+def logs(name: _NAME) -> None:
+    """Print the end of the log of a board's agent."""
+    _on_board(name, "log")
+
+
+@application.command()
+def release(name: _NAME) -> None:
+    """Let a quarantined board be used again."""
+    from hilt.link.quarantine import release as release_board
+
+    was = release_board(name)
+    typer.echo(f"{name} is released" if was else f"{name} was not quarantined")
+
+
+def _on_board(name: str, *words: str) -> None:
+    """A command of the agent's, on the board; prints what it says. Raises LinkError."""
+    from hilt.link.agent import run_agent
+    from hilt.link.deadline import Deadline
+    from hilt.measure.boards import resolve
+
+    target = resolve(name)
+    try:
+        typer.echo(run_agent(target.endpoint(), words, Deadline(60.0)).rstrip())
+    finally:
+        target.release()
+
+
+def _address(text: str) -> dict[str, Any]:
+    """USER@HOST[:PORT]; an IPv6 address with a port stands in brackets."""
+    user, at, rest = text.rpartition("@")
+    if not at or not user:
+        raise typer.BadParameter(f"{text!r} is not USER@HOST")
+    host, port = rest, None
+    if rest.startswith("["):
+        host, _, tail = rest[1:].partition("]")
+        port = tail.removeprefix(":") or None
+    elif rest.count(":") == 1:
+        host, port = rest.split(":")
+    if port is not None and not port.isdecimal():
+        raise typer.BadParameter(f"{text!r}: {port!r} is no port")
+    return {"host": host, "user": user, **({"port": int(port)} if port is not None else {})}

@@ -9,7 +9,15 @@ import typer
 CONNECT_SECONDS = 20.0
 
 
-def confirm_host_key(board: str) -> None:
+def confirm_host_key(boards: str) -> None:
+    """As `_confirm`, for one board or several with commas between."""
+    from hilt.measure import board_names_of
+
+    for board in board_names_of(boards):
+        _confirm(board)
+
+
+def _confirm(board: str) -> None:
     """Asks on the terminal whether a board's unknown key is its own. Raises UnknownHostKeyError where nobody can be
     asked or says no, and what else the link raises on the way to the key."""
     from hilt.virtual.names import PREFIX

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli import bitstream, exits, landscape, log
+from hilt.cli import bitstream, boards, exits, glimpse, landscape, log
 from hilt.cli.bench import bench
-from hilt.cli.boards import boards
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
 from hilt.cli.sim import sim
@@ -45,9 +44,11 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, runs, show, best, boards, space, explain, trace, sim, bench):
+for command in (tune, resume, runs, show, best, space, explain, trace, sim, bench):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
+application.add_typer(boards.application, name="boards")
+application.add_typer(glimpse.application, name="glimpse")
 application.add_typer(log.application, name="log")
 application.add_typer(landscape.application, name="landscape")
 

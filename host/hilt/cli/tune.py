@@ -48,7 +48,10 @@ def tune(
             "whose layers are tuned one after another."
         ),
     ],
-    board: Annotated[str, typer.Option(help="A board of `hilt boards`.")] = "virtual:pynq",
+    board: Annotated[
+        list[str] | None,
+        typer.Option(help="A board of `hilt boards`; virtual:pynq. Several that are alike, as A,B, measure one run."),
+    ] = None,
     tuner: Annotated[str, typer.Option(help="xgb or random.")] = "xgb",
     trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
     seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
@@ -86,9 +89,10 @@ def tune(
     if network is not None and detach:
         raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 
+    boards = ",".join(board or ["virtual:pynq"])
     settings = Settings(
         workload=workload,
-        board=board,
+        board=boards,
         tuner=tuner,
         trials=trials,
         seed=seed,
@@ -100,7 +104,7 @@ def tune(
         limit_seconds=time_limit,
         tuner_options=_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
-    confirm_host_key(board)
+    confirm_host_key(boards)
     home = paths.home()
     if network is not None:
         from hilt.cli.network import tune_network

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import io
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -118,9 +119,25 @@ def deploy(session: Session, archive: Archive, deadline: Deadline) -> bool:
     return True
 
 
+def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
+    """Runs a command of the agent's to its end and returns what it printed. Raises LinkError."""
+    with Session.connect(endpoint, HostKeys(), deadline) as session:
+        archive = build_archive()
+        deploy(session, archive, deadline)
+        completed = session.execute([*command(endpoint, archive.remote_path), *words], deadline)
+    if completed.status != 0:
+        raise AgentError(f"agent on {endpoint.name}: {completed.last_line}")
+    return completed.output.decode("utf-8", "replace")
+
+
+def command(endpoint: Endpoint, archive: str) -> list[str]:
+    """The words that run the agent `archive` (its path on the board); a command of the agent's follows."""
+    return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
+
+
 def _connect(session: Session, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome]:
     endpoint = session.endpoint
-    run = [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive.remote_path]
+    run = command(endpoint, archive.remote_path)
     started = session.execute([*run, "start"], deadline)
     if started.status != 0:
         raise AgentError(f"agent does not start on {endpoint.name}: {started.last_line}")

@@ -8,20 +8,28 @@
     key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
     python = "/usr/local/share/pynq-venv/bin/python3"
     sudo = true                    # registers and contiguous memory need root
+    [pynq-z2.power.drivers]        # and .resources: labgrid's, see hilt.link.power
+    ExternalPowerDriver = { cmd_on = "relay 3 on", cmd_off = "relay 3 off", delay = 5.0 }
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import fcntl
+import json
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from hilt import paths
 from hilt.link.errors import BoardFileError, UnknownBoardError
+from hilt.whole_file import whole_file
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}\Z")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}\Z")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 REMOTE_PATH = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,254}\Z")
@@ -62,6 +70,8 @@ class RegisteredBoard:
     endpoint: Endpoint
     bitstream: str
     """A name of the manifest (hilt.bitstreams)."""
+    power: Mapping[str, Any] | None = None
+    """How its power is switched (hilt.link.power); None: by hand."""
 
 
 def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
@@ -89,6 +99,45 @@ def registered_board(name: str) -> RegisteredBoard:
     )
 
 
+def add_board(name: str, values: Mapping[str, Any]) -> Path:
+    """Appends a board to HILT_HOME/boards.toml, whose other lines stay as they are; returns the file.
+
+    Raises BoardFileError: a name that cannot be one or is taken, or values that cannot be.
+    """
+    path = paths.home() / "boards.toml"
+    if not _NAME.match(name):
+        raise BoardFileError(f"{name!r} cannot name a board: take letters, digits, - and _, a letter or digit first")
+    _board(path, name, dict(values))
+    # JSON's text, numbers, true and false are TOML's.
+    table = f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    with _locked(path):
+        if name in registered_boards(path):
+            raise BoardFileError(f"there is a board {name} in {path} already: take another name, or edit that file")
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        with whole_file(path) as file:
+            file.write(f"{before.rstrip()}\n\n{table}".lstrip())
+    return path
+
+
+def remove_board(name: str) -> None:
+    """Takes back what `add_board` appended last. Raises BoardFileError where that was another board."""
+    path = paths.home() / "boards.toml"
+    with _locked(path):
+        text = path.read_text(encoding="utf-8")
+        rest, header, _ = text.rpartition(f"[{name}]\n")
+        if not header or len(tomllib.loads(text)) != len(tomllib.loads(rest)) + 1:
+            raise BoardFileError(f"board {name} is not the last of {path}: remove it there")
+        with whole_file(path) as file:
+            file.write(rest.rstrip() + "\n" if rest.strip() else "")
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 _TYPES: dict[str, type] = {
     "host": str,
     "port": int,
@@ -97,7 +146,9 @@ _TYPES: dict[str, type] = {
     "python": str,
     "sudo": bool,
     "bitstream": str,
+    "power": dict,
 }
+_POWER_TABLES = {"resources", "drivers"}
 _NEEDED = ("host", "bitstream")
 
 
@@ -116,4 +167,19 @@ def _board(path: Path, name: str, values: Any) -> RegisteredBoard:
     own = {field.name for field in fields(Endpoint)}
     key_file = Path(values["key"]).expanduser() if "key" in values else None
     endpoint = Endpoint(name=name, key_file=key_file, **{key: value for key, value in values.items() if key in own})
-    return RegisteredBoard(endpoint, values["bitstream"])
+    return RegisteredBoard(endpoint, values["bitstream"], _power(where, values.get("power")))
+
+
+def _power(where: str, table: Any) -> Mapping[str, Any] | None:
+    if table is None:
+        return None
+    arguments = [each for kind in table.values() if isinstance(kind, dict) for each in kind.values()]
+    well_formed = all(isinstance(kind, dict) for kind in table.values()) and all(
+        isinstance(each, dict) for each in arguments
+    )
+    if not set(table) <= _POWER_TABLES or "drivers" not in table or not well_formed:
+        raise BoardFileError(
+            f"{where}: power needs a table `drivers`, and `resources` where the driver wants one, "
+            f'as in drivers.ExternalPowerDriver = {{ cmd_on = "...", cmd_off = "..." }}'
+        )
+    return dict(table)

@@ -144,9 +144,9 @@ class AgentClient:
             if not report.more or not report.results:
                 return found
 
-    def acknowledge(self, through: int, deadline: Deadline) -> None:
-        """The board may forget results up to this sequence number."""
-        self._call(Acknowledge(through), Acknowledged, deadline)
+    def acknowledge(self, through: int, deadline: Deadline, run: str = "") -> None:
+        """The board may forget results up to this sequence number, of one run where that is named."""
+        self._call(Acknowledge(through, run), Acknowledged, deadline)
 
     def status(self, deadline: Deadline) -> StatusReport:
         return self._call(Status(), StatusReport, deadline)

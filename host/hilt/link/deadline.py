@@ -21,5 +21,10 @@ class Deadline:
         return left
 
     @property
+    def left(self) -> float:
+        """Seconds; below 0 once it has passed."""
+        return self._end - time.monotonic()
+
+    @property
     def passed(self) -> bool:
         return time.monotonic() >= self._end

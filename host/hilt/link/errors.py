@@ -98,3 +98,13 @@ class BitstreamRefusedError(RefusedError):
     """The bitstream is not for this board, damaged, or not what its manifest says."""
 
     permanent = True
+
+
+class QuarantinedError(LinkError):
+    """The board failed its canary, or did not come back, after all that could be tried; somebody must see to it."""
+
+    permanent = True
+
+
+class PowerError(LinkError):
+    """The board's power cannot be switched: not configured, labgrid is missing, or its driver failed."""

@@ -5,38 +5,52 @@ Importing this loads neither a network library nor a simulator; opening a measur
 
 from __future__ import annotations
 
-from .types import BoardDescription, BoardEvent, BoardState, Listen, Measurer, Report, Request
+from .types import BoardDescription, BoardEvent, BoardState, FleetError, Listen, Measurer, Report, Request
 
 __all__ = [
     "BoardDescription",
     "BoardEvent",
     "BoardState",
+    "FleetError",
     "Listen",
     "Measurer",
     "Report",
     "Request",
+    "board_names_of",
     "describe_board",
     "open_measurer",
 ]
 
 
 def describe_board(name: str) -> BoardDescription:
-    """The board of that name (`virtual:<personality>[@name]`, or one of HILT_HOME/boards.toml); no connection is made.
+    """The board of that name (`virtual:<personality>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
+    commas between; no connection is made.
 
-    Raises UnknownBoardError, UnknownPersonalityError or BoardFileError (all of hilt.link.errors and hilt.virtual).
+    Raises UnknownBoardError, UnknownPersonalityError or BoardFileError (all of hilt.link.errors and hilt.virtual),
+    FleetError where several are not alike.
     """
     from .boards import resolve
+    from .fleet import describe_fleet
 
-    return resolve(name).description
+    described = [resolve(each).description for each in board_names_of(name)]
+    return described[0] if len(described) == 1 else describe_fleet(described)
 
 
 def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
     """Connects to the board, deploys its agent and programs its bitstream; a virtual board is built and switched on.
+    Several boards, with commas between, measure together.
 
-    Raises LinkError (unknown or changed host key, refused key, unreachable, board busy, wrong bitstream, ...), with a
-    line that says what to do. Once open, faults of the board are recovered from within `measure`.
+    Raises LinkError (unknown or changed host key, refused key, unreachable, board busy, wrong bitstream, quarantined,
+    ...), with a line that says what to do. Once open, faults of the board are recovered from within `measure`.
     """
     from .board import BoardMeasurer
     from .boards import resolve
+    from .fleet import FleetMeasurer
 
-    return BoardMeasurer.open(resolve(name), listen)
+    targets = [resolve(each) for each in board_names_of(name)]
+    return BoardMeasurer.open(targets[0], listen) if len(targets) == 1 else FleetMeasurer.open(targets, listen)
+
+
+def board_names_of(name: str) -> list[str]:
+    """The single boards of `a,b`."""
+    return [each.strip() for each in name.split(",") if each.strip()] or [name]

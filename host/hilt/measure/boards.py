@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+import threading
 from collections.abc import Callable
 from typing import Protocol
 
 from hilt import bitstreams
 from hilt.link.boards import Endpoint, RegisteredBoard, registered_board, registered_boards
+from hilt.link.power import PowerSwitch
 from hilt.measure.identity import identity_of
 from hilt.measure.types import BoardDescription
 from hilt.simulator.build import Form
@@ -35,8 +39,12 @@ class Target(Protocol):
     def endpoint(self) -> Endpoint:
         """How to reach it, now; a virtual board is switched on. Raises VirtualBoardError."""
 
-    def power_cycle(self) -> bool:
-        """Switches it off and on; False where it has no switch that we can reach. Raises VirtualBoardError."""
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a process tree of this machine."""
+
+    def power(self) -> PowerSwitch | None:
+        """Its power switch; None where it has none that we can reach. Raises PowerError."""
 
     def release(self) -> None:
         """Nobody measures on it any more."""
@@ -58,7 +66,10 @@ def board_names() -> list[str]:
 class RealTarget:
     """A board of HILT_HOME/boards.toml with a bitstream of the manifest."""
 
+    virtual = False
+
     def __init__(self, name: str, board: RegisteredBoard) -> None:
+        self._power = board.power
         self._endpoint = board.endpoint
         self._bitstream = bitstreams.find(board.bitstream)
         accelerator = self._bitstream.accelerator()
@@ -87,20 +98,25 @@ class RealTarget:
     def endpoint(self) -> Endpoint:
         return self._endpoint
 
-    def power_cycle(self) -> bool:
-        return False
+    def power(self) -> PowerSwitch | None:
+        return None if self._power is None else PowerSwitch(self.description.name, self._power)
 
     def release(self) -> None:
         pass
 
 
 class VirtualTarget:
-    """A virtual board. Its chassis is held from the first `endpoint` to `release`, and started again where it died."""
+    """A virtual board. Its chassis is held from the first `endpoint` to `release`, and started again where it died.
+    Threads may share it; once released, it stays so."""
+
+    virtual = True
 
     def __init__(self, name: str, form: Form = MODEL_FORM) -> None:
         self._personality, self._directory = parse_virtual_name(name)
         self._form = form
         self._chassis: ChassisControl | None = None
+        self._holding = threading.Lock()
+        self._released = False
         accelerator = self._personality.accelerator
         self.description = BoardDescription(
             name=name,
@@ -137,21 +153,32 @@ class VirtualTarget:
             sudo=False,
         )
 
-    def power_cycle(self) -> bool:
-        self._on_chassis(ChassisControl.power_cycle)
-        return True
+    def power(self) -> PowerSwitch:
+        """labgrid's driver for a command, as a board on a desk may have it."""
+        board = f"{self._personality.name}@{self._directory.name}"
+        switch = shlex.join([sys.executable, "-m", "hilt.virtual", board, "--power"])
+        commands = {f"cmd_{what}": f"{switch} {what}" for what in ("on", "off", "cycle")}
+        return PowerSwitch(self.description.name, {"drivers": {"ExternalPowerDriver": commands}})
 
     def release(self) -> None:
+        with self._holding:
+            self._released = True
+            self._let_go()
+
+    def _let_go(self) -> None:
         if self._chassis is not None:
             self._chassis.close()
             self._chassis = None
 
     def _on_chassis(self, act: Callable[[ChassisControl], ChassisStatus]) -> ChassisStatus:
         """Acts on the chassis that we hold; one that died in the meantime is replaced, once."""
-        if self._chassis is not None:
-            try:
-                return act(self._chassis)
-            except VirtualBoardError:
-                self.release()
-        self._chassis = ChassisControl.hold(self._directory, self._personality)
-        return act(self._chassis)
+        with self._holding:
+            if self._released:
+                raise VirtualBoardError(f"{self.description.name} was released")
+            if self._chassis is not None:
+                try:
+                    return act(self._chassis)
+                except VirtualBoardError:
+                    self._let_go()
+            self._chassis = ChassisControl.hold(self._directory, self._personality)
+            return act(self._chassis)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from hilt.vta.program import Program
 
 
+class FleetError(Exception):
+    """Boards that cannot measure one run together; the message says what differs, with both values."""
+
+
 @dataclass(frozen=True)
 class BoardDescription:
     """What a run must know of its board before it starts, and what a resumed run compares."""
@@ -79,6 +83,8 @@ class BoardState(StrEnum):
     RUNNING = "running"
     RECOVERING = "recovering"
     LOST = "lost"
+    QUARANTINED = "quarantined"  # nothing helped: kept apart until somebody releases it
+    RELEASED = "released"  # by this run, whose use of it the detail sums up
 
 
 @dataclass(frozen=True)

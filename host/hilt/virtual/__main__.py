@@ -12,6 +12,12 @@ from hilt.virtual.directory import USER, BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.names import parse_virtual_name
 
+SWITCHES = {
+    "on": ChassisControl.power_on,
+    "off": ChassisControl.power_off,
+    "cycle": ChassisControl.power_cycle,
+}
+
 
 def main() -> None:
     arguments = _arguments()
@@ -19,7 +25,10 @@ def main() -> None:
         personality, directory = parse_virtual_name(f"virtual:{arguments.board}")
         directory.create()
         directory.write_personality(personality.device_settings())
-        if arguments.detach:
+        if arguments.power:
+            with ChassisControl.hold(directory, personality) as chassis:
+                SWITCHES[arguments.power](chassis)
+        elif arguments.detach:
             _detach(directory, arguments.idle_seconds)
         else:
             with ChassisControl.hold(directory, personality) as chassis:
@@ -31,6 +40,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hilt.virtual", description="A virtual board on the network.")
     parser.add_argument("board", metavar="PERSONALITY[@NAME]")
+    parser.add_argument("--power", choices=SWITCHES, help="work its power switch, and return when that is done")
     parser.add_argument("--detach", action="store_true", help="return when the chassis listens; power stays off")
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS, help="end when nobody held it so long")
     return parser.parse_args()

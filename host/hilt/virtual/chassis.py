@@ -141,11 +141,14 @@ class Chassis:
         watching.add_done_callback(self._watching.discard)
 
     async def _watch(self, system: PoweredSystem) -> None:
-        """A board whose first process dies is off."""
+        """A board whose first process dies is off, unless that was a reboot."""
         await system.ended.wait()
         async with self._switching:
             if self._system is system:
                 await self._power_off()
+                if system.reboots:
+                    with contextlib.suppress(VirtualBoardError):  # it stays off, and whoever switches it on hears why
+                        await self._power_on()
 
     async def _power_off(self) -> None:
         system, self._system = self._system, None

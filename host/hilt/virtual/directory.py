@@ -18,6 +18,8 @@ from hilt import paths
 from hilt.virtual.errors import VirtualBoardError
 
 USER = "xilinx"
+_REBOOT = b'#!/bin/sh\nkill -USR1 "$HILT_INIT_PID"\n'
+"""Asks the board's first process, as on any board; never the machine that it is simulated on."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
@@ -33,6 +35,8 @@ class BoardDirectory:
         self.root = paths.home() / "virtual" / name
         self.home = self.root / "home"
         """The filesystem that SSH sessions and SFTP see."""
+        self.commands = self.root / "bin"
+        """Commands of the board's own, before all others on its PATH."""
         self.authorized_keys = self.root / "authorized_keys"
         self.host_key = self.root / "host_key"
         self.port = self.root / "port"
@@ -51,6 +55,8 @@ class BoardDirectory:
         with self.locked("create"):
             public = _ensure_key(self.client_key)
             _ensure_key(self.host_key)
+            self.commands.mkdir(mode=0o700, exist_ok=True)
+            _write(self.commands / "reboot", _REBOOT, 0o700)
             if not self.authorized_keys.exists():
                 _write(self.authorized_keys, f"{public}\n".encode())
 
@@ -100,9 +106,9 @@ def _ensure_key(path: Path) -> str:
     return public_path.read_text(encoding="ascii").strip()
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Whole or not at all, readable by this user only."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)
     temporary.replace(path)

@@ -39,6 +39,8 @@ class Personality:
     jitter: int = 0
     seed: int = 1
     hazards: Hazards = "interlock"
+    run_seconds: float = 0.0
+    """The least that a run of a program takes on the wall, whatever the simulation needs: the board's own pace."""
 
     @property
     def accelerator(self) -> Accelerator:
@@ -89,6 +91,7 @@ class Personality:
             },
             "quantum_cycles": _QUANTUM_CYCLES,
             "time_scale": self.clock_hz / _SLOWEST_CYCLES_PER_SECOND,
+            "run_seconds": self.run_seconds,
         }
 
 
@@ -127,6 +130,7 @@ PERSONALITIES: dict[str, Personality] = {
     each.name: each
     for each in (
         Personality("pynq", "pynq", **_ZYNQ),
+        Personality("pynq_paced", "pynq", **_ZYNQ, run_seconds=0.05),
         Personality("pynq_batched", "pynq_batched", **_ZYNQ),
         Personality("ultra96", "ultra96", "xczu3eg-sbva484-1-e", **_ZYNQ_ULTRASCALE),
         Personality("zcu104", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.system import REBOOT
 
 
 class PoweredSystem:
@@ -20,6 +21,8 @@ class PoweredSystem:
         self.ssh: dict[str, int] = {}
         """`port` and `pid` of the SSH server that accepts; empty until the first one does."""
         self.ended = asyncio.Event()
+        self.reboots = False
+        """It ended because it was told to start again."""
         self._accepts = asyncio.Event()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "hilt.virtual.system", name, boot_id],
@@ -78,5 +81,5 @@ class PoweredSystem:
         self._loop.remove_reader(self._announcements.fileno())
         os.close(self._pidfd)
         self._announcements.close()
-        self._process.wait()
+        self.reboots = self._process.wait() == REBOOT
         self.ended.set()

@@ -57,9 +57,10 @@ def session_environment(directory: BoardDirectory, boot_id: str) -> dict[str, st
         "LOGNAME": USER,
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
-        "PATH": f"{paths.board_python().parent}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{directory.commands}:{paths.board_python().parent}:/usr/local/bin:/usr/bin:/bin",
         "HILT_VERILATED": str(directory.personality),
         "HILT_BOOT_ID": boot_id,
+        "HILT_INIT_PID": str(os.getppid()),
     }
 
 

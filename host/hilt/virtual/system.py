@@ -1,6 +1,7 @@
 """Process 1 of a virtual board: keeps its SSH server up, adopts its daemons, takes all with it when power goes.
 
 `python -m hilt.virtual.system NAME BOOT_ID`: power is standard input staying open; "kill-ssh" on it kills the server.
+SIGUSR1, which the board's own `reboot` command sends, ends it with the exit code REBOOT.
 It is a process apart from the chassis so that the board goes dark also when the chassis is killed.
 """
 
@@ -16,6 +17,8 @@ import time
 
 from hilt.virtual.processes import adopt_orphans, end_descendants
 
+REBOOT = 64
+"""Exit code: power stays on, and the board is to start again."""
 _QUICK_DEATH_SECONDS = 2.0
 _QUICK_DEATHS_ALLOWED = 5
 
@@ -31,7 +34,8 @@ def main() -> None:
         while True:
             for key, _ in events.select():
                 if key.data == "signal":
-                    key.fileobj.recv(64)  # type: ignore[union-attr]
+                    if signal.SIGUSR1 in key.fileobj.recv(64):  # type: ignore[union-attr]
+                        sys.exit(REBOOT)
                     server.reap()
                 elif not _obey(sys.stdin.fileno(), server):
                     return
@@ -48,11 +52,12 @@ def _obey(descriptor: int, server: _Server) -> bool:
 
 
 def _signal_wakeups() -> socket.socket:
-    """A socket that becomes readable when a child ends."""
+    """A socket that becomes readable when a child ends, or a reboot is asked for: a byte for each signal."""
     reading, writing = socket.socketpair()
     reading.setblocking(False)
     writing.setblocking(False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in (signal.SIGCHLD, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writing.detach())
     return reading
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from hilt_board.protocol import (
     FrameDecoder,
     Have,
     Hello,
+    Input,
     Measure,
     Measured,
     Missing,
@@ -30,7 +33,7 @@ from hilt_board.protocol import (
 )
 from tests.e2e.agent.client import Agent, Client
 from tests.e2e.agent.conftest import Hardware
-from tests.e2e.agent.programs import MANY, Prepared, add_constant
+from tests.e2e.agent.programs import MANY, Prepared, add_constant, sha256
 
 
 def short(golden: Hardware, key: str) -> Prepared:
@@ -88,6 +91,23 @@ def test_a_worker_that_dies_between_trials_costs_none(board: Client, golden: Har
     measured = board.measure(short(golden, "run/1/0"))
     assert measured.outcome == "ok"
     assert board.status().worker_restarts == 1
+
+
+def test_a_worker_without_memory_says_nothing_of_the_program(board: Client, golden: Hardware) -> None:
+    """Its address space is full: reading a tensor fails, and not by anything that the configuration did."""
+    worker = board.status().worker
+    assert worker is not None
+    resource.prlimit(worker, resource.RLIMIT_AS, (1 << 20, 1 << 20))
+    large = bytes(6 << 20)
+    prepared = short(golden, "run/1/0")
+    more = Input("more", "inp", sha256(large), len(large), 16)
+    trial = replace(prepared.trial, inputs=(*prepared.trial.inputs, more))
+    board.put({**prepared.blobs, sha256(large): large})
+    refused = board.ask(Measure(trial, prepared.code), Failure)
+    assert refused.code == "worker_failed" and "MemoryError" in refused.message
+    assert board.ask(Results(0), ResultsReport).results == ()
+    assert board.ask(Measure(trial, prepared.code), Measured).outcome == "ok"
+    assert board.status().worker not in (None, worker)
 
 
 def test_a_key_is_run_once(board: Client, golden: Hardware) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hilt_board.protocol import Input, Measure, Measured, Relocation
+from hilt_board.protocol import Failure, Input, Measure, Measured, Relocation
 from tests.e2e.agent.client import Client
 from tests.e2e.agent.conftest import Hardware, connected, load, make_hardware, running_agent
 from tests.e2e.agent.programs import ELEMENTS, MANY, Prepared, add_constant, sha256
@@ -111,11 +111,17 @@ def test_an_index_past_its_buffer_is_a_crash_with_its_place(bench: Bench) -> Non
     assert_well(bench.measure())
 
 
-def test_an_address_without_memory_is_a_bus_error(bench: Bench) -> None:
-    measured = bench.measure(relocate_output=False)
-    assert measured.outcome == "bus_error"
-    assert "DECERR" in measured.reason
-    assert measured.canary is True
+def test_a_store_outside_the_buffers_is_refused_and_nothing_runs(bench: Bench) -> None:
+    stray = bench.make(relocate_output=False)
+    bench.client.put(stray.blobs)
+    refused = bench.client.ask(Measure(stray.trial, stray.code), Failure)
+    assert refused.code == "program_invalid"
+    assert "instruction 3 (STORE of OUT) covers bytes 0x0 to 0x400" in refused.message
+    # One row more than the output has: the first bytes are its own, the last are not.
+    longer = bench.make()
+    words = bytearray(longer.code)
+    words[3 * 16 + 8] = 2  # y_size of the STORE
+    assert bench.client.refused(Measure(replace(longer.trial, key=next(bench.keys)), bytes(words))) == "program_invalid"
     assert_well(bench.measure())
 
 

@@ -222,3 +222,32 @@ def test_its_lines_are_as_documented(tmp_path: Path) -> None:
     checksum, text = line.split(b" ", 1)
     assert int(checksum, 16) == zlib.crc32(text)
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
+
+
+def test_acknowledging_a_run_keeps_what_another_host_has_not_seen(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    abandoned = journal.append(Measured(key="old/1/0", outcome="ok"))
+    for number in range(3):
+        last = journal.append(Measured(key=f"new/{number}/0", outcome="ok"))
+    journal.acknowledge(last.sequence, "new")
+    assert journal.since(0, 10) == [abandoned]
+    journal.close()
+    again = Journal(tmp_path / "journal")
+    assert (again.since(0, 10), again.next, again.find("new/1/0")) == ([abandoned], last.sequence + 1, None)
+    again.acknowledge(last.sequence)
+    assert len(again) == 0
+    again.close()
+
+
+def test_a_full_journal_drops_the_oldest_abandoned_run_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hilt_board.journal.MAX_UNACKNOWLEDGED", 4)
+    journal = Journal(tmp_path / "journal")
+    for key in ("first/0/0", "second/0/0", "first/1/0", "now/0/0"):
+        journal.append(Measured(key=key, outcome="ok"))
+    journal.append(Measured(key="now/1/0", outcome="ok"))
+    assert [each.key for each in journal.since(0, 10)] == ["second/0/0", "now/0/0", "now/1/0"]
+    for number in (2, 3):
+        journal.append(Measured(key=f"now/{number}/0", outcome="ok"))
+    with pytest.raises(JournalFullError):
+        journal.check_room("now/4/0")
+    journal.close()

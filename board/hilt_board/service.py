@@ -1,0 +1,83 @@
+"""A systemd service for the daemon: it is up when the board is, with pynq imported, before anybody connects."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import List
+
+from .home import Home
+from .worker_process import agent_archive
+
+UNIT = "hilt-board.service"
+DIRECTORY = Path("/etc/systemd/system")
+
+# A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended.
+_TEXT = """[Unit]
+Description=hilt board agent
+After=network.target
+
+[Service]
+Type=simple
+ExecStart="{python}" "{archive}" daemon
+Environment=HILT_AGENT_HOME={home}
+Environment=XILINX_XRT={xrt}
+UMask=0077
+Restart=on-failure
+RestartSec=2
+KillMode=mixed
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+class ServiceError(Exception):
+    """The service cannot be installed here; says why."""
+
+
+def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
+    """The unit file. Raises ServiceError for a path that systemd would read as something else."""
+    for value in (python, archive, home, xrt):
+        if any(character in value for character in '"\\%$ \n'):
+            raise ServiceError("{!r} cannot stand in a unit file".format(value))
+    return _TEXT.format(python=python, archive=archive, home=home, xrt=xrt)
+
+
+def install(home: Home) -> str:
+    """Writes the unit, enables and starts it. Returns what was done. Raises ServiceError."""
+    archive = agent_archive()
+    if archive is None:
+        raise ServiceError("the service runs an archive; this agent runs from a folder")
+    if not Path("/run/systemd/system").is_dir():
+        raise ServiceError("systemd does not run here")
+    if os.geteuid() != 0:
+        raise ServiceError("installing a service needs root: run it with sudo")
+    text = unit_text(sys.executable, str(archive), str(home.root), os.environ.get("XILINX_XRT", "/usr"))
+    fresh = DIRECTORY / (UNIT + ".new")
+    fresh.write_text(text, encoding="ascii")
+    fresh.chmod(0o644)
+    fresh.replace(DIRECTORY / UNIT)
+    _systemctl(["daemon-reload"])
+    _systemctl(["enable", UNIT])
+    return "{} is installed; it starts with the board".format(DIRECTORY / UNIT)
+
+
+def remove() -> str:
+    """Disables the service and removes its unit. Raises ServiceError."""
+    if not (DIRECTORY / UNIT).exists():
+        return "{} was not installed".format(UNIT)
+    if os.geteuid() != 0:
+        raise ServiceError("removing a service needs root: run it with sudo")
+    _systemctl(["disable", UNIT])
+    (DIRECTORY / UNIT).unlink()
+    _systemctl(["daemon-reload"])
+    return "{} is removed".format(UNIT)
+
+
+def _systemctl(words: List[str]) -> None:
+    done = subprocess.run(["systemctl", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        raise ServiceError("systemctl {}: {}".format(" ".join(words), done.stderr.decode("utf-8", "replace").strip()))

@@ -1,0 +1,53 @@
+"""Power switches: labgrid's drivers, by configuration. The only module that imports labgrid, and only when used.
+
+The `power` table of a board in HILT_HOME/boards.toml holds what a target of labgrid's own configuration holds:
+
+    [pynq-z2.power.resources]
+    NetworkPowerPort = { model = "shelly_gen2", host = "http://192.168.2.50", index = "0" }
+    [pynq-z2.power.drivers]
+    NetworkPowerDriver = { delay = 5.0 }
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from hilt.link.errors import PowerError
+
+
+class PowerSwitch:
+    """One board's switch. Raises PowerError where labgrid is missing or refuses the configuration."""
+
+    def __init__(self, board: str, configuration: Mapping[str, Any]) -> None:
+        """`configuration`: `resources` and `drivers`, each by the name of labgrid's class, with its arguments."""
+        try:
+            import labgrid.driver
+            import labgrid.resource  # noqa: F401  both register their classes
+            from labgrid.factory import target_factory
+        except ImportError:
+            raise PowerError("switching power needs labgrid: pip install 'hilt[power]'") from None
+        self._board = board
+        try:
+            target = target_factory.make_target(board, copy.deepcopy(dict(configuration)))
+            self._driver = target.get_driver("PowerProtocol")
+        except Exception as error:  # of labgrid's many kinds, and those of the drivers' own libraries
+            raise PowerError(f"board {board}: labgrid refuses its power configuration: {error}") from None
+
+    def on(self) -> None:
+        self._switch("on")
+
+    def off(self) -> None:
+        self._switch("off")
+
+    def cycle(self) -> None:
+        """Off, the driver's delay, on."""
+        self._switch("cycle")
+
+    def _switch(self, what: str) -> None:
+        try:
+            getattr(self._driver, what)()
+        except Exception as error:
+            kind = type(self._driver).__name__
+            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {error}") from None

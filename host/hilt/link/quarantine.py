@@ -1,0 +1,77 @@
+"""Boards that nothing brings back: kept apart, with the reason, until somebody has seen to them and releases them.
+
+A file for each in HILT_HOME/quarantine, so that processes need not wait for each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from hilt import paths
+from hilt.link.errors import QuarantinedError
+from hilt.whole_file import whole_file
+
+CHECKLIST = (
+    "look at its power supply (a USB port of a computer is too weak for many boards), the seat of its SD card, "
+    "its network cable, and whether it boots with nothing loaded"
+)
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Why a board is kept apart, and since when (seconds since the epoch)."""
+
+    reason: str
+    since: float
+
+
+def quarantine(name: str, reason: str) -> None:
+    """Keeps the board apart from now on. Raises OSError."""
+    path = _path(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        json.dump(asdict(Quarantine(reason, time.time())), file)
+
+
+def quarantined() -> dict[str, Quarantine]:
+    """All boards that are kept apart, by name."""
+    return {unquote(path.stem): _read(path) for path in sorted(_directory().glob("*.json"))}
+
+
+def check_free(name: str) -> None:
+    """Raises QuarantinedError where the board is kept apart."""
+    path = _path(name)
+    if path.exists():
+        found = _read(path)
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.since))
+        raise QuarantinedError(
+            f"board {name} is quarantined since {since}: {found.reason}; {CHECKLIST}; then `hilt boards release {name}`"
+        )
+
+
+def release(name: str) -> bool:
+    """Lets the board be used again; False where it was not kept apart."""
+    path = _path(name)
+    existed = path.exists()
+    path.unlink(missing_ok=True)
+    return existed
+
+
+def _directory() -> Path:
+    return paths.home() / "quarantine"
+
+
+def _path(name: str) -> Path:
+    return _directory() / f"{quote(name, safe='')}.json"
+
+
+def _read(path: Path) -> Quarantine:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return Quarantine(str(values["reason"]), float(values["since"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Quarantine(f"{path} cannot be read", 0.0)  # something kept it apart: it stays so

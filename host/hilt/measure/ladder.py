@@ -1,0 +1,74 @@
+"""The rungs of the recovery ladder that a host can climb, above those that the agent climbs by itself (soft reset,
+reload of the bitstream, a new worker). Each ends in the bitstream being programmed, and so in the canary."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hilt.link.agent import build_archive, command
+from hilt.link.boards import Endpoint
+from hilt.link.deadline import Deadline
+from hilt.link.errors import LinkError, LinkLostError, LinkTimeoutError
+from hilt.link.host_keys import HostKeys
+from hilt.link.session import Session
+
+
+class Rung(StrEnum):
+    RECONNECT = "reconnect"
+    DAEMON = "restart of the daemon"
+    REBOOT = "reboot over SSH"
+    POWER = "power cycle"
+
+
+SECONDS = {Rung.RECONNECT: 45.0, Rung.DAEMON: 90.0, Rung.REBOOT: 180.0, Rung.POWER: 240.0}
+"""How long each may take, until the canary is well. Importing pynq alone takes a small board half a minute, booting it
+a minute and more."""
+ACT_SECONDS = 20.0
+"""For an SSH session with a board that has just been waited for, and one command on it."""
+
+
+class RungSkippedError(LinkError):
+    """This board has not what the rung needs."""
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """How a rung went: for the log, and for a table of recoveries. `well`: the canary passed."""
+
+    rung: Rung
+    well: bool
+    seconds: float
+    reason: str
+    """Why it did not help."""
+
+    def __str__(self) -> str:
+        return f"{self.rung} took {self.seconds:.1f} s, {'canary well' if self.well else f'in vain: {self.reason}'}"
+
+
+def restart_daemon(endpoint: Endpoint) -> None:
+    """Kills the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
+    deadline = Deadline(ACT_SECONDS)
+    with Session.connect(endpoint, HostKeys(), deadline) as session:
+        session.execute([*command(endpoint, build_archive().remote_path), "kill"], deadline)
+
+
+def reboot(endpoint: Endpoint, *, virtual: bool) -> None:
+    """Has the board reboot; whether it does, its boot id tells. Raises LinkError, RungSkippedError."""
+    if not virtual and _is_this_machine(endpoint.host):
+        raise RungSkippedError(f"{endpoint.host} is this machine: it is not rebooted")
+    deadline = Deadline(ACT_SECONDS)
+    words = [*(["sudo", "-n"] if endpoint.sudo else []), "reboot"]
+    ended = (LinkLostError, LinkTimeoutError)  # the session may well end before the command has
+    with Session.connect(endpoint, HostKeys(), deadline) as session, contextlib.suppress(*ended):
+        rebooted = session.execute(words, deadline)
+        if rebooted.status not in (0, -1):
+            raise RungSkippedError(f"it cannot be rebooted: {rebooted.last_line}")
+
+
+def _is_this_machine(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"

@@ -1,0 +1,111 @@
+"""The recovery ladder of a host, rung by rung, on a virtual board (golden model) over SSH."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hilt.link.deadline import Deadline
+from hilt.link.errors import QuarantinedError, RefusedError
+from hilt.link.quarantine import quarantined, release
+from hilt.measure import BoardEvent, BoardState
+from hilt.measure.board import BoardMeasurer
+from hilt.measure.boards import VirtualTarget
+from hilt.measure.ladder import Rung, restart_daemon
+from hilt.trial import Outcome
+from hilt.virtual.control import ChassisControl
+from hilt.virtual.directory import BoardDirectory
+from hilt.virtual.personality import personality
+from tests.e2e.small_programs import dot_product
+
+ACCELERATOR = personality("pynq").accelerator
+
+
+@pytest.fixture
+def measurer(shared_home: Path) -> Iterator[BoardMeasurer]:
+    events: list[BoardEvent] = []
+    opened = BoardMeasurer.open(VirtualTarget("virtual:pynq", form="golden"), events.append)
+    opened.events = events  # type: ignore[attr-defined]
+    yield opened
+    opened.close()
+    release("virtual:pynq")
+
+
+def boot_id() -> str | None:
+    control = ChassisControl.find(BoardDirectory("pynq"))
+    assert control is not None
+    with control:
+        return control.status().boot_id
+
+
+def test_a_broken_board_is_mended_by_each_rung_in_turn(
+    measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The daemon, the boot, the power: each is really new afterwards, and the rung before did not help."""
+    connect = measurer._connect
+    cured_by: list[Rung] = []
+
+    def connect_or_not(seconds: float, rebooted_from: str | None = None) -> None:
+        connect(seconds, rebooted_from)
+        tried.append(measurer._connection.client.status(Deadline(30)).uptime_seconds)  # type: ignore[union-attr]
+        if rungs[len(tried) - 1] is not cured_by[0]:
+            measurer._disconnect()
+            raise RefusedError("board_broken", "canary failed")
+
+    monkeypatch.setattr(measurer, "_connect", connect_or_not)
+    rungs = [Rung.DAEMON, Rung.REBOOT, Rung.POWER]
+    for number, rung in enumerate(rungs):
+        tried: list[float] = []
+        cured_by[:] = [rung]
+        before, boot = len(measurer.climbed), boot_id()
+        with caplog.at_level(logging.WARNING, "hilt.measure"):
+            assert measurer._recover(RefusedError("board_broken", "canary failed"), Rung.DAEMON) is None
+        climbed = measurer.climbed[before:]
+        assert [(each.rung, each.well) for each in climbed] == [(each, each is rung) for each in rungs[: number + 1]]
+        assert all(uptime < 30 for uptime in tried), "the daemon is the old one"
+        assert (boot_id() == boot) is (rung is Rung.DAEMON)
+        assert f"{rung} took" in caplog.text and "canary well" in caplog.text
+        result = {}
+        measurer.measure([dot_product(ACCELERATOR, number, run="ladder")], result.__setitem__)
+        assert result[number].outcome is Outcome.OK
+
+
+def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
+    measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(seconds: float, rebooted_from: str | None = None) -> None:
+        raise RefusedError("board_broken", "canary failed after a new worker")
+
+    monkeypatch.setattr(measurer, "_connect", never)
+    monkeypatch.setattr(measurer, "_act", lambda rung: None)
+    measurer._disconnect()
+    results = {}
+    measurer.measure([dot_product(ACCELERATOR, 0, run="broken")], results.__setitem__)
+    assert results[0].outcome is Outcome.BOARD_LOST
+    assert "canary failed after a new worker" in quarantined()["virtual:pynq"].reason
+    assert measurer.events[-1].state is BoardState.QUARANTINED  # type: ignore[attr-defined]
+    with pytest.raises(QuarantinedError, match="since .* canary failed.*power supply"):
+        BoardMeasurer.open(VirtualTarget("virtual:pynq", form="golden"), lambda event: None)
+
+
+def test_a_closed_measurer_leaves_no_chassis_held(measurer: BoardMeasurer) -> None:
+    target = measurer._target
+    assert isinstance(target, VirtualTarget)
+    measurer.close()
+    assert target._chassis is None
+    assert measurer._recover(RefusedError("board_broken", "x"), Rung.DAEMON) is not None
+    assert target._chassis is None
+
+
+def test_the_kernel_kills_the_worker_with_its_daemon(measurer: BoardMeasurer) -> None:
+    assert measurer._connection is not None
+    worker = measurer._connection.client.status(Deadline(30)).worker
+    assert worker is not None
+    restart_daemon(measurer._target.endpoint())
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, signal.SIG_DFL)

@@ -1,0 +1,85 @@
+"""Bounds of LOADs and STOREs against a plain walk over every byte that each would touch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hilt.vta.accelerator import Accelerator, load_parameters
+from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, encode
+from hilt_board.bounds import BoundsError, check_bounds
+from hilt_board.protocol import Manifest
+
+ACCELERATORS = {name: Accelerator.for_parameters(load_parameters(name)) for name in ("pynq", "pynq_batched", "zcu102")}
+ACCELERATORS["rev_b"] = replace(ACCELERATORS["pynq"], isa=type(ACCELERATORS["pynq"].isa).B)
+
+
+def manifest(accelerator: Accelerator) -> Manifest:
+    parameters = accelerator.parameters.name
+    return Manifest("pynq", "7z020clg400", parameters, str(accelerator.isa), 100_000_000, 0x43C0_0000)
+
+
+def bytes_of(accelerator: Accelerator, memory_type: MemoryType) -> int:
+    parameters = accelerator.parameters
+    return {
+        MemoryType.UOP: accelerator.uop_element_bytes,
+        MemoryType.WGT: parameters.wgt_element_bytes,
+        MemoryType.INP: parameters.inp_element_bytes,
+        MemoryType.ACC: parameters.acc_element_bytes,
+        MemoryType.OUT: parameters.out_element_bytes,
+    }[memory_type]
+
+
+def touched(row: dict[str, int], size: int) -> set[int]:
+    """Every byte, by the definition of a 2D transfer (HARDWARE.md section 3)."""
+    elements = (row["dram_base"] + y * row["x_stride"] + x for y in range(row["y_size"]) for x in range(row["x_size"]))
+    return {element * size + byte for element in elements for byte in (0, size - 1)}
+
+
+def is_refused(accelerator: Accelerator, row: dict[str, int], buffers: list[tuple[str, int, int]]) -> bool:
+    record = np.zeros(1, dtype=INSTRUCTION)
+    for name, value in row.items():
+        record[name] = value
+    bit = accelerator.formats.memory.by_name["dram_base"].bit
+    try:
+        check_bounds(encode(record, accelerator), bit, manifest(accelerator), accelerator.uop_element_bytes, buffers)
+    except BoundsError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_refused_is_what_leaves_every_buffer(name: str, data: st.DataObject) -> None:
+    accelerator = ACCELERATORS[name]
+    kind = data.draw(st.sampled_from([MemoryType.WGT, MemoryType.INP, MemoryType.ACC, MemoryType.UOP, MemoryType.OUT]))
+    size = bytes_of(accelerator, kind)
+    row = {
+        "opcode": Opcode.STORE if kind is MemoryType.OUT else Opcode.LOAD,
+        "memory_type": kind,
+        "dram_base": data.draw(st.integers(0, 40)),
+        "y_size": data.draw(st.integers(0, 4)),
+        "x_size": data.draw(st.integers(0, 5)),
+        "x_stride": data.draw(st.integers(0, 9)),
+    }
+    low, length = data.draw(st.integers(0, 30)), data.draw(st.integers(1, 30))
+    buffers = [("far", 1 << 24, 4096), ("near", low * size, length * size)]
+    inside = all(low * size <= byte < (low + length) * size for byte in touched(row, size))
+    assert is_refused(accelerator, row, buffers) is not inside
+
+
+def test_the_largest_fields_do_not_wrap() -> None:
+    row = {"opcode": Opcode.STORE, "memory_type": MemoryType.OUT, "dram_base": 0xFFFFFFFF}
+    row |= {"y_size": 0xFFFF, "x_size": 0xFFFF, "x_stride": 0xFFFF}
+    assert is_refused(ACCELERATORS["pynq"], row, [("out", 0, 1 << 31)])
+    assert not is_refused(ACCELERATORS["pynq"], row, [("all", 0, 1 << 60)])
+
+
+def test_other_instructions_have_no_memory() -> None:
+    for opcode in (Opcode.GEMM, Opcode.ALU, Opcode.FINISH):
+        assert not is_refused(ACCELERATORS["pynq"], {"opcode": opcode}, [])
