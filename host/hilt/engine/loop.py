@@ -17,6 +17,7 @@ from typing import Protocol
 from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
 from hilt.engine.events import Command, Event, Logged, StateChanged, TrialRecorded
+from hilt.engine.remeasure import Remeasurer
 from hilt.engine.tally import Tally
 from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
@@ -97,13 +98,14 @@ class TuningLoop:
         """Recorded trials that the tuner has not heard of."""
         self._tally = Tally(store.summary(run.uuid), store.counts(run.uuid))
         self._group = _FIRST_GROUP
+        self._remeasurer = Remeasurer(run, task, measurer, store, control, publish)
 
     def run(self) -> bool:
         """True when the budget is spent or the space used up, False when it was stopped before."""
         self._publish(self._tally.progress())
         with ThreadPoolExecutor(1, "measure") as pool:
             try:
-                return self._run_batches(pool)
+                return self._run_batches(pool) and self._remeasurer.confirm()
             except BaseException:
                 self._control.obey(Command.STOP)  # whatever the board has is finished and recorded before we leave
                 raise
@@ -160,6 +162,7 @@ class TuningLoop:
         while waiting and self._may_measure():
             group = {each.number: each for each in (waiting.popleft() for _ in range(min(self._group, len(waiting))))}
             waiting.extendleft(reversed(self._measure_group(batch, group)))
+            self._remeasurer.look_for_drift(self._tally.trials)
 
     def _measure_group(self, batch: _Batch, group: Mapping[int, _Pending]) -> list[_Pending]:
         """Records what the board answers; returns the trials that it has to be asked for again."""

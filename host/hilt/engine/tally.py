@@ -42,6 +42,12 @@ class Tally:
             if self._best is None or _order(trial) < _order(self._best):
                 self._best = trial
 
+    @property
+    def trials(self) -> int:
+        """Recorded in all sessions of the run."""
+        with self._lock:
+            return self._trials
+
     def pause_ended(self) -> None:
         """The time until now was a pause: the rate begins anew."""
         with self._lock:

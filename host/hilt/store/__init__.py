@@ -12,10 +12,13 @@ from hilt.store.errors import (
     UnknownRunError,
 )
 from hilt.store.records import Run, RunState, RunSummary, Trial
+from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies, largest_drift
 
 __all__ = [
     "CorruptStoreError",
     "NewerStoreError",
+    "Purpose",
+    "Remeasurement",
     "Run",
     "RunState",
     "RunSummary",
@@ -24,7 +27,9 @@ __all__ = [
     "StoreWriteError",
     "Trial",
     "UnknownRunError",
+    "confirmed_latencies",
     "database_path",
+    "largest_drift",
 ]
 
 

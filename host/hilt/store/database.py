@@ -12,6 +12,7 @@ from types import TracebackType
 
 from hilt.store.errors import StoreError, UnknownRunError, explained
 from hilt.store.records import Run, RunState, RunSummary, Trial
+from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
 from hilt.store.rows import RUN_COLUMNS, TRIAL_COLUMNS, run_of, run_row, trial_of, trial_row
 from hilt.store.schema import VERIFIED, prepare
 from hilt.trial import Outcome
@@ -108,6 +109,16 @@ class Store:
                 message = f"run {uuid}: a trial cannot be recorded twice or without its facts ({error})"
                 raise StoreError(message) from error
 
+    def record_remeasurement(self, uuid: str, row: Remeasurement) -> None:
+        """Once for each purpose, round and trial; what is there stays."""
+        values = (str(row.purpose), row.round, row.number, row.microseconds, row.board, uuid)
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO remeasurements (purpose, round, number, microseconds, board, run) "
+                "SELECT ?, ?, ?, ?, ?, id FROM runs WHERE uuid = ?",
+                values,
+            )
+
     # reading
 
     def run(self, identifier: str) -> Run:
@@ -165,14 +176,31 @@ class Store:
         )
         return {row[0]: row[1] for row in self._rows(query, uuid, str(outcome))}
 
-    def best(self, uuid: str) -> Trial | None:
-        """The fastest trial whose whole output was compared and right; the earlier of two equals."""
+    def remeasurements(self, uuid: str) -> list[Remeasurement]:
+        """By purpose, round and trial."""
+        query = (
+            f"SELECT purpose, round, number, microseconds, board FROM remeasurements WHERE {_OF_RUN} "  # noqa: S608
+            "ORDER BY purpose, round, number"
+        )
+        return [Remeasurement(Purpose(row[0]), *row[1:]) for row in self._rows(query, uuid)]
+
+    def fastest(self, uuid: str, count: int) -> list[Trial]:
+        """The `count` fastest verified trials as first measured; the earlier of two equals first."""
         query = (
             f"SELECT {_TRIAL} FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED} "  # noqa: S608
-            "ORDER BY microseconds, number LIMIT 1"
+            "ORDER BY microseconds, number LIMIT ?"
         )
-        rows = self._rows(query, uuid)
-        return trial_of(rows[0]) if rows else None
+        return [trial_of(row) for row in self._rows(query, uuid, count)]
+
+    def best(self, uuid: str) -> Trial | None:
+        """The fastest trial whose whole output was compared and right; the earlier of two equals. Where the best ones
+        were measured again at the end, it is the fastest by that, with the latency that it was recorded with."""
+        confirmed = confirmed_latencies(self.remeasurements(uuid))
+        if confirmed:
+            winner = min(confirmed, key=lambda number: (confirmed[number], number))
+            return self.trials(uuid, winner, 1)[0]
+        found = self.fastest(uuid, 1)
+        return found[0] if found else None
 
     def improvements(self, uuid: str) -> list[tuple[int, float]]:
         """The best-latency curve: (number, microseconds) of each verified trial faster than all before it."""

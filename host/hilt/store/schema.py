@@ -8,10 +8,20 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 2
+VERSION = 3
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
+
+REMEASUREMENTS = """CREATE TABLE remeasurements (
+  run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  purpose TEXT NOT NULL CHECK (purpose IN ('drift', 'confirmation')),
+  round INTEGER NOT NULL CHECK (round >= 0),
+  number INTEGER NOT NULL,
+  microseconds REAL NOT NULL CHECK (microseconds > 0),
+  board TEXT NOT NULL,
+  PRIMARY KEY (run, purpose, round, number)
+) STRICT, WITHOUT ROWID"""
 
 TABLES = f"""
 CREATE TABLE runs (
@@ -74,17 +84,20 @@ CREATE TABLE trials (
   CHECK (outcome <> 'ok' OR (microseconds IS NOT NULL AND microseconds > 0))
 ) STRICT, WITHOUT ROWID;
 
+{REMEASUREMENTS};
+
 CREATE UNIQUE INDEX trials_once ON trials (run, configuration);
 CREATE INDEX trials_outcome ON trials (run, outcome, reason);
 CREATE INDEX trials_verified ON trials (run, microseconds, number) WHERE {VERIFIED};
 CREATE INDEX runs_created ON runs (created);
 """
 
-MIGRATIONS = {
+MIGRATIONS: dict[int, tuple[str, ...]] = {
     1: (  # all runs of the time were of this space
         "ALTER TABLE runs ADD COLUMN space_kind TEXT NOT NULL DEFAULT 'autotvm'",
         "ALTER TABLE runs ADD COLUMN orders INTEGER NOT NULL DEFAULT 1 CHECK (orders > 0)",
     ),
+    2: (REMEASUREMENTS,),
 }
 """What makes the next version of each; TABLES makes the newest."""
 

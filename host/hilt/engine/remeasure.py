@@ -1,0 +1,116 @@
+"""Measuring again where a latency is not the same every time: a reference now and then, which shows the board drift,
+and the best trials in turn at the end, before a winner is named.
+
+A deterministic board gives the same cycles whatever ran before: there nothing is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import time
+from typing import Protocol
+
+from hilt.engine.control import Control
+from hilt.engine.events import Event, Logged
+from hilt.measure import Measurer, Request
+from hilt.store import Purpose, Remeasurement, Run, Store, Trial, largest_drift
+from hilt.trial import Outcome, Result
+from hilt.vta.program import Program
+
+REFERENCE_EVERY = 50
+"""Trials between two runs of the reference, which is the first verified trial of the run."""
+DRIFT_TOLERANCE = 0.02
+"""A reference whose latency is so much off its first one is said to have drifted."""
+FINALISTS = 5
+ROUNDS = 5
+_FIRST_KEY = {Purpose.DRIFT: 1000, Purpose.CONFIRMATION: 9000}
+"""Of the last part of a request's key, far above the attempts of a trial: each round is run, not remembered."""
+_LAST_DRIFT = 7999
+
+
+class Task(Protocol):
+    """What a run tunes, as far as it is needed here (hilt.engine.loop.Task)."""
+
+    def lower(self, configuration: int) -> Program: ...
+
+    def request(self, number: int, key: str, program: Program) -> Request: ...
+
+
+class Remeasurer:
+    """Of one run, in one session; what earlier sessions measured is kept and not measured again."""
+
+    def __init__(
+        self,
+        run: Run,
+        task: Task,
+        measurer: Measurer,
+        store: Store,
+        control: Control,
+        publish: Callable[[Event], None],
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._measurer = measurer
+        self._store = store
+        self._control = control
+        self._publish = publish
+        self._is_needed = not measurer.description.deterministic
+        self._reference: Trial | None = None
+        self._done = {(row.purpose, row.round, row.number) for row in store.remeasurements(run.uuid)}
+        self._said = False
+
+    def look_for_drift(self, recorded: int) -> None:
+        """Runs the reference when it is time, after so many recorded trials of the run."""
+        check = recorded // REFERENCE_EVERY
+        if not self._is_needed or check > _LAST_DRIFT or any(key[:2] == (Purpose.DRIFT, check) for key in self._done):
+            return
+        if self._reference is None:
+            verified = self._store.improvements(self._run.uuid)[:1]  # its first is the first verified trial
+            if not verified:
+                return
+            self._reference = self._store.trials(self._run.uuid, verified[0][0], 1)[0]
+        self._measure(Purpose.DRIFT, check, [self._reference])
+        drift = largest_drift(self._store.remeasurements(self._run.uuid))
+        if drift > DRIFT_TOLERANCE and not self._said:
+            self._said = True
+            text = (
+                f"the board drifts: trial {self._reference.number}, measured again, is up to {100 * drift:.1f} % off; "
+                f"is it hot, or does something else run on it?"
+            )
+            self._publish(Logged("warning", text, time()))
+
+    def confirm(self) -> bool:
+        """Measures the best trials again, one after another in each round; False where it was stopped before."""
+        finalists = self._store.fastest(self._run.uuid, FINALISTS) if self._is_needed else []
+        if len(finalists) < 2:
+            return True
+        for turn in range(ROUNDS):
+            if self._control.stopping:
+                return False
+            self._measure(Purpose.CONFIRMATION, turn, finalists)
+        winner = self._store.best(self._run.uuid)
+        if winner is not None and winner.number != finalists[0].number:
+            text = (
+                f"trial {winner.number} is the fastest of the best {len(finalists)} measured again in turn; "
+                f"trial {finalists[0].number} only was at first"
+            )
+            self._publish(Logged("info", text, time()))
+        return True
+
+    def _measure(self, purpose: Purpose, turn: int, trials: Sequence[Trial]) -> None:
+        """One after another, in this order. What the board does not answer well is left out of this round."""
+        for trial in trials:
+            if (purpose, turn, trial.number) in self._done:
+                continue
+            key = f"{self._run.uuid}/{trial.number}/{_FIRST_KEY[purpose] + turn}"
+            request = self._task.request(trial.number, key, self._task.lower(trial.configuration))
+            results: dict[int, Result] = {}
+            self._measurer.measure([request], results.__setitem__)
+            result = results[trial.number]
+            if result.outcome is Outcome.OK and result.microseconds is not None:
+                row = Remeasurement(purpose, turn, trial.number, result.microseconds, result.board)
+                self._store.record_remeasurement(self._run.uuid, row)
+                self._done.add((purpose, turn, trial.number))
+            else:
+                text = f"trial {trial.number}, measured again for {purpose}: {result.outcome} ({result.reason})"
+                self._publish(Logged("warning", text, time()))

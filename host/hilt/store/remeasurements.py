@@ -1,0 +1,45 @@
+"""Trials that were measured again: a reference in between, to see the board drift; the best ones at the end, in turn,
+before a winner is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+
+class Purpose(StrEnum):
+    DRIFT = "drift"
+    CONFIRMATION = "confirmation"
+
+
+@dataclass(frozen=True)
+class Remeasurement:
+    """Trial `number` of a run, measured again in round `round` (from 0)."""
+
+    purpose: Purpose
+    round: int
+    number: int
+    microseconds: float
+    board: str
+
+
+def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
+    """Median microseconds of the confirmation by trial number."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        if row.purpose is Purpose.CONFIRMATION:
+            found.setdefault(row.number, []).append(row.microseconds)
+    return {number: median(values) for number, values in found.items()}
+
+
+def largest_drift(rows: Iterable[Remeasurement]) -> float:
+    """How far the reference program moved, at most, from its first latency on the same board: 0.02 is 2 %. 0.0 where
+    it was not run again."""
+    first: dict[tuple[int, str], float] = {}
+    largest = 0.0
+    for row in sorted((row for row in rows if row.purpose is Purpose.DRIFT), key=lambda row: row.round):
+        start = first.setdefault((row.number, row.board), row.microseconds)
+        largest = max(largest, abs(row.microseconds / start - 1.0))
+    return largest

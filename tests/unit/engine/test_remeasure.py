@@ -1,0 +1,117 @@
+"""Boards whose latencies move: the drift is told and stored, and the winner is who wins when all take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hilt.engine import remeasure
+from hilt.engine.control import Control
+from hilt.engine.events import Command, Logged
+from hilt.measure import Request
+from hilt.store import Purpose, confirmed_latencies, largest_drift
+from hilt.trial import Outcome, Result, Verification
+from hilt.tune import Feedback
+
+from .table import ELEMENTS, TableMeasurer, description
+from .test_loop import BUDGET, UUID, Bench
+
+class InOrder:
+    """Asks for 0, 1, 2, ... whatever it hears."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def ask(self, count: int) -> list[int]:
+        self._next += count
+        return list(range(self._next - count, self._next))
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        pass
+
+
+SHAKY = replace(description(), deterministic=False)
+LUCKY = 7
+"""A configuration that was fast once, and never again."""
+
+
+def latency(request: Request) -> Result:
+    """Configuration n takes 1000 + n µs; the lucky one 1 µs at first."""
+    configuration = int(request.program.uops[0, 0])
+    again = int(request.key.rpartition("/")[2]) >= 1000
+    microseconds = 1.0 if configuration == LUCKY and not again else 1000.0 + configuration
+    return Result(Outcome.OK, "", None, microseconds, (microseconds,), Verification(ELEMENTS, 0), "table:plain")
+
+
+@pytest.fixture
+def bench(tmp_path: Path):
+    made = Bench(tmp_path / "hilt.db")
+    yield made
+    made.store.close()
+
+
+def measurer(answer: Callable[[Request], Result], **more: object) -> TableMeasurer:
+    return TableMeasurer(answer, described=SHAKY, **more)  # type: ignore[arg-type]
+
+
+def test_the_winner_is_named_after_all_have_taken_turns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remeasure, "FINALISTS", 3)
+    board = measurer(latency)
+    assert bench.session(board, tuner=InOrder())
+    tried = sorted(trial.configuration for trial in bench.trials if trial.verified)
+    number = {trial.configuration: trial.number for trial in bench.trials}
+    best = bench.store.best(UUID)
+    assert best is not None and best.configuration == min(set(tried) - {LUCKY})
+    turns = [key.split("/")[1:] for key in board.keys if int(key.rpartition("/")[2]) >= 9000]
+    order = [number[each] for each in (LUCKY, *sorted(set(tried) - {LUCKY})[:2])]
+    expected = [(each, 9000 + turn) for turn in range(remeasure.ROUNDS) for each in order]
+    assert [(int(n), int(attempt)) for n, attempt in turns] == expected
+    assert confirmed_latencies(bench.store.remeasurements(UUID))[number[LUCKY]] == 1000.0 + LUCKY
+    assert any("measured again in turn" in event.text for event in bench.events if isinstance(event, Logged))
+    assert len(bench.trials) == BUDGET
+
+
+def test_a_stop_while_confirming_is_gone_on_with(bench: Bench) -> None:
+    control = Control()
+
+    def stop_at(request: Request) -> None:
+        if request.key.endswith("/9002"):
+            control.obey(Command.STOP)
+
+    first = measurer(latency, before=stop_at)
+    assert not bench.session(first, control=control, tuner=InOrder())
+    second = measurer(latency)
+    assert bench.session(second, tuner=InOrder())
+    assert not set(first.keys) & set(second.keys), "something was measured twice"
+    rounds = [row.round for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
+    assert sorted(set(rounds)) == list(range(remeasure.ROUNDS)) and len(rounds) == 5 * remeasure.ROUNDS
+
+
+def test_a_board_that_gets_slower_is_told_once_and_stored(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remeasure, "REFERENCE_EVERY", 4)
+
+    def slower(request: Request) -> Result:
+        result = latency(request)
+        turn = int(request.key.rpartition("/")[2]) - 1000
+        scale = 1.0 + 0.01 * turn if 0 <= turn < 8000 else 1.0
+        return replace(result, microseconds=(result.microseconds or 0) * scale)
+
+    assert bench.session(measurer(slower), tuner=InOrder())
+    warnings = [event.text for event in bench.events if isinstance(event, Logged) and "drifts" in event.text]
+    assert len(warnings) == 1 and "3.0 % off" in warnings[0]
+    rows = [row for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.DRIFT]
+    assert len({row.number for row in rows}) == 1 and len(rows) >= 5
+    first, last = min(row.round for row in rows), max(row.round for row in rows)
+    assert largest_drift(rows) == pytest.approx((1 + 0.01 * last) / (1 + 0.01 * first) - 1)
+
+
+def test_a_deterministic_board_is_asked_nothing_again(bench: Bench) -> None:
+    board = TableMeasurer(latency)
+    assert bench.session(board, tuner=InOrder())
+    assert bench.store.remeasurements(UUID) == []
+    assert all(int(key.rpartition("/")[2]) < 1000 for key in board.keys)
+    best = bench.store.best(UUID)
+    assert best is not None and best.configuration == LUCKY
