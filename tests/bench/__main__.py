@@ -9,11 +9,11 @@ from dataclasses import fields
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import golden, roofline, rtl, scale, schedule, trials, tuner, twin
+from tests.bench import fleet, golden, roofline, rtl, scale, schedule, trials, tuner, twin
 from tests.bench.figure import Sizes, Topic
 
 TOPICS: dict[str, Topic] = {
-    module.TOPIC.name: module.TOPIC for module in (golden, rtl, twin, schedule, roofline, trials, tuner, scale)
+    module.TOPIC.name: module.TOPIC for module in (golden, rtl, twin, schedule, roofline, trials, fleet, tuner, scale)
 }
 _COLUMNS = ("measured", "workload", "seed", "repeats", "value", "goal")
 

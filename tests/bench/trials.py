@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from hilt.measure import Measurer, Request, open_measurer
 from hilt.trial import Outcome, Result
 from tests.bench.figure import Figure, Sizes, Topic
-from tests.e2e.conftest import stop_boards
+from tests.bench.own_home import own_home
 from tests.e2e.small_programs import dot_product
 
 BOARD = "virtual:pynq"
@@ -20,7 +17,7 @@ WARM_UP = 20
 
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
-    with _own_home(), _opened() as measurer:
+    with own_home(), _opened() as measurer:
         _measure(measurer, _requests(measurer, "warm", WARM_UP))
         requests = _requests(measurer, "pipelined", sizes.trials)
         start = time.perf_counter()
@@ -35,22 +32,6 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
     rate = sizes.trials / pipelined
     yield Figure("trials/s over SSH, next one sent ahead", what, "7", count, f"{rate:.0f}/s", "100/s")
     yield Figure("trials/s over SSH, one at a time", what, "7", count, f"{sizes.trials / alone:.0f}/s")
-
-
-@contextmanager
-def _own_home() -> Iterator[None]:
-    """A board that nobody else has used, switched off afterwards."""
-    before = os.environ.get("HILT_HOME")
-    with tempfile.TemporaryDirectory(prefix="hilt-bench-") as home:
-        os.environ["HILT_HOME"] = home
-        try:
-            yield
-        finally:
-            stop_boards(Path(home))
-            if before is None:
-                del os.environ["HILT_HOME"]
-            else:
-                os.environ["HILT_HOME"] = before
 
 
 @contextmanager
