@@ -1,5 +1,6 @@
-"""Holds a landscape against what it stands for: a seeded sample run on the RTL (cycles and answers) and, for answers
-that rules decided, on the golden model."""
+"""Holds a landscape against what it stands for: a seeded sample run on the RTL (cycles and answers) and on the golden
+model (answers; it is faster, but has no pipeline that could lose a sum: it says nothing of hardware without interlock).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def check(subject: Subject, landscape: Landscape, predictions: Predictions, samp
     tensors = _tensors(subject.workload, replace(subject.accelerator, hazards="interlock"), sampling.seed)
     report: dict[str, Any] = {"seed": sampling.seed}
     for form, count in (("rtl", sampling.rtl), ("golden", sampling.golden)):
-        if count:
+        if count and not (form == "golden" and subject.accelerator.hazards == "none"):
             drawn = _draw(predictions, count, np.random.default_rng(sampling.seed), sampling.cycles)
             report[form] = _compare(subject, landscape, predictions, tensors, drawn, form, sampling.cycles)
     return report
