@@ -1,0 +1,97 @@
+"""Power switches are labgrid's: by configuration, against a relay on the network that is a server of this test's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from hilt.link.boards import registered_board
+from hilt.link.errors import BoardFileError, PowerError
+from hilt.link.power import PowerSwitch
+
+pytest.importorskip("labgrid", reason="labgrid is not installed: pip install 'hilt[power]'")
+
+
+@pytest.fixture
+def relay() -> Iterator[tuple[str, list[str]]]:
+    """Where it is, and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # noqa: N802
+            asked.append(self.path)
+            self.send_response(500 if self.path.startswith("/broken") else 200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def network(host: str) -> dict[str, object]:
+    return {
+        "resources": {"NetworkPowerPort": {"model": "simplerest", "host": host, "index": "3"}},
+        "drivers": {"NetworkPowerDriver": {"delay": 0.0}},
+    }
+
+
+def test_a_network_relay_is_switched(relay: tuple[str, list[str]]) -> None:
+    address, asked = relay
+    switch = PowerSwitch("desk", network(address + "/relay/{index}/{value}"))
+    switch.on()
+    switch.off()
+    switch.cycle()
+    assert asked == ["/relay/3/1", "/relay/3/0", "/relay/3/0", "/relay/3/1"]
+
+
+def test_a_relay_that_refuses_is_an_error_that_names_it(relay: tuple[str, list[str]]) -> None:
+    address, _ = relay
+    switch = PowerSwitch("desk", network(address + "/broken/{index}/{value}"))
+    with pytest.raises(PowerError, match="board desk: NetworkPowerDriver cannot switch power .off.: 500"):
+        switch.off()
+
+
+def test_a_command_switches(tmp_path: Path) -> None:
+    commands = {f"cmd_{what}": f"touch {tmp_path / what}" for what in ("on", "off", "cycle")}
+    switch = PowerSwitch("desk", {"drivers": {"ExternalPowerDriver": commands}})
+    switch.cycle()
+    assert [path.name for path in tmp_path.iterdir()] == ["cycle"]
+    failing = PowerSwitch("desk", {"drivers": {"ExternalPowerDriver": {"cmd_on": "false", "cmd_off": "false"}}})
+    with pytest.raises(PowerError, match="ExternalPowerDriver cannot switch power .on."):
+        failing.on()
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"drivers": {"NoSuchDriver": {}}},
+        {"drivers": {"NetworkPowerDriver": {}}},  # has no port
+        {"drivers": {"ExternalPowerDriver": {"cmd_on": "a"}}},
+    ],
+)
+def test_what_labgrid_refuses_is_one_line(configuration: dict[str, object]) -> None:
+    with pytest.raises(PowerError, match="board desk: labgrid refuses its power configuration"):
+        PowerSwitch("desk", configuration)
+
+
+def test_the_boards_file_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    file = tmp_path / "boards.toml"
+    head = '[desk]\nhost = "h"\nbitstream = "pynq"\n'
+    file.write_text(head + '[desk.power.drivers]\nExternalPowerDriver = { cmd_on = "a", cmd_off = "b" }\n')
+    assert registered_board("desk").power == {"drivers": {"ExternalPowerDriver": {"cmd_on": "a", "cmd_off": "b"}}}
+    for wrong in ("[desk.power]\n", "[desk.power.driver]\n", '[desk.power.drivers]\nX = "y"\n', "power = 3\n"):
+        file.write_text(head + wrong)
+        with pytest.raises(BoardFileError, match="power"):
+            registered_board("desk")
