@@ -19,6 +19,7 @@ from hilt.tune import Feedback
 from .table import ELEMENTS, TableMeasurer, description
 from .test_loop import BUDGET, UUID, Bench
 
+
 class InOrder:
     """Asks for 0, 1, 2, ... whatever it hears."""
 
