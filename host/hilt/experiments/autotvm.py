@@ -156,11 +156,8 @@ def _transferred(sources: Sequence[Subject], target: Subject, features: str, sam
     predicted = trees.predict(_padded(_features(target, judged, features), width))
     measured = _performance(target, judged)
     pairs = pairwise_accuracy(predicted, measured)
-    return {
-        "accuracy": round(pairs.all, 5),
-        "valid_valid": round(pairs.valid_valid, 5),
-        "ndcg": round(ndcg_at(predicted, measured, 64), 5),
-    }
+    found = {"accuracy": pairs.all, "valid_valid": pairs.valid_valid, "ndcg": ndcg_at(predicted, measured, 64)}
+    return {name: round(value, 5) for name, value in found.items()}
 
 
 def _sample(of: Subject, count: int, generator: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -47,6 +47,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         "transfer learning beside them", "HW-aware Figure 6", "hardware_aware:transfer", (8, 60)
     ),
     "hw-aware-table3": Experiment("overheads by part", "HW-aware Table III", "hardware_aware:overheads", (2, 2)),
+    "ml2tuner-fig2": Experiment("search and invalid attempts", "ML2Tuner Figure 2", "ml2tuner:search", (8, 80)),
+    "ml2tuner-fig3": Experiment(
+        "what hidden features are worth", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (8, 80)
+    ),
+    "ml2tuner-table3": Experiment("grid of hyperparameters", "ML2Tuner Table 3", "ml2tuner:grid", (3, 90)),
+    "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (2, 40)),
+    "ml2tuner-table5": Experiment("feature importances", "ML2Tuner Table 5", "ml2tuner:importance", (2, 20)),
     "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (1, 3)),
     "glimpse-fig5": Experiment("a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (4, 60)),
     "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (5, 40)),
