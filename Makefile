@@ -30,7 +30,7 @@ $(BOARD)/.ready: pyproject.toml
 	touch $@
 
 demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH
-	HILT_HOME=$(BUILD)/demo $(HOST)/bin/hilt tune resnet18.C5 --board virtual:pynq --tuner xgb --trials 64 --seed 1
+	HILT_HOME=$(BUILD)/demo $(HOST)/bin/hilt tune resnet18.C5 --board virtual:pynq --tuner autotvm --trials 64 --seed 1
 
 test: setup lint  ## lint, types and all tests
 	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile

@@ -17,6 +17,7 @@ from hilt.cli.sim import sim
 from hilt.cli.space import space
 from hilt.cli.trace import trace
 from hilt.cli.tune import resume, tune
+from hilt.cli.tuners import tuners
 
 application = typer.Typer(
     name="hilt",
@@ -44,7 +45,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, runs, show, best, space, explain, trace, sim, bench):
+for command in (tune, resume, tuners, runs, show, best, space, explain, trace, sim, bench):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 application.add_typer(boards.application, name="boards")

@@ -52,7 +52,7 @@ def tune(
         list[str] | None,
         typer.Option(help="A board of `hilt boards`; virtual:pynq. Several that are alike, as A,B, measure one run."),
     ] = None,
-    tuner: Annotated[str, typer.Option(help="xgb or random.")] = "xgb",
+    tuner: Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")] = "autotvm",
     trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
     seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
     batch: Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")] = 8,
@@ -172,6 +172,6 @@ def _options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:
             options[name] = json.loads(value)
         except ValueError:
             options[name] = value
-    if tuner == "xgb":
+    if tuner in ("autotvm", "treegru"):
         options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))
     return options

@@ -44,7 +44,6 @@ def _grid(problem: Problem, seed: int, options: GridOptions) -> Tuner:
 
 _TUNERS = {
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
-    "xgb": _Entry("TVM's name of autotvm", AutoTVMOptions, autotvm),
     "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm),
     "hw-aware": _Entry(
         "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware

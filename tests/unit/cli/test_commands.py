@@ -50,6 +50,16 @@ def test_importing_the_command_line_is_light() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
+def test_tuners_are_listed_and_so_are_the_options_of_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["tuners"]) == 0
+    assert "grid     " in capsys.readouterr().out
+    assert hilt(["tuners", "ga"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["population  100", "elite       3", "mutation    0.1"]
+    assert hilt(["tuners", "autotvm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan_size"] == 64
+    assert hilt(["tuners", "luck"]) == 2
+
+
 def test_reading_history_loads_no_network_library(filled: Path) -> None:
     code = (
         "import sys; from hilt.cli.main import run; "
@@ -68,7 +78,7 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "conv2d:n=1,ci=x"], 2, ["ci=x", "for example"]),
         (["tune", "resnet18.C5", "--board", "virtual:pinq"], 2, ["pinq", "did you mean virtual:pynq"]),
         (["tune", "resnet18.C5", "--board", "kitchen"], 2, ["kitchen", "boards.toml"]),
-        (["tune", "resnet18.C5", "--tuner", "luck"], 2, ["luck", "random, xgb"]),
+        (["tune", "resnet18.C5", "--tuner", "luck"], 2, ["luck", "there are: random, autotvm"]),
         (["tune", "resnet18.C5", "--tuner-option", "depth=3"], 2, ["depth", "plan_size"]),
         (["tune", "resnet18.C5", "--tuner-option", "depth"], 2, ["NAME=VALUE"]),
         (["tune", "resnet18.C5", "--trials", "0"], 2, ["trials is 0", "at least 1"]),
