@@ -18,6 +18,9 @@ from hilt.store import Run, RunState
 _LINES_A_RUN = 10
 """Plain progress lines in a whole run, beside those for each better configuration."""
 
+_QUIET = {"running", "ready"}
+"""States that a board goes through all the time."""
+
 
 class View(Protocol):
     """Shows events of a run; entered before the first."""
@@ -74,7 +77,7 @@ class PlainView:
         self._console = console
         self._best: int | None = None
         self._shown = -1
-        self._board = ""
+        self._boards: dict[str, str] = {}
 
     def __enter__(self) -> PlainView:
         self.note(title(self._run))
@@ -93,8 +96,8 @@ class PlainView:
             self._progress(event)
         elif isinstance(event, StateChanged) and (event.detail or event.state is not RunState.RUNNING):
             self.note(f"{event.state}: {event.detail}" if event.detail else event.state)
-        elif isinstance(event, BoardChanged) and event.state not in ("running", "ready", self._board):
-            self._board = event.state
+        elif isinstance(event, BoardChanged) and event.state not in _QUIET | {self._boards.get(event.board)}:
+            self._boards[event.board] = event.state
             self.note(f"board {event.board} {event.state}{': ' if event.detail else ''}{event.detail}")
         elif isinstance(event, Logged):
             self.note(f"{event.level}: {event.text}")
@@ -113,7 +116,7 @@ class LiveView:
         self._run = run
         self._progress = Progress(0, run.budget, {}, 0, 0.0)
         self._state = "starting"
-        self._boards: dict[str, str] = {run.board: "not connected yet"}
+        self._boards = dict.fromkeys(run.board.split(","), "not connected yet")
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
     def __enter__(self) -> LiveView:

@@ -15,7 +15,7 @@ class Usage:
         self.trials = 0
         self._clock = clock
         self._lock = threading.Lock()
-        self._opened = clock()
+        self._began: float | None = None
         self._busy_seconds = 0.0
         self._busy_since: float | None = None
 
@@ -23,6 +23,8 @@ class Usage:
         with self._lock:
             if self._busy_since is None:
                 self._busy_since = self._clock()
+            if self._began is None:
+                self._began = self._busy_since
 
     def idle(self) -> None:
         with self._lock:
@@ -32,11 +34,12 @@ class Usage:
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """(idle, all) since the board was opened, recovering included in idle."""
+        """(idle, all) since its first trial, recovering included in idle."""
         with self._lock:
             now = self._clock()
+            began = now if self._began is None else self._began
             busy = self._busy_seconds + (now - self._busy_since if self._busy_since is not None else 0.0)
-            return now - self._opened - busy, now - self._opened
+            return now - began - busy, now - began
 
     def __str__(self) -> str:
         idle, whole = self.seconds
