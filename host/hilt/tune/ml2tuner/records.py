@@ -1,0 +1,47 @@
+"""What was measured of a workload, as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.trial import Outcome
+from hilt.tune.cost_model import Indices
+from hilt.tune.feedback import Feedback
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """`indices` (n,) of configurations, and the `microseconds` (n,) that each took: NaN where it was not valid."""
+
+    indices: Indices
+    microseconds: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, feedback: Sequence[Feedback]) -> Self:
+        """Of trials; a lost board says nothing about a configuration."""
+        kept = [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
+        latencies = [math.nan if item.microseconds is None else item.microseconds for item in kept]
+        return cls(np.array([item.index for item in kept], dtype=np.int64), np.array(latencies, dtype=np.float64))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def is_valid(self) -> npt.NDArray[np.bool_]:
+        """(n,)."""
+        return np.isfinite(self.microseconds)
+
+    @property
+    def valid(self) -> Records:
+        """The valid ones."""
+        return self.take(np.flatnonzero(self.is_valid))
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Records:
+        """Those at these places."""
+        return Records(self.indices[rows], self.microseconds[rows])

@@ -1,0 +1,167 @@
+"""The loop of ML2Tuner (Cha et al. 2024, section 2 and Figure 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.trial import Outcome
+from hilt.tune.annealing import Annealing, AnnealingSchedule
+from hilt.tune.cost_model import Features, FeaturesOf, Indices, scorer
+from hilt.tune.feedback import Feedback
+from hilt.tune.ml2tuner.explorer import explore
+from hilt.tune.ml2tuner.features import Hidden, advanced_features, visible_features
+from hilt.tune.ml2tuner.hyperparameters import PERFORMANCE, VALIDITY
+from hilt.tune.ml2tuner.models import Trees, relative_latency
+from hilt.tune.options import require
+from hilt.tune.problem import Problem
+from hilt.tune.space import SearchSpace
+from hilt.tune.stopwatch import Stopwatch
+from hilt.tune.unasked import Unasked
+
+
+@dataclass(frozen=True)
+class ML2TunerOptions:
+    """Defaults are the paper's; the search is TVM's, whose explorer it keeps."""
+
+    N: int = 10
+    """Trials of a round, after which the models are fitted anew."""
+    alpha: float = 1.0
+    """(alpha + 1) * N configurations are compiled for A to choose N of."""
+    model_v: bool = True
+    """Leave out what V takes for invalid."""
+    model_a: bool = True
+    """Let A choose; otherwise P's best N are measured."""
+    hidden: str = "table5"
+    """The hidden features of A: the paper's nineteen (table5), or all that our compiler derives (all)."""
+    annealing_iterations: int = 500
+    annealing_points: int = 128
+    annealing_patience: int = 50
+    """Iterations without a better candidate after which annealing stops."""
+
+    def __post_init__(self) -> None:
+        for name in ("N", "annealing_iterations", "annealing_points", "annealing_patience"):
+            require(getattr(self, name) >= 1, f"{name} is at least 1, not {getattr(self, name)}")
+        require(0 <= self.alpha <= 1000, f"alpha is between 0 and 1000, not {self.alpha}")
+        require(self.hidden in set(Hidden), f"hidden is one of {', '.join(Hidden)}; not {self.hidden!r}")
+
+
+class ML2Tuner:
+    """Random until one configuration is valid, then round by round: explore by P and V, compile, choose by A."""
+
+    def __init__(
+        self, space: SearchSpace, seed: int, options: ML2TunerOptions, visible: FeaturesOf, advanced: FeaturesOf
+    ) -> None:
+        """`visible` gives the features of P and V, `advanced` those of A, which cost a compilation each."""
+        drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
+        self._generator = np.random.default_rng(drawing)
+        self._size = len(space)
+        self._visible_of = visible
+        self._advanced_of = advanced
+        self._options = options
+        self._unasked = Unasked(len(space))
+        self._annealing = Annealing(
+            space,
+            AnnealingSchedule(options.annealing_iterations, options.annealing_points, options.annealing_patience),
+            np.random.default_rng(walking),
+        )
+        # XGBoost's seed is a signed 32-bit number
+        seeds = (fitting.generate_state(3) >> 1).tolist()
+        self._p, self._v, self._a = (
+            Trees(each, seed) for each, seed in zip((PERFORMANCE, VALIDITY, PERFORMANCE), seeds, strict=True)
+        )
+        self._history: list[Feedback] = []
+        self._learnt = 0
+        self._round: list[int] = []
+        self._stopwatch = Stopwatch()
+
+    def ask(self, count: int) -> list[int]:
+        asked: list[int] = []
+        while len(asked) < count and (self._round or len(self._unasked)):
+            if not self._round:
+                self._round = self._next_round()
+            taken = self._round[: count - len(asked)]
+            del self._round[: len(taken)]
+            asked += taken
+        return asked
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        # A lost board says nothing about the configuration.
+        self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
+
+    def overheads(self) -> dict[str, float]:
+        """Processor seconds so far: training, features, search, compilation (features of A)."""
+        return self._stopwatch.seconds
+
+    def _next_round(self) -> list[int]:
+        """N configurations, taken from those not asked yet; random ones where the models have too few to offer."""
+        chosen = self._chosen() if self._learn() else []
+        for index in chosen:
+            self._unasked.take(index)
+        missing = min(self._options.N - len(chosen), len(self._unasked))
+        return chosen + [self._unasked.draw(self._generator) for _ in range(missing)]
+
+    def _learn(self) -> bool:
+        """Fits the models to all results, if there are new ones. Whether they can be asked: once a result was valid."""
+        if len(self._history) > self._learnt:
+            self._learnt = len(self._history)
+            indices = np.array([item.index for item in self._history], dtype=np.int64)
+            latencies = np.array(
+                [math.nan if item.microseconds is None else item.microseconds for item in self._history]
+            )
+            self._fit(indices, latencies, ~np.isnan(latencies))
+        return self._p.fitted
+
+    def _fit(self, indices: Indices, latencies: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_]) -> None:
+        """V to all records, P and A to the valid ones."""
+        visible = self._visible(indices)
+        with self._stopwatch.part("training"):
+            if self._options.model_v:
+                self._v.fit(visible, valid.astype(np.float32))
+            if valid.any():
+                labels = relative_latency(latencies[valid])
+                self._p.fit(visible[valid], labels)
+                if self._options.model_a:
+                    self._a.fit(self._advanced(indices[valid]), labels)
+
+    def _chosen(self) -> list[int]:
+        options = self._options
+        with self._stopwatch.part("search"):
+            latency = scorer(self._p, self._visible, self._size)
+            count = math.ceil((options.alpha + 1) * options.N) if options.model_a else options.N
+            candidates = explore(
+                self._annealing, lambda indices: -latency(indices), self._looks_valid, count, self._unasked
+            )
+            if options.model_a and len(candidates) > options.N:
+                fastest = np.argsort(self._a.predict(self._advanced(candidates)), kind="stable")
+                candidates = candidates[fastest]
+            return [int(index) for index in candidates[: options.N]]
+
+    def _looks_valid(self, indices: Indices) -> npt.NDArray[np.bool_]:
+        if not self._options.model_v:
+            return np.ones(len(indices), dtype=np.bool_)
+        return self._v.predict(self._visible(indices)) > 0.5
+
+    def _visible(self, indices: Indices) -> Features:
+        with self._stopwatch.part("features"):
+            return self._visible_of(indices)
+
+    def _advanced(self, indices: Indices) -> Features:
+        with self._stopwatch.part("compilation"):
+            return self._advanced_of(indices)
+
+
+def ml2tuner(problem: Problem, seed: int, options: ML2TunerOptions) -> ML2Tuner:
+    """Over the knobs of the problem's space and what its compiler derives of them."""
+    hidden = Hidden(options.hidden)
+    return ML2Tuner(
+        problem.space,
+        seed,
+        options,
+        lambda indices: visible_features(problem, indices).values,
+        lambda indices: advanced_features(problem, indices, hidden).values,
+    )

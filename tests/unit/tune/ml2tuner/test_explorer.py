@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+
+from hilt.tune.annealing import Annealing, AnnealingSchedule
+from hilt.tune.ml2tuner.explorer import MOST_PASSES, explore
+
+from ..grids import Grid, Ints
+
+GRID = Grid((6, 5, 4, 3, 2), seed=3)
+SCORES = np.random.default_rng(1).normal(size=len(GRID)).astype(np.float32)
+
+
+def annealing(iterations: int = 500) -> Annealing:
+    """128 points over 720 points, for long enough to see every one of them."""
+    return Annealing(GRID, AnnealingSchedule(iterations, patience=iterations), np.random.default_rng(7))
+
+
+def test_it_finds_the_best_of_what_looks_valid() -> None:
+    valid = np.arange(len(GRID)) % 3 == 0
+    allowed = set(range(len(GRID))) - {int(np.argmax(np.where(valid, SCORES, -9)))}
+    found = explore(annealing(), lambda indices: SCORES[indices], lambda indices: valid[indices], 20, allowed)
+    best = [index for index in np.argsort(-SCORES).tolist() if valid[index] and index in allowed]
+    assert found.tolist() == best[:20]
+
+
+def test_a_model_that_rejects_all_ends_the_search() -> None:
+    asked: list[Ints] = []
+
+    def rejects(indices: Ints) -> np.ndarray:
+        asked.append(indices)
+        return np.zeros(len(indices), dtype=np.bool_)
+
+    found = explore(annealing(100), lambda indices: SCORES[indices], rejects, 20, range(len(GRID)))
+    assert len(found) == 0
+    tried = np.concatenate(asked)
+    assert len(asked) == MOST_PASSES and len(set(tried.tolist())) == len(tried) == 20 * MOST_PASSES
+
+
+def test_a_space_that_is_used_up_gives_what_is_left() -> None:
+    found = explore(
+        annealing(), lambda indices: SCORES[indices], lambda indices: np.ones(len(indices), np.bool_), 20, {5, 70}
+    )
+    assert set(found.tolist()) == {5, 70}
