@@ -20,10 +20,11 @@ def confirm_host_key(boards: str) -> None:
 def _confirm(board: str) -> None:
     """Asks on the terminal whether a board's unknown key is its own. Raises UnknownHostKeyError where nobody can be
     asked or says no, and what else the link raises on the way to the key."""
+    from hilt.measure import LANDSCAPE_PREFIX
     from hilt.virtual.names import PREFIX
 
-    if board.startswith(PREFIX):
-        return  # its key is in its own directory on this machine
+    if board.startswith((PREFIX, LANDSCAPE_PREFIX)):
+        return  # its key is in its own directory on this machine; records have none
     from hilt.link.boards import registered_board
     from hilt.link.deadline import Deadline
     from hilt.link.errors import UnknownHostKeyError

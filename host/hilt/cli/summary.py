@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hilt.cli.words import knobs_text, latency_text, outcomes_text, short
-from hilt.store import Run, RunState, Store
+from hilt.measure import LANDSCAPE_PREFIX
+from hilt.store import Run, RunState, Store, Trial
 from hilt.trial import Outcome
 
 
@@ -23,7 +24,9 @@ def summary_text(store: Store, run: Run) -> str:
         elif count > summary.valid:
             lines.append(f"  {count - summary.valid} ran but were not compared in full, so they do not count")
     best = summary.best
-    if best is None or best.microseconds is None:
+    if run.board.startswith(LANDSCAPE_PREFIX):
+        lines += _recorded(store, run)
+    elif best is None or best.microseconds is None:
         lines.append("no verified configuration was found; more trials or another seed may find one")
     else:
         lines.append(f"best: configuration {best.configuration}: {knobs_text(best.knobs)}")
@@ -31,3 +34,17 @@ def summary_text(store: Store, run: Run) -> str:
     onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
     lines.append(f"run {name}, {run.state}: `hilt show {name}` shows it{onward}")
     return "\n".join(lines)
+
+
+def _recorded(store: Store, run: Run) -> list[str]:
+    """The fastest of a run on a landscape: nothing ran, so nothing was compared."""
+    lines = ["a landscape answers from records: nothing of this run was verified"]
+    fastest = min((trial for trial in store.trials(run.uuid) if trial.microseconds), key=_latency, default=None)
+    if fastest is not None and fastest.microseconds is not None:
+        lines.append(f"fastest on record: configuration {fastest.configuration}: {knobs_text(fastest.knobs)}")
+        lines.append(f"  {latency_text(run, fastest.cycles, fastest.microseconds)}")
+    return lines
+
+
+def _latency(trial: Trial) -> float:
+    return trial.microseconds or float("inf")

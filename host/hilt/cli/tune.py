@@ -15,6 +15,7 @@ from hilt.cli.space import orders_of
 from hilt.cli.summary import summary_text
 from hilt.cli.words import print_json, run_json, short
 from hilt.engine.files import RunFiles
+from hilt.measure import LANDSCAPE_PREFIX
 from hilt.store import Run, Store, database_path
 
 SHORT_RUN_PLANS = 4
@@ -109,23 +110,33 @@ def tune(
     if network is not None:
         from hilt.cli.network import tune_network
 
-        raise typer.Exit(tune_network(network, settings, home, launch.start, as_json))
+        raise typer.Exit(tune_network(network, settings, home, launch, as_json))
     _attend(home, launch.start(settings, home), detach, as_json)
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")],
+    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`; or a campaign's id.")],
     board: Annotated[str | None, typer.Option(help="Go on on another board of the same kind.")] = None,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
-    """Go on with a run that was stopped or interrupted, or attach to one that is running."""
+    """Go on with a run that was stopped or interrupted, or attach to one that is running. A run of a network goes on
+    with the rest of the network; with --detach only itself."""
     from hilt.cli.host_keys import confirm_host_key
     from hilt.engine import launch
 
     home = paths.home()
     with Store(database_path(home)) as store:
-        record = store.run(run)
+        campaign = store.campaign(run)
+        record = store.run(run) if campaign is None else None
+        if record is not None and record.campaign is not None and not detach:
+            campaign = store.campaign(record.campaign)
+    if campaign is not None:
+        from hilt.cli.network import tune_campaign
+
+        confirm_host_key(board or campaign.settings["board"])
+        raise typer.Exit(tune_campaign(campaign, home, launch, as_json, board))
+    assert record is not None  # it is a campaign or a run: else store.run raised
     if not RunFiles(home, record.uuid).is_running():
         confirm_host_key(board or record.board)
     _attend(home, launch.resume(run, home, board=board), detach, as_json, wake=True)
@@ -142,7 +153,8 @@ def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = F
     ending = None
     if not detach:
         limit = f"{run.limit_seconds * 1e3:,.0f} ms by the board's clock"
-        print_words(console, f"a program may run for {limit}; its whole output is compared with the reference")
+        compared = "nothing is" if run.board.startswith(LANDSCAPE_PREFIX) else "its whole output is"
+        print_words(console, f"a program may run for {limit}; {compared} compared with the reference")
         ending = follow(home, run, console, wake=wake)
     with Store(database_path(home)) as store:
         run = store.run(run.uuid)

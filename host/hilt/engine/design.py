@@ -11,12 +11,14 @@ from functools import cached_property
 from importlib import metadata
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
 from hilt.schedule.checks import Checks
 from hilt.schedule.space import ORDERS_OF, Orders, Space, SpaceKind
+from hilt.schedule.spelling import spelled
 from hilt.schedule.survey import CHECK_LEVELS
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.workload import Conv2d
@@ -65,13 +67,14 @@ class Settings:
             raise SettingsError(f"checks {self.checks!r} is none of {', '.join(CHECK_LEVELS)}")
 
 
-def design(settings: Settings, board: BoardDescription) -> Run:
-    """A new run of these settings on this board.
+def design(settings: Settings, board: BoardDescription, campaign: str | None = None) -> Run:
+    """A new run of these settings on this board, part of the campaign of that uuid.
 
-    Raises WorkloadError, UnknownTunerError, TunerOptionError.
+    Raises WorkloadError, UnknownTunerError, TunerOptionError, RunMismatchError for another space than a landscape's.
     """
     workload = schedule.load_workload(settings.workload)
     orders = settings.orders or max(ORDERS_OF[settings.space_kind])
+    _check_recorded(settings, workload, orders, board)
     space = schedule.space_for(workload, board.accelerator, orders=orders, kind=settings.space_kind)
     bound = schedule.bound_cycles(workload, board.accelerator)
     limit = settings.limit_seconds or max(SHORTEST_LIMIT_SECONDS, LIMIT_OVER_BOUND * bound / board.clock_hz)
@@ -101,7 +104,26 @@ def design(settings: Settings, board: BoardDescription) -> Run:
         bound_cycles=bound,
         versions=versions(),
         created=time.time(),
+        campaign=campaign,
     )
+
+
+def _check_recorded(settings: Settings, workload: Conv2d, orders: int, board: BoardDescription) -> None:
+    if board.recorded is None:
+        return
+    wanted: dict[str, object] = {
+        "workload": spelled(workload),
+        "checks": settings.checks,
+        "space": settings.space_kind,
+        "orders": orders,
+    }
+    differences = [
+        f"{name}: {board.recorded[name]} there, {wanted[name]} asked for"
+        for name in wanted
+        if board.recorded[name] != wanted[name]
+    ]
+    if differences:
+        raise RunMismatchError(f"{board.name} was recorded of something else: {'; '.join(differences)}")
 
 
 def check_same(run: Run, board: BoardDescription) -> None:
@@ -142,6 +164,7 @@ class RunTask:
         orders: Any = run.orders  # were an Orders, a SpaceKind and a Checks when the run was made
         kind: Any = run.space_kind
         self._checks: Any = run.checks
+        self._lowered: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
         self.space = schedule.space_for(self._workload, board.accelerator, orders=orders, kind=kind)
 
     @property
@@ -157,10 +180,20 @@ class RunTask:
         return self.space.configuration(configuration)
 
     def lower(self, configuration: int) -> Program:
-        return schedule.lower(self._workload, self.knobs(configuration), self._accelerator, self._checks)
+        program = schedule.lower(self._workload, self.knobs(configuration), self._accelerator, self._checks)
+        self._lowered[program] = configuration
+        return program
 
     def request(self, number: int, key: str, program: Program) -> Request:
-        return Request(number, key, program, self.tensors, self._run.limit_seconds, repeat=self._run.repeat)
+        return Request(
+            number,
+            key,
+            program,
+            self.tensors,
+            self._run.limit_seconds,
+            repeat=self._run.repeat,
+            configuration=self._lowered.get(program),
+        )
 
 
 def _settings_of(run: Run) -> Settings:

@@ -70,7 +70,6 @@ def hidden_features(bench: Bench) -> None:
     """Figure 3: the error of A over that of P, both fitted to what a run measured."""
     rows = []
     for runs in _runs(bench)[ML2.label]:
-        name = runs.cell.subject.workload.name
         problem, every = SharedProblem.of_subject(runs.cell.subject), _sample(runs.cell.subject, 4_000)
         for seed, indices in enumerate(runs.indices):
             gain = hidden_gain(problem, _records(runs.cell.subject, indices[indices >= 0]), every, seed)

@@ -61,8 +61,9 @@ def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answ
             spent["tell"] += time.process_time() - started
     if len(set(asked)) != len(asked):
         raise ValueError(f"the tuner asked for a configuration twice on {landscape.name}")
-    parts: dict[str, float] = getattr(tuner, "seconds", {})
-    return Replay(np.array(asked, dtype=np.int64), spent | dict(parts))
+    own = getattr(tuner, "overheads", None)
+    parts: dict[str, float] = own() if own is not None else {}
+    return Replay(np.array(asked, dtype=np.int64), spent | parts)
 
 
 class Answers:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .types import BoardDescription, BoardEvent, BoardState, FleetError, Listen, Measurer, Report, Request
 
 __all__ = [
+    "LANDSCAPE_PREFIX",
     "BoardDescription",
     "BoardEvent",
     "BoardState",
@@ -22,13 +23,21 @@ __all__ = [
 ]
 
 
+LANDSCAPE_PREFIX = "landscape:"
+"""Of the names of boards that only answer what was recorded."""
+
+
 def describe_board(name: str) -> BoardDescription:
     """The board of that name (`virtual:<personality>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
-    commas between; no connection is made.
+    commas between, or `landscape:NAME`; no connection is made.
 
     Raises UnknownBoardError, UnknownPersonalityError or BoardFileError (all of hilt.link.errors and hilt.virtual),
-    FleetError where several are not alike.
+    FleetError where several are not alike, LandscapeError.
     """
+    if name.startswith(LANDSCAPE_PREFIX):
+        from .landscape import measurer
+
+        return measurer.describe(name)
     from .boards import resolve
     from .fleet import describe_fleet
 
@@ -43,6 +52,10 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
     Raises LinkError (unknown or changed host key, refused key, unreachable, board busy, wrong bitstream, quarantined,
     ...), with a line that says what to do. Once open, faults of the board are recovered from within `measure`.
     """
+    if name.startswith(LANDSCAPE_PREFIX):
+        from .landscape.measurer import LandscapeMeasurer
+
+        return LandscapeMeasurer.open(name)
     from .board import BoardMeasurer
     from .boards import resolve
     from .fleet import FleetMeasurer
@@ -52,5 +65,7 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
 
 
 def board_names_of(name: str) -> list[str]:
-    """The single boards of `a,b`."""
+    """The single boards of `a,b`; a landscape is one, whatever its name."""
+    if name.startswith(LANDSCAPE_PREFIX):
+        return [name]
     return [each.strip() for each in name.split(",") if each.strip()] or [name]

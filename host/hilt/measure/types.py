@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -30,6 +30,9 @@ class BoardDescription:
     clock_hz: int
     deterministic: bool
     """The same program takes the same cycles every time, whatever ran before."""
+    recorded: Mapping[str, object] | None = None
+    """Of a landscape, which knows one space only: its `workload` (as hilt.schedule.spelling spells it), `checks`,
+    `space` and `orders`; a run on it must have the same."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Request:
     """Runs averaged in one figure (TVM's `number`)."""
     repeat: int = 1
     """Figures taken; the result is their median."""
+    configuration: int | None = None
+    """Its index in the run's space; only a landscape looks at it."""
 
 
 Report = Callable[[int, Result], None]

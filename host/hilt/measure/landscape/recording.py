@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilt.measure.landscape.subject import SCHEMA
+from hilt.measure.landscape.subject import SCHEMA, Subject
+from hilt.schedule import Conv2d
+from hilt.simulator.device import MemoryModel
 from hilt.trial import Outcome, Result
+from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 
 _LARGEST_METADATA = 1 << 20
 _LARGEST_SPACE = 1 << 28
@@ -85,6 +88,30 @@ class Landscape:
         """The least latency, in microseconds."""
         return float(self.microseconds[self.best])
 
+    def subject(self) -> Subject:
+        """What it is of. Raises LandscapeError where that is not what compiler and twin make of it today."""
+        identity, described = self.identity, self.metadata["subject"]
+        memory = identity["memory"]
+        accelerator = Accelerator(
+            VTAParameters.from_name(identity["parameters"]),
+            IsaRevision(identity["isa"]),
+            bus_bits=identity["bus_bits"],
+            hazards=identity["hazards"],
+            instruction_queue_depth=identity["instruction_queue_depth"],
+            clock_hz=identity["clock_hz"],
+        )
+        subject = Subject(
+            Conv2d.from_dict(described["workload"]),
+            described["personality"],
+            accelerator,
+            MemoryModel(**{**memory, "bandwidth": tuple(memory["bandwidth"])}),
+            *(described[name] for name in ("checks", "kind", "orders")),
+        )
+        if subject.identity != identity:
+            differences = "; ".join(differing(identity, subject.identity))
+            raise LandscapeError(f"landscape {self.name} is outdated: {differences}; build it again")
+        return subject
+
     def outcome_of(self, index: int) -> Outcome:
         return self._outcomes[int(self.outcome[index])]
 
@@ -140,6 +167,20 @@ class Landscape:
             return cls(described, *arrays)
         except Exception as error:  # a damaged archive fails in a dozen ways: zlib, zipfile, struct, numpy, json
             raise LandscapeError(f"{path} cannot be read as a landscape ({error}); build it again") from error
+
+
+def differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What two identities have different, both values named."""
+    return [
+        f"{name} was {_short(then.get(name))}, is {_short(now.get(name))}"
+        for name in sorted({*then, *now})
+        if then.get(name) != now.get(name)
+    ]
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:12]}…"
 
 
 def write_arrays(path: Path, arrays: dict[str, Any]) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hilt import paths
-from hilt.measure.landscape.recording import Landscape, LandscapeError
+from hilt.measure.landscape.recording import Landscape, LandscapeError, differing
 from hilt.measure.landscape.subject import Subject
 
 _KEY_DIGITS = 12
@@ -89,17 +88,4 @@ def _escaped(text: str) -> str:
 
 def _differences(landscape: Landscape, subject: Subject) -> str:
     """What its metadata and the subject have different, both values named."""
-    return "; ".join(_different(landscape.identity, subject.identity)) or "nothing that its metadata name"
-
-
-def _different(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    return [
-        f"{name} was {_short(then.get(name))}, is {_short(now.get(name))}"
-        for name in sorted({*then, *now})
-        if then.get(name) != now.get(name)
-    ]
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:12]}…"
+    return "; ".join(differing(landscape.identity, subject.identity)) or "nothing that its metadata name"

@@ -1,0 +1,128 @@
+"""The replayed sequence of calls is the engine's, and what is kept of runs is what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.experiments.contenders import Contender, known
+from hilt.experiments.problem import SharedProblem
+from hilt.experiments.replay import Protocol, replay
+from hilt.experiments.runs import Cell, perform, run_cell
+from hilt.measure.landscape import Landscape, Shelf, Subject
+from hilt.measure.landscape.shelf import MissingLandscapeError
+from hilt.trial import Outcome
+from hilt.tune import Feedback, Problem
+from tests.unit.measure.landscape.small import PYNQ, built, small_subject
+
+
+class Scripted:
+    """Asks for what it is told to, and writes down what happens."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self._indices = list(indices)
+        self.calls: list[str] = []
+        self.heard: list[Feedback] = []
+
+    def ask(self, count: int) -> list[int]:
+        batch, self._indices = self._indices[:count], self._indices[count:]
+        self.calls.append(f"ask {batch}")
+        return batch
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        self.calls.append(f"tell {[each.index for each in feedback]}")
+        self.heard += feedback
+
+
+def made_up() -> Landscape:
+    metadata = {"name": "x", "identity": {"clock_hz": 1_000_000}, "outcomes": ["ok", "crash"], "reasons": [""]}
+    outcome = np.array([0, 1, 0, 0, 1, 0], dtype=np.uint8)
+    return Landscape(metadata, outcome, np.zeros(6, np.uint8), np.array([9, 0, 7, 8, 0, 5], dtype=np.uint32))
+
+
+def test_pipelined_is_the_engines_order() -> None:
+    tuner = Scripted([5, 1, 2, 0, 3])
+    run = replay(tuner, made_up(), Protocol(trials=5, batch=2, pipelined=True))
+    assert tuner.calls == ["ask [5, 1]", "ask [2, 0]", "tell [5, 1]", "ask [3]", "tell [2, 0]", "tell [3]"]
+    assert run.indices.tolist() == [5, 1, 2, 0, 3]
+    assert [(each.outcome, each.microseconds) for each in tuner.heard[:2]] == [(Outcome.OK, 5), (Outcome.CRASH, None)]
+
+
+def test_plain_tells_before_it_asks() -> None:
+    tuner = Scripted([5, 1, 2])
+    replay(tuner, made_up(), Protocol(trials=4, batch=2, pipelined=False))
+    assert tuner.calls == ["ask [5, 1]", "tell [5, 1]", "ask [2]", "tell [2]", "ask []"]
+
+
+def test_asking_twice_is_an_error() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        replay(Scripted([1, 2, 1]), made_up(), Protocol(trials=3, batch=3))
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    built(Shelf().folder, [small_subject()])
+    return small_subject()
+
+
+def test_runs_are_kept_and_more_seeds_only_add(recorded: Subject) -> None:
+    cell = Cell(recorded, Contender.of("random"), Protocol(trials=30))
+    run_cell(cell, 2)
+    first = perform([cell], 2, 1, print)[0]
+    written = cell.path.stat().st_mtime_ns
+    assert np.array_equal(perform([cell], 1, 1, print)[0].indices, first.indices[:1])
+    assert cell.path.stat().st_mtime_ns == written
+    run_cell(cell, 4)
+    more = perform([cell], 4, 1, print)[0]
+    assert np.array_equal(more.indices[:2], first.indices) and len(more.seeds) == 4
+    latencies = more.landscape.microseconds[more.indices]
+    assert np.array_equal(more.best_so_far, np.minimum.accumulate(latencies, axis=1))
+    reached = more.trials_to(0.0)
+    for row, trials in zip(latencies, reached, strict=True):
+        hits = np.flatnonzero(row == more.landscape.optimum)
+        assert trials == (hits[0] + 1 if len(hits) else None)
+    assert more.invalid_share() == pytest.approx(np.isinf(latencies).mean(axis=1))
+
+
+def test_other_options_trials_or_landscapes_are_other_files(recorded: Subject) -> None:
+    def path(contender: Contender, trials: int = 30, of: Subject = recorded) -> Path:
+        return Cell(of, contender, Protocol(trials=trials)).path
+
+    autotvm = Contender.of("autotvm")
+    paths = [
+        path(autotvm),
+        path(Contender.of("autotvm", loss="regression")),
+        path(autotvm, trials=31),
+        path(autotvm, of=small_subject(checks="strict")),
+        path(Contender.of("random")),
+    ]
+    assert len(set(paths)) == len(paths)
+    assert path(Contender.of("autotvm", "another label", loss="rank")) == paths[0]  # the default, spelled out
+
+
+def test_a_missing_landscape_says_how_it_is_built(recorded: Subject) -> None:
+    cell = Cell(small_subject(checks="tvm"), Contender.of("random"), Protocol())
+    with pytest.raises(MissingLandscapeError, match=r"`hilt landscape build conv2d:.* --checks tvm --orders 1` builds"):
+        perform([cell], 1, 1, print)
+
+
+def test_contenders_that_are_not_here_are_named() -> None:
+    there, lines = known([Contender.of("random"), Contender.of("of-tomorrow")])
+    assert [each.label for each in there] == ["random"]
+    assert len(lines) == 1 and "of-tomorrow" in lines[0]
+
+
+def test_a_shared_problem_answers_as_a_problem(recorded: Subject) -> None:
+    shared = SharedProblem.of_subject(recorded)
+    alone = Problem(recorded.workload, recorded.accelerator, recorded.space, recorded.checks)
+    memories = [PYNQ.memory_model, small_subject().memory]
+    indices = np.array([3, 40, 0, 41, 3])
+    for asked in (indices[:2], indices, indices[::-1]):
+        assert np.array_equal(
+            shared.predicted_cycles(asked, memories), alone.predicted_cycles(asked, memories), equal_nan=True
+        )
+    assert np.array_equal(shared.compiles, alone.compiles)
