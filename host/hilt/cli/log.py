@@ -1,4 +1,4 @@
-"""`hilt log`: results out to AutoTVM's logs, and AutoTVM's logs in."""
+"""`hilt log`: results out to AutoTVM's logs and to histories, and AutoTVM's logs in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hilt import paths
 from hilt.cli.words import short
 from hilt.store import Store, database_path
 
-application = typer.Typer(help="AutoTVM's tuning logs, out and in.", no_args_is_help=True)
+application = typer.Typer(help="AutoTVM's tuning logs, out and in; histories to transfer from.", no_args_is_help=True)
 
 
 @application.command("export")
@@ -55,6 +55,20 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
             again = f", {each.replaced} replaced by later ones" if each.replaced else ""
             typer.echo(f"run {short(each.run.uuid)}: {each.run.workload} on {each.run.board}, {len(each.trials)} "
                        f"trials{again}")  # fmt: skip
+
+
+@application.command("history")
+def write_history(
+    file: Annotated[Path, typer.Argument(help="Where to write.")],
+    runs: Annotated[list[str], typer.Argument(help="Runs of other workloads: ids, beginnings of them, or `last`.")],
+) -> None:
+    """Write what runs found for `hilt tune --tuner autotvm --tuner-option history=FILE`, which transfers from it."""
+    from hilt.engine.history import history_of
+
+    with Store(database_path(paths.home())) as store:
+        history = history_of(store, [store.run(run) for run in runs])
+    history.save(file)
+    typer.echo(f"{len(history)} trials of {len(history.parts)} runs, to {file}")
 
 
 def _target(board: str) -> str:
