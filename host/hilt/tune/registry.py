@@ -13,6 +13,7 @@ from hilt.tune.feedback import Tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
 from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
+from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
 from hilt.tune.options import read_options
 from hilt.tune.problem import Problem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
@@ -49,6 +50,7 @@ _TUNERS = {
         "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware
     ),
     "treegru": _Entry("AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru),
+    "ml2tuner": _Entry("models of performance, of validity, and of what compilation shows", ML2TunerOptions, ml2tuner),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }

@@ -16,6 +16,7 @@ from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
 from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, HardwareAwareTuner
+from hilt.tune.ml2tuner.tuner import ML2Tuner, ML2TunerOptions
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 
 from .grids import Grid
@@ -33,11 +34,16 @@ def hardware_aware(grid: Grid, seed: int) -> Tuner:
     return HardwareAwareTuner(grid, seed, options, grid.features, lambda indices: np.isfinite(grid.latencies(indices)))
 
 
+def ml2tuner(grid: Grid, seed: int) -> Tuner:
+    return ML2Tuner(grid, seed, ML2TunerOptions(N=32, annealing_iterations=20), grid.features, grid.features)
+
+
 TUNERS: dict[str, Build] = {
     "random": lambda grid, seed: RandomTuner(grid, seed, RandomOptions()),
     "grid": lambda grid, seed: GridTuner(grid, GridOptions()),
     "ga": lambda grid, seed: GeneticTuner(grid, seed, GeneticOptions(population=40)),
     "hw-aware": hardware_aware,
+    "ml2tuner": ml2tuner,
     "autotvm": autotvm(),
     "autotvm-regression": autotvm(loss="regression"),
     "autotvm-diverse": autotvm(diversity=3),
