@@ -1,10 +1,11 @@
-"""`hilt tune model.onnx`: every different layer of a network in a run of its own, and what they come to."""
+"""`hilt tune model.onnx`: every different layer of a network in a run of its own, and what they come to. The runs are a
+campaign: the same command again, or `hilt resume` of one of them, goes on with what is left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 from rich.table import Table
@@ -15,11 +16,18 @@ from hilt.cli.following import exit_after, follow
 from hilt.cli.progress import print_words
 from hilt.cli.summary import summary_text
 from hilt.cli.words import best_json, print_json, short
+from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, settings_of, unfinished
 from hilt.engine.design import Settings
 from hilt.schedule.onnx_model import Layer, Network, OnnxError
-from hilt.store import Run, Store, Trial, database_path
+from hilt.store import Campaign, Run, Store, Trial, database_path
 
-Start = Callable[[Settings, Path], Run]
+
+class Launcher(Protocol):
+    """hilt.engine.launch is one."""
+
+    def start(self, settings: Settings, home: Path, *, campaign: str | None = None) -> Run: ...
+
+    def resume(self, identifier: str, home: Path, *, board: str | None = None) -> Run: ...
 
 
 @dataclass(frozen=True)
@@ -38,38 +46,69 @@ class Tuned:
         return self.layer.count * self.best.microseconds
 
 
-def tune_network(network: Network, settings: Settings, home: Path, start: Start, as_json: bool) -> Exit:
-    """Tunes each supported layer with the budget of `settings`, in the order of the model. One that fails or is
-    interrupted ends it; what was found until then is shown. Raises OnnxError where no layer is supported, and what
-    `start` raises."""
+def tune_network(network: Network, settings: Settings, home: Path, launcher: Launcher, as_json: bool) -> Exit:
+    """Tunes each supported layer with the budget of `settings`, in the order of the model; goes on where the same
+    network was begun with the same settings. Raises OnnxError where no layer is supported, and what `launcher`
+    raises."""
     console = Console(stderr=as_json)
     print_words(console, listing(network))
     if not network.supported:
         raise OnnxError(f"{network.name} has no layer that VTA can run")
-    tuned: list[Tuned] = []
+    with Store(database_path(home)) as store:
+        campaign = open_campaign(store, network, settings)
+    return tune_campaign(campaign, home, launcher, as_json)
+
+
+def tune_campaign(
+    campaign: Campaign, home: Path, launcher: Launcher, as_json: bool, board: str | None = None
+) -> Exit:
+    """Tunes the layers that are not done yet, on `board` where one is given. One that fails or is interrupted ends it;
+    what was found until then is shown. Raises what `launcher` raises."""
+    console = Console(stderr=as_json)
+    network = network_of(campaign)
+    with Store(database_path(home)) as store:
+        left = unfinished(store, campaign)
+    done = len(network.supported) - len(left)
+    print_words(console, f"campaign {short(campaign.uuid)}" + (f": {done} of {len(network.supported)} layers are done" if done else ""))
     ending = Exit.OK
     for number, layer in enumerate(network.supported, start=1):
+        if layer not in left:
+            continue
         print_words(console, f"\nlayer {number} of {len(network.supported)}: {layer.workload}, {layer.count} times")
-        run = start(replace(settings, workload=layer.workload), home)
-        ending = _attend(home, run, console)
-        with Store(database_path(home)) as store:
-            tuned.append(Tuned(layer, store.run(run.uuid), store.best(run.uuid)))
+        ending = _attend(home, _launch(campaign, layer, home, launcher, board), console)
         if ending not in (Exit.OK, Exit.NOTHING_VERIFIED):
             break
+    with Store(database_path(home)) as store:
+        tuned, left = _tuned(store, campaign), unfinished(store, campaign)
     if as_json:
-        print_json(_network_json(network, settings, tuned))
+        print_json(_network_json(campaign, tuned, left))
     else:
         tables.console().print(_sum(tuned))
         print_words(console, _total_words(network, tuned))
     if ending not in (Exit.OK, Exit.NOTHING_VERIFIED):
         return ending
-    found_all = bool(tuned) and all(each.microseconds is not None for each in tuned)
+    found_all = len(tuned) == len(network.supported) and all(each.microseconds is not None for each in tuned)
     return Exit.OK if found_all else Exit.NOTHING_VERIFIED
+
+
+def _launch(campaign: Campaign, layer: Layer, home: Path, launcher: Launcher, board: str | None) -> Run:
+    """The layer's run goes on, or begins."""
+    with Store(database_path(home)) as store:
+        run = run_of_layer(store, campaign, layer)
+    if run is None:
+        return launcher.start(settings_of(campaign, layer, board), home, campaign=campaign.uuid)
+    return launcher.resume(run.uuid, home, board=board)
+
+
+def _tuned(store: Store, campaign: Campaign) -> list[Tuned]:
+    """Layers that have a run, in the order of the model."""
+    runs = [(layer, run_of_layer(store, campaign, layer)) for layer in network_of(campaign).supported]
+    return [Tuned(layer, run, store.best(run.uuid)) for layer, run in runs if run is not None]
 
 
 def _attend(home: Path, run: Run, console: Console) -> Exit:
     """Follows one layer's run to its end and says what it found."""
-    ending = follow(home, run, console)
+    ending = follow(home, run, console, wake=True)
     with Store(database_path(home)) as store:
         record = store.run(run.uuid)
         verified = store.best(run.uuid) is not None
@@ -118,16 +157,19 @@ def _sum(tuned: list[Tuned]) -> Table:
 
 def _total_words(network: Network, tuned: list[Tuned]) -> str:
     missing = [each.layer.workload for each in tuned if each.microseconds is None]
-    missing += [layer.workload for layer in network.supported[len(tuned) :]]
+    begun = [each.layer for each in tuned]
+    missing += [layer.workload for layer in network.supported if layer not in begun]
     words = f"{network.name}: {total_microseconds(tuned):,.1f} µs in all its layers on the board"
     return words + (f", without {', '.join(missing)}, for which nothing verified was found" if missing else "")
 
 
-def _network_json(network: Network, settings: Settings, tuned: list[Tuned]) -> dict[str, object]:
-    total = total_microseconds(tuned)
+def _network_json(campaign: Campaign, tuned: list[Tuned], left: list[Layer]) -> dict[str, object]:
+    total, network = total_microseconds(tuned), network_of(campaign)
     return {
         "model": network.name,
-        "board": settings.board,
+        "campaign": campaign.uuid,
+        "board": campaign.settings["board"],
+        "unfinished": [layer.workload for layer in left],
         "microseconds": total,
         "layers": [
             {

@@ -25,12 +25,19 @@ _END_SECONDS = 10.0
 _LOG_LINES = 3
 
 
-def start(settings: Settings, home: Path, *, boards: Boards = measure, engine: Sequence[str] = ENGINE) -> Run:
-    """Makes a new run and starts its engine; returns when clients can attach.
+def start(
+    settings: Settings,
+    home: Path,
+    *,
+    campaign: str | None = None,
+    boards: Boards = measure,
+    engine: Sequence[str] = ENGINE,
+) -> Run:
+    """Makes a new run, of a campaign where its uuid is given, and starts its engine; returns when clients can attach.
 
     Raises what hilt.measure.describe_board and hilt.engine.design.design raise, StoreError, EngineStartError.
     """
-    run = design(settings, boards.describe_board(settings.board))
+    run = design(settings, boards.describe_board(settings.board), campaign)
     with Store(database_path(home)) as store:
         store.create_run(run)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,14 @@ class Network:
     name: str
     layers: tuple[Layer, ...]
     others: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; from_dict makes the same network of them."""
+        return {"name": self.name, "layers": [asdict(layer) for layer in self.layers], "others": dict(self.others)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Network:
+        return cls(values["name"], tuple(Layer(**layer) for layer in values["layers"]), values["others"])
 
     @property
     def supported(self) -> tuple[Layer, ...]:

@@ -11,10 +11,11 @@ from hilt.store.errors import (
     StoreWriteError,
     UnknownRunError,
 )
-from hilt.store.records import Run, RunState, RunSummary, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies, largest_drift
 
 __all__ = [
+    "Campaign",
     "CorruptStoreError",
     "NewerStoreError",
     "Purpose",

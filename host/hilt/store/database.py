@@ -11,9 +11,18 @@ from pathlib import Path
 from types import TracebackType
 
 from hilt.store.errors import StoreError, UnknownRunError, explained
-from hilt.store.records import Run, RunState, RunSummary, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
-from hilt.store.rows import RUN_COLUMNS, TRIAL_COLUMNS, run_of, run_row, trial_of, trial_row
+from hilt.store.rows import (
+    RUN_COLUMNS,
+    TRIAL_COLUMNS,
+    campaign_of,
+    campaign_row,
+    run_of,
+    run_row,
+    trial_of,
+    trial_row,
+)
 from hilt.store.schema import VERIFIED, prepare
 from hilt.trial import Outcome
 
@@ -76,6 +85,10 @@ class Store:
     def create_run(self, run: Run) -> None:
         with self._writing() as connection:
             connection.execute(_INSERT_RUN, run_row(run))
+
+    def create_campaign(self, campaign: Campaign) -> None:
+        with self._writing() as connection:
+            connection.execute("INSERT INTO campaigns VALUES (?, ?, ?, ?, ?)", campaign_row(campaign))
 
     def set_state(self, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
         """`finished` is set by the first state that ends a run, and cleared when it goes on."""
@@ -145,6 +158,21 @@ class Store:
         """Newest first."""
         query = f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT ?"  # noqa: S608
         return [run_of(row) for row in self._rows(query, -1 if limit is None else limit)]
+
+    def campaigns(self) -> list[Campaign]:
+        """Newest first."""
+        return [campaign_of(row) for row in self._rows("SELECT * FROM campaigns ORDER BY created DESC, rowid DESC")]
+
+    def campaign(self, identifier: str) -> Campaign | None:
+        """The campaign of this uuid or of the only uuid that begins with it; None where there is no such one."""
+        query = "SELECT * FROM campaigns WHERE substr(uuid, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2"
+        rows = self._rows(query, identifier.lower())
+        return campaign_of(rows[0]) if len(rows) == 1 else None
+
+    def runs_of(self, campaign: str) -> list[Run]:
+        """The runs of the campaign of this uuid, oldest first."""
+        query = f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY created, id"  # noqa: S608
+        return [run_of(row) for row in self._rows(query, campaign)]
 
     def summary(self, uuid: str) -> RunSummary:
         run = self.run(uuid)

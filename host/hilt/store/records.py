@@ -72,6 +72,8 @@ class Run:
     failure: str = field(default="", compare=False)
     """Of a failed run, whose fault that was: a word of hilt.engine.events.Failure."""
     finished: float | None = field(default=None, compare=False)
+    campaign: str | None = field(default=None, compare=False)
+    """Of a run of a network's layer, the campaign that it is part of."""
 
     @property
     def bound_microseconds(self) -> float:
@@ -84,6 +86,20 @@ class Run:
     def percent_of_bound(self, microseconds: float) -> float:
         """How near this latency comes to the roofline bound; 100 is the bound itself."""
         return 100 * self.bound_microseconds / microseconds
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A network that is tuned: its runs name it. What it is, is fixed when it is created; how far it came is what its
+    runs say."""
+
+    uuid: str
+    name: str
+    network: Mapping[str, Any]
+    """Its layers, plain: hilt.schedule.onnx_model.Network."""
+    settings: Mapping[str, Any]
+    """What all its runs have in common, plain."""
+    created: float
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from hilt.store.records import Run, RunState, Trial
+from hilt.store.records import Campaign, Run, RunState, Trial
 from hilt.trial import Outcome, Verification
 
 RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
     "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
     "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
-    "finished", "versions",
+    "finished", "versions", "campaign",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
@@ -36,6 +36,16 @@ def run_of(row: sqlite3.Row) -> Run:
     values = {name: row[name] for name in RUN_COLUMNS}
     values |= {name: json.loads(values[name]) for name in _RUN_JSON}
     return Run(**values | {"state": RunState(values["state"])})
+
+
+def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
+    """In the order of the table's columns."""
+    return (campaign.uuid, campaign.name, to_json(campaign.network), to_json(campaign.settings), campaign.created)
+
+
+def campaign_of(row: sqlite3.Row) -> Campaign:
+    network, settings = json.loads(row["network"]), json.loads(row["settings"])
+    return Campaign(row["uuid"], row["name"], network, settings, row["created"])
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:

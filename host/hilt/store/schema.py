@@ -8,7 +8,7 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 3
+VERSION = 4
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
@@ -23,7 +23,18 @@ REMEASUREMENTS = """CREATE TABLE remeasurements (
   PRIMARY KEY (run, purpose, round, number)
 ) STRICT, WITHOUT ROWID"""
 
+_RUNS_OF_CAMPAIGN = "CREATE INDEX runs_campaign ON runs (campaign) WHERE campaign IS NOT NULL"
+CAMPAIGNS = """CREATE TABLE campaigns (
+  uuid TEXT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  network TEXT NOT NULL,
+  settings TEXT NOT NULL,
+  created REAL NOT NULL
+) STRICT"""
+
 TABLES = f"""
+{CAMPAIGNS};
+
 CREATE TABLE runs (
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
@@ -56,7 +67,8 @@ CREATE TABLE runs (
   failure TEXT NOT NULL,
   created REAL NOT NULL,
   finished REAL,
-  versions TEXT NOT NULL
+  versions TEXT NOT NULL,
+  campaign TEXT REFERENCES campaigns (uuid)
 ) STRICT;
 
 CREATE TABLE trials (
@@ -90,6 +102,7 @@ CREATE UNIQUE INDEX trials_once ON trials (run, configuration);
 CREATE INDEX trials_outcome ON trials (run, outcome, reason);
 CREATE INDEX trials_verified ON trials (run, microseconds, number) WHERE {VERIFIED};
 CREATE INDEX runs_created ON runs (created);
+{_RUNS_OF_CAMPAIGN};
 """
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
@@ -98,6 +111,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE runs ADD COLUMN orders INTEGER NOT NULL DEFAULT 1 CHECK (orders > 0)",
     ),
     2: (REMEASUREMENTS,),
+    3: (CAMPAIGNS, "ALTER TABLE runs ADD COLUMN campaign TEXT REFERENCES campaigns (uuid)", _RUNS_OF_CAMPAIGN),
 }
 """What makes the next version of each; TABLES makes the newest."""
 

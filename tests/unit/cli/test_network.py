@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 
 from hilt.cli.exits import Exit
 from hilt.cli.main import run as hilt
-from hilt.cli.network import listing, tune_network
+from hilt.cli.network import listing, tune_campaign, tune_network
 from hilt.engine import launch
-from hilt.engine.design import Settings
+from hilt.engine.campaigns import open_campaign, settings_of, unfinished
+from hilt.engine.design import Settings, design
 from hilt.schedule.onnx_model import read_network
-from hilt.store import Run, Store, database_path
+from hilt.store import Run, RunState, Store, database_path
 from tests.unit.cli.network_engine import NetworkBoards
 from tests.unit.engine.test_process import at_root
 from tests.unit.schedule.onnx_models import Graph, resnet18, toy
@@ -26,8 +28,21 @@ __all__ = ["at_root"]  # a fixture
 ENGINE = (sys.executable, "-m", "tests.unit.cli.network_engine")
 
 
-def start(settings: Settings, home: Path) -> Run:
-    return launch.start(settings, home, boards=NetworkBoards(), engine=ENGINE)
+class Tables:
+    """Starts engines whose boards are tables; `broken` is the workload whose engine does not start."""
+
+    def __init__(self, broken: str = "") -> None:
+        self.broken = broken
+        self.started: list[str] = []
+
+    def start(self, settings: Settings, home: Path, *, campaign: str | None = None) -> Run:
+        if settings.workload == self.broken:
+            raise KeyboardInterrupt
+        self.started.append(settings.workload)
+        return launch.start(settings, home, campaign=campaign, boards=NetworkBoards(), engine=ENGINE)
+
+    def resume(self, identifier: str, home: Path, *, board: str | None = None) -> Run:
+        return launch.resume(identifier, home, board=board, boards=NetworkBoards(), engine=ENGINE)
 
 
 def tune(
@@ -36,7 +51,7 @@ def tune(
     path = home / "net.onnx"
     onnx.save(model, str(path))
     settings = Settings(workload=str(path), board=board, tuner="random", trials=trials, seed=4)
-    ending = tune_network(read_network(path), settings, home, start, as_json=True)
+    ending = tune_network(read_network(path), settings, home, Tables(), as_json=True)
     said = capsys.readouterr()
     assert said.out.count("\n") == 1
     return ending, json.loads(said.out), said.err
@@ -73,11 +88,72 @@ def test_a_board_that_is_away_ends_it(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(said["layers"]) == 1 and "is not reachable" in words
 
 
+def test_what_was_interrupted_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After the first layer, the same command goes on with the second; when all is done it begins anew."""
+    path = tmp_path / "toy.onnx"
+    onnx.save(toy(), str(path))
+    network = read_network(path)
+    first, second = (layer.workload for layer in network.supported)
+    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
+    interrupted = Tables(broken=second)
+    with pytest.raises(KeyboardInterrupt):
+        tune_network(network, settings, tmp_path, interrupted, as_json=True)
+    assert interrupted.started == [first]
+    with Store(database_path(tmp_path)) as store:
+        (campaign,) = store.campaigns()
+        assert [layer.workload for layer in unfinished(store, campaign)] == [second]
+    capsys.readouterr()
+
+    other = Tables()
+    tune_network(network, replace(settings, seed=5), tmp_path, other, as_json=True)
+    assert other.started == [first, second]  # another seed is another campaign
+    capsys.readouterr()
+
+    moved = tmp_path / "elsewhere" / "toy.onnx"
+    moved.parent.mkdir()
+    onnx.save(toy(), str(moved))
+    again = Tables()
+    assert tune_network(read_network(moved), replace(settings, workload=str(moved)), tmp_path, again, as_json=True) == 0
+    said = capsys.readouterr()
+    assert again.started == [second] and "1 of 2 layers are done" in said.err
+    result = json.loads(said.out)
+    assert result["campaign"] == campaign.uuid and result["unfinished"] == []
+    assert [layer["workload"] for layer in result["layers"]] == [first, second]
+    with Store(database_path(tmp_path)) as store:
+        runs = store.runs_of(campaign.uuid)
+        assert [run.workload for run in runs] == [first, second]
+        assert len(store.campaigns()) == 2
+
+    anew = Tables()
+    tune_network(network, settings, tmp_path, anew, as_json=True)
+    assert anew.started == [first, second]
+
+
+def test_a_stopped_layer_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "toy.onnx"
+    onnx.save(toy(), str(path))
+    network = read_network(path)
+    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
+    with Store(database_path(tmp_path)) as store:
+        campaign = open_campaign(store, network, settings)
+        layer = network.supported[0]
+        run = design(settings_of(campaign, layer), NetworkBoards().describe_board("table:plain"), campaign.uuid)
+        store.create_run(run)
+        store.set_state(run.uuid, RunState.STOPPED)
+        assert open_campaign(store, network, settings) == campaign
+        assert store.campaign(campaign.uuid[:6]) == campaign and store.campaign("") is None
+    tables = Tables()
+    assert tune_campaign(campaign, tmp_path, tables, as_json=True) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert tables.started == [network.supported[1].workload]
+    assert said["layers"][0]["run"] == run.uuid
+
+
 def test_the_table_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "toy.onnx"
     onnx.save(toy(), str(path))
     settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=16, seed=4)
-    assert tune_network(read_network(path), settings, tmp_path, start, as_json=False) is Exit.OK
+    assert tune_network(read_network(path), settings, tmp_path, Tables(), as_json=False) is Exit.OK
     out = capsys.readouterr().out
     table = [line.split() for line in out[out.index("layer  ") :].splitlines()[1:]]
     assert [row[1] for row in table[:2]] == ["1", "2"]
