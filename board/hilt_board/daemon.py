@@ -18,6 +18,7 @@ from typing import Callable, Dict, List, Optional, Set, Tuple, Type
 from .blobs import BlobError, Blobs
 from .board import Board
 from .home import Home
+from .inspection import temperature
 from .journal import DiskFullError, Journal, JournalError, JournalFullError
 from .protocol import (
     CHUNK_BYTES,
@@ -289,6 +290,7 @@ class Daemon:
             agent=self._agent,
             free_bytes=disk.f_bavail * disk.f_frsize,
             uptime_seconds=time.monotonic() - self._started,
+            temperature=temperature(),
         )
 
 

@@ -35,9 +35,14 @@ def inspect(root: Path) -> Dict[str, Any]:
     return facts
 
 
-def temperature() -> Optional[float]:
+_SENSORS = Path("/sys/bus/iio/devices")
+
+
+def temperature(sensors: Path = _SENSORS) -> Optional[float]:
     """Of the chip, in degrees Celsius, where the kernel has its sensor (XADC of a Zynq-7000, AMS of an UltraScale+)."""
-    for device in sorted(Path("/sys/bus/iio/devices").glob("iio:device*")):
+    if os.environ.get("HILT_VERILATED"):
+        return None  # that of the machine it is simulated on says nothing
+    for device in sorted(sensors.glob("iio:device*")):
         for raw in sorted(device.glob("in_temp*_raw")):
             stem = raw.name[: -len("_raw")]
             value, scale = _text(raw), _text(device / (stem + "_scale"))

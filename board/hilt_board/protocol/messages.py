@@ -241,6 +241,8 @@ class StatusReport(Record):
     free_bytes: int = checked(COUNT)
     """On the disk that holds blobs and journal."""
     uptime_seconds: float = checked(SECONDS)
+    temperature: Optional[float] = checked(optional(is_number(-273.15, 1000.0)), default=None)
+    """Of the chip, in degrees Celsius; None where the board has no sensor that its kernel shows."""
 
 
 @dataclass(frozen=True)

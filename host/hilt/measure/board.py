@@ -305,7 +305,10 @@ class BoardMeasurer:
             agent.client.put_as(digest, bitstream, deadline)
         programmed = agent.client.program(digest, self._target.manifest, deadline)
         journal = agent.client.results(0, deadline)
-        self._tell(BoardState.READY, f"{self._target.manifest.parameters} programmed in {programmed.seconds:.1f} s")
+        degrees = agent.client.status(deadline).temperature
+        heat = "" if degrees is None else f", chip at {degrees:.0f} °C"
+        what = f"{self._target.manifest.parameters} at {programmed.clock_hz / 1e6:g} MHz"
+        self._tell(BoardState.READY, f"{what} programmed in {programmed.seconds:.1f} s{heat}")
         return _Connected(agent, digest, journal)
 
     def _recover(self, error: Exception, first: Rung) -> Exception | None:

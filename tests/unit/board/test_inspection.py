@@ -1,0 +1,70 @@
+"""What the agent reads of a board, from files as its kernel shows them; and the unit that it gives systemd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hilt_board import inspection
+from hilt_board.home import Home
+from hilt_board.service import ServiceError, install, unit_text
+
+
+def sensor(root: Path, **values: str) -> Path:
+    device = root / "iio:device0"
+    device.mkdir(parents=True)
+    for name, value in values.items():
+        (device / name).write_text(value + "\n")
+    return root
+
+
+def test_the_xadc_reads_what_its_transfer_function_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UG480: degrees = code * 503.975 / 4096 - 273.15."""
+    monkeypatch.delenv("HILT_VERILATED", raising=False)
+    root = sensor(tmp_path, in_temp0_raw="2602", in_temp0_offset="-2219", in_temp0_scale="123.040771484")
+    assert inspection.temperature(root) == pytest.approx(2602 * 503.975 / 4096 - 273.15, abs=0.2)
+    assert inspection.temperature(tmp_path / "none") is None
+
+
+def test_pynq_finds_its_device_without_a_login_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XILINX_XRT", raising=False)
+    monkeypatch.setattr(inspection, "_FPGA_MANAGER", tmp_path / "state")
+    inspection.complete_environment()
+    assert "XILINX_XRT" not in os.environ  # not a board
+    (tmp_path / "state").write_text("operating\n")
+    inspection.complete_environment()
+    assert os.environ["XILINX_XRT"] == "/usr"
+    monkeypatch.setenv("XILINX_XRT", "/opt/xrt")
+    inspection.complete_environment()
+    assert os.environ["XILINX_XRT"] == "/opt/xrt"
+
+
+def test_inspecting_this_machine_gives_every_fact(tmp_path: Path) -> None:
+    facts = inspection.inspect(tmp_path)
+    assert facts["root"] is (os.geteuid() == 0)
+    assert facts["memory_free"] > 0 and facts["disk_free"] > 0
+    assert (facts["pynq"] is None) is (facts["import_error"] is not None)
+
+
+def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:
+    python, archive = "/usr/local/share/pynq-venv/bin/python3", "/home/xilinx/.hilt-agents/agent-0f.pyz"
+    text = unit_text(python, archive, "/root/.hilt", "/usr")
+    assert f'ExecStart="{python}" "{archive}" daemon' in text
+    for path in ("/home/a b$c", "/x\nExecStart=/bin/sh", '/x"'):
+        with pytest.raises(ServiceError, match="cannot stand in a unit file"):
+            unit_text("/usr/bin/python3", path, "/root/.hilt", "/usr")
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed: the unit was not given to systemd itself")
+    unit = tmp_path / "hilt-board.service"
+    unit.write_text(text.replace(python, "/bin/true"))
+    checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
+    assert "hilt-board" not in checked.stderr, checked.stderr
+
+
+def test_a_folder_is_no_archive_to_install(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match="runs from a folder"):
+        install(Home(tmp_path))
