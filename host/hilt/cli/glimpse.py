@@ -19,7 +19,7 @@ class TrainingExtraError(ValueError):
 @application.command()
 def train(
     output: Annotated[Path, typer.Option(help="File to write, .npz.")],
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same weights on one machine.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same weights on one machine.")] = 11,
     tasks: Annotated[int | None, typer.Option(min=8, help="Pairs of layer and accelerator to measure.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that measure.")] = 1,
 ) -> None:

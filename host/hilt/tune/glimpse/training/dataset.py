@@ -26,6 +26,8 @@ Kind = Literal["autotvm", "ml2"]
 LONGEST_PROGRAM = 3_000
 """Instructions; a longer program is not measured, and counts as the slowest that was: they take most of the time and
 are far from the best."""
+LONGEST_COMPUTATION = 500_000
+"""Cycles of multiplication; the twin's time grows with it, and more so where an element is narrower than the bus."""
 _RANDOM = 80
 _OF_TVM = 24
 """More of what TVM would run, which is rare."""
@@ -64,15 +66,15 @@ def build_tasks(
     layers: list[Conv2d], generations: list[Generation], count: int, seed: int, jobs: int = 1
 ) -> Iterator[Task]:
     """`count` tasks, each of a layer and an accelerator, the same whatever `jobs`, in order; a pair with fewer than
-    sixteen configurations that compile is left out.
+    sixteen configurations that compile is left out, and so are those that the twin would take long over.
 
     Raises HeldOutError, and MissingToolError or BuildError where the twin cannot be built.
     """
-    pairs = np.random.default_rng(seed).permutation(len(layers) * len(generations))[:count]
-    arguments = [
-        (layers[pair // len(generations)], generations[pair % len(generations)], np.random.SeedSequence([seed, pair]))
-        for pair in pairs.tolist()
-    ]
+    arguments = []
+    for pair in np.random.default_rng(seed).permutation(len(layers) * len(generations)).tolist():
+        layer, generation = layers[pair // len(generations)], generations[pair % len(generations)]
+        if len(arguments) < count and _is_short(layer, generation):
+            arguments.append((layer, generation, np.random.SeedSequence([seed, pair])))
     if jobs == 1:
         found = map(_build_task, *zip(*arguments, strict=True))
         yield from (task for task in found if task is not None)
@@ -80,6 +82,12 @@ def build_tasks(
     with ProcessPoolExecutor(jobs) as pool:
         results = pool.map(_build_task, *zip(*arguments, strict=True))
         yield from (task for task in results if task is not None)
+
+
+def _is_short(layer: Conv2d, generation: Generation) -> bool:
+    accelerator = generation.accelerator
+    narrow = accelerator.parameters.inp_element_bytes * 8 < accelerator.bus_bits
+    return not narrow and layer.macs <= LONGEST_COMPUTATION * accelerator.macs_per_cycle
 
 
 def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSequence) -> Task | None:

@@ -22,7 +22,7 @@ HIDDEN = (64, 64)
 ORACLE_SHARPNESS = 12.0
 ORACLE_RATE = 2e-3
 ORACLE_BATCH = 32
-GROUPS = 6
+GROUPS = 8
 GROUP = 4
 """Searches of one example and budget."""
 DISCOUNT = 0.95
@@ -38,9 +38,9 @@ Report = Callable[[str], None]
 class AcquisitionSchedule:
     """How long: searches to show the oracle, its steps, and rounds of reinforcement."""
 
-    oracle_searches: int = 120
-    oracle_steps: int = 400
-    rounds: int = 30
+    oracle_searches: int = 80
+    oracle_steps: int = 300
+    rounds: int = 12
 
 
 def fit_acquisition(
@@ -57,7 +57,7 @@ def fit_acquisition(
     for number in range(schedule.rounds):
         groups = [_group(courses, network, generator) for _ in range(GROUPS)]
         _reinforce(network, optimiser, groups)
-        if number % 5 == 0 or number == schedule.rounds - 1:
+        if number % 4 == 0 or number == schedule.rounds - 1:
             mean = np.mean([step.regret for group in groups for search in group for step in search.steps])
             report(f"reinforcement round {number}: mean regret {mean:.3f}")
     return network

@@ -19,16 +19,16 @@ RATE = 2e-3
 DECAY = 1e-4
 
 
-def fit_prior(pools: Pools, descriptions: Floats, steps: int) -> Perceptron:
+def fit_prior(pools: Pools, descriptions: Floats, learnt: Indices, steps: int) -> Perceptron:
     """Minimises -log of the expected merit of a draw from the product, restricted to the pool, each of whose
-    configurations stands for `weight` of the space."""
-    network = Perceptron(descriptions, (HIDDEN, HIDDEN, len(SLOTS) * VALUE_FEATURES))
+    configurations stands for `weight` of the space. Of the examples, those in `learnt` are learnt from."""
+    network = Perceptron(descriptions[learnt], (HIDDEN, HIDDEN, len(SLOTS) * VALUE_FEATURES))
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
     merits = np.stack([pools.merit(example) for example in pools.examples]) ** SHARPNESS
     tasks = np.array([example.task for example in pools.examples])
     for _ in range(steps):
-        rows = torch.randint(len(tasks), (BATCH,)).numpy()
+        rows = learnt[torch.randint(len(learnt), (BATCH,)).numpy()]
         loss = _loss(network, pools, descriptions[rows], tasks[rows], merits[rows])
         optimiser.zero_grad()
         loss.backward()

@@ -17,19 +17,19 @@ CONFIGURATIONS = 128
 RATE = 3e-3
 SHARPNESS = 4.0
 """Of the maximum over pieces, which is soft while training."""
-FALSE_ALARM = 2.0
+FALSE_ALARM = 5.0
 """What rejecting a valid configuration costs over measuring an invalid one: the first can hide the optimum."""
 
 
-def fit_thresholds(pools: Pools, descriptions: Floats, steps: int) -> Perceptron:
-    """Half of what each step sees is valid, half is not."""
-    network = Perceptron(descriptions, (HIDDEN, COEFFICIENTS))
+def fit_thresholds(pools: Pools, descriptions: Floats, learnt: Indices, steps: int) -> Perceptron:
+    """Half of what each step sees is valid, half is not. Of the examples, those in `learnt` are learnt from."""
+    network = Perceptron(descriptions[learnt], (HIDDEN, COEFFICIENTS))
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
     tasks = np.array([example.task for example in pools.examples])
     levels = np.array([example.level for example in pools.examples])
     for _ in range(steps):
-        rows = torch.randint(len(tasks), (BATCH,)).numpy()
+        rows = learnt[torch.randint(len(learnt), (BATCH,)).numpy()]
         exists = pools.indices[tasks[rows]] >= 0
         valid = pools.valid[tasks[rows], :, levels[rows]]
         chosen = _balanced(valid, exists)
