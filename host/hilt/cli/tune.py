@@ -70,7 +70,8 @@ def tune(
             "tvm: what TVM would not run; off: nothing, the board finds out."
         ),
     ] = CheckLevel.COMPILER,
-    repeat: Annotated[int, typer.Option(help="Timed runs of each program; the median counts.")] = 1,
+    repeat: Annotated[int, typer.Option(help="Figures taken of each program; the median counts.")] = 1,
+    number: Annotated[int, typer.Option(help="Runs averaged in each figure, as TVM's number.")] = 1,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds that a program may run, by the board's clock; 100 times the bound.")
     ] = None,
@@ -102,6 +103,7 @@ def tune(
         orders=None if orders is None else orders_of(orders),
         checks=checks.value,
         repeat=repeat,
+        average=number,
         limit_seconds=time_limit,
         tuner_options=_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )

@@ -46,12 +46,13 @@ class Settings:
     """Loop orders that the space has. None: all that its kind knows."""
     checks: Checks = "compiler"
     repeat: int = 1
+    average: int = 1
     limit_seconds: float | None = None
     """None: LIMIT_OVER_BOUND times the roofline bound at the board's clock, at least SHORTEST_LIMIT_SECONDS."""
     tuner_options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("trials", "batch", "repeat"):
+        for name in ("trials", "batch", "repeat", "average"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.seed < 0:
@@ -98,6 +99,7 @@ def design(settings: Settings, board: BoardDescription, campaign: str | None = N
         budget=settings.trials,
         batch=settings.batch,
         repeat=settings.repeat,
+        average=settings.average,
         limit_seconds=limit,
         output_elements=_output_elements(workload, board),
         macs=workload.macs,
@@ -192,6 +194,7 @@ class RunTask:
             self.tensors,
             self._run.limit_seconds,
             repeat=self._run.repeat,
+            average=self._run.average,
             configuration=self._lowered.get(program),
         )
 
@@ -211,6 +214,7 @@ def _settings_of(run: Run) -> Settings:
         orders=orders,
         checks=checks,
         repeat=run.repeat,
+        average=run.average,
         limit_seconds=run.limit_seconds,
         tuner_options=run.tuner_options,
     )

@@ -66,6 +66,8 @@ class Run:
     versions: Mapping[str, str] = field(compare=False)
     created: float = field(compare=False)
     """Seconds since the epoch, as all times here."""
+    average: int = 1
+    """Runs of a program that are averaged in one figure: TVM's `number`."""
     state: RunState = field(default=RunState.CREATED, compare=False)
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""

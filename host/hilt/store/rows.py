@@ -13,7 +13,7 @@ from hilt.trial import Outcome, Verification
 RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
     "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
-    "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
+    "average", "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
     "finished", "versions", "campaign",
 )  # fmt: skip
 TRIAL_COLUMNS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 4
+VERSION = 5
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
@@ -57,6 +57,7 @@ CREATE TABLE runs (
   budget INTEGER NOT NULL,
   batch INTEGER NOT NULL CHECK (batch > 0),
   repeat INTEGER NOT NULL CHECK (repeat > 0),
+  average INTEGER NOT NULL DEFAULT 1 CHECK (average > 0),
   limit_seconds REAL NOT NULL CHECK (limit_seconds > 0),
   output_elements INTEGER NOT NULL CHECK (output_elements > 0),
   macs INTEGER NOT NULL,
@@ -112,6 +113,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
     2: (REMEASUREMENTS,),
     3: (CAMPAIGNS, "ALTER TABLE runs ADD COLUMN campaign TEXT REFERENCES campaigns (uuid)", _RUNS_OF_CAMPAIGN),
+    4: ("ALTER TABLE runs ADD COLUMN average INTEGER NOT NULL DEFAULT 1 CHECK (average > 0)",),
 }
 """What makes the next version of each; TABLES makes the newest."""
 
