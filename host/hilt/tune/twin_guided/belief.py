@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.int64]
 
 _RELEVANT = 0.1
 """A row slower than the best by more than this (as a logarithm) with every memory is not followed."""
-_MOST_FOLLOWED = 160
+_MOST_FOLLOWED = 96
 _MOST_OBSERVED = 160
 """Measurements that the posterior is made of: the fastest."""
 _EXTREME = np.array([1.3, 1.3, 1.3])

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.simulator.build import BuildError
+from hilt.simulator.device import MemoryModel
 from hilt.simulator.toolchain import MissingToolError
 from hilt.tune.problem import Indices, Problem
 from hilt.tune.twin_guided.closed_form import ClosedForm
@@ -33,22 +34,29 @@ class Predictor(Protocol):
 
 
 class TwinPredictor:
-    """Lowers each row once, and keeps its program. Raises MissingToolError or BuildError at the first prediction."""
+    """Lowers each row once, and predicts it once for each memory."""
 
     def __init__(self, problem: Problem, indices: Indices) -> None:
         """`indices` (n,) are the candidates."""
         self._problem = problem
+        self._accelerator = problem.accelerator
         self._indices = indices
         self._programs: dict[int, Program] = {}
         self._first_with: dict[bytes, int] = {}
+        self._known: dict[MemoryModel, dict[int, float]] = {}
 
     def distinct(self, rows: Sequence[int]) -> list[int]:
         return [row for row in rows if self._is_new(row)]
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
-        memories = [memory_at(each, self._problem.accelerator) for each in coordinates]
-        cycles = self._problem.cycles_of([self._programs[row] for row in rows], memories)
-        return np.asarray(np.log(np.where(np.isnan(cycles), np.inf, cycles)))
+        return np.stack([self._with_memory(rows, memory_at(each, self._accelerator)) for each in coordinates], axis=1)
+
+    def _with_memory(self, rows: Sequence[int], memory: MemoryModel) -> Floats:
+        known = self._known.setdefault(memory, {})
+        new = [row for row in dict.fromkeys(rows) if row not in known]
+        cycles = self._problem.cycles_of([self._programs[row] for row in new], [memory])[:, 0]
+        known.update(zip(new, np.log(np.where(np.isnan(cycles), np.inf, cycles)).tolist(), strict=True))
+        return np.array([known[row] for row in rows])
 
     def _is_new(self, row: int) -> bool:
         program = self._problem.lowered(int(self._indices[row]))

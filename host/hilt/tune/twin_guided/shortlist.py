@@ -72,10 +72,11 @@ class Shortlist:
             in_vain = len(cycles) - 1 - int(np.flatnonzero(cycles <= cycles.min() + NEAR)[0])
             risk = min(float(below.sum()), 1 / (in_vain + 2))
             hopeful = mean - deviation < threshold + 2 * NEAR
-            if not hopeful.any() or turn == _MORE_ROUNDS or (turn >= _ROUNDS and risk < _SMALL_RISK):
+            enough = risk < _SMALL_RISK and (turn >= _ROUNDS or not hopeful.any())
+            if enough or turn == _MORE_ROUNDS:
                 break
             order = np.argsort(mean - deviation, kind="stable")[:_BY_SURROGATE]
-            added = self._add(unseen[order[hopeful[order]]])
+            added = self._add(unseen[order])
             cycles = np.concatenate((cycles, self._predictor.log_cycles(added, coordinates[None])[:, 0]))
         return risk, cycles
 

@@ -27,13 +27,17 @@ _PLAUSIBLE = 160
 """Rows that are drawn jointly: those most probably among the best."""
 
 
+_SETTLED = 0.95
+"""Confidence, once all that was asked is told, from which on nothing is tried that will more probably fail than not."""
+
+
 @dataclass(frozen=True)
 class HiltOptions:
     """What may be set of the tuner hilt."""
 
     stop_at: float = 0.99
     """Confidence that nothing better by 1% remains at which it asks for no more; above 1 it never stops by itself."""
-    memories: int = 12
+    memories: int = 8
     """Memories that the first trials are chosen for."""
     draws: int = 512
     """Of the posterior, for each choice."""
@@ -70,7 +74,8 @@ class HiltTuner:
         asked = np.array([row in self._asked for row in view.rows.tolist()], dtype=np.bool_)
         rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count)].tolist()
         self._asked.update(rows)
-        rows += self._others(count - len(rows))
+        doubtful = confidence(view.covers, np.isin(view.rows, list(self._asked))) < _SETTLED
+        rows += self._others(count - len(rows), doubtful or self._options.stop_at > 1)
         return [int(self._candidates.indices[row]) for row in rows]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
@@ -119,17 +124,20 @@ class HiltTuner:
                 valid[:, place] = self._outcomes[row]
         return _View(rows, mean[places], probability[places], covering(latencies, valid))
 
-    def _others(self, count: int) -> list[int]:
-        """When nothing stands out: what is predicted to be fast and valid; then what was never looked at; then what is
-        the same program as another."""
-        chosen: list[int] = []
-        if count:
-            mean, _ = self._belief.predict()
-            rows = self._belief.rows
-            worth = mean - np.log(np.maximum(self._validity.probability(rows), 1e-12))
-            chosen += self._first_free(rows[np.argsort(worth, kind="stable")], count)
-        if len(chosen) < count:
-            chosen += self._first_free(self._reserve, count - len(chosen))
+    def _others(self, count: int, improbable: bool) -> list[int]:
+        """When nothing stands out: what is predicted to be fast; then what was never lowered, or is the same program as
+        another; and last, if `improbable`, what will more probably fail than not."""
+        if not count:
+            return []
+        mean, _ = self._belief.predict()
+        followed = self._belief.rows
+        every = np.arange(len(self._candidates))
+        estimate = self._candidates.closed_form.cycles(self._belief.coordinates)
+        order = np.concatenate((followed[np.argsort(mean, kind="stable")], np.argsort(estimate, kind="stable")))
+        probability = self._validity.probability(every)
+        chosen = self._first_free(order[probability[order] >= 0.5], count)
+        if improbable and len(chosen) < count:
+            chosen += self._first_free(np.argsort(-probability, kind="stable"), count - len(chosen))
         return chosen
 
     def _first_free(self, rows: Rows, count: int) -> list[int]:
@@ -141,14 +149,6 @@ class HiltTuner:
                 self._asked.add(row)
                 found.append(row)
         return found
-
-    @property
-    def _reserve(self) -> Rows:
-        """All candidates, the ones that look best without lowering them first."""
-        every = np.arange(len(self._candidates))
-        estimate = np.log(self._candidates.closed_form.cycles(self._belief.coordinates))
-        worth = estimate - np.log(np.maximum(self._validity.probability(every), 1e-12))
-        return np.argsort(worth, kind="stable")
 
     @cached_property
     def _candidates(self) -> Candidates:

@@ -45,11 +45,11 @@ def clues(problem: Problem, indices: Indices, hidden: Features) -> list[Clue]:
     found = [
         Clue("constant", np.ones(count), 7.0, 1.5),
         Clue("updates of an accumulator close to each other", close, -2.0 if interlock else -9.0, 4.0),
-        Clue("four virtual threads", four, -20.0 if problem.checks == "tvm" else -0.5, 3.0),
+        Clue("four virtual threads", four, -20.0 if problem.checks == "tvm" else -0.5, 2.0),
     ]
     if problem.checks == "tvm":
         spelled = (_spelled_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
-        found.append(Clue("the same in the loop nest of TVM", spelled, -20.0, 3.0))
+        found.append(Clue("the same in the loop nest of TVM", spelled, -20.0, 2.0))
     if problem.checks == "off":
         columns = problem.columns(indices)
         refused = verdicts(problem.workload, problem.accelerator, columns, "compiler") != 0
