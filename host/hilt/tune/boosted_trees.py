@@ -55,7 +55,8 @@ class BoostedTrees:
         """Learns what is to be added to `margin`, shape (n,); without one, to the constant 0.5."""
         import xgboost
 
-        samples = xgboost.DMatrix(features, labels, base_margin=margin)
+        # For some hundred rows, threads cost more than they do.
+        samples = xgboost.DMatrix(features, labels, base_margin=margin, nthread=1)
         if self._parameters["objective"] == _OBJECTIVES[Loss.RANK]:
             samples.set_group([len(labels)])
         booster = xgboost.Booster(self._parameters, [samples])

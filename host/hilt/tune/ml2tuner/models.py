@@ -34,7 +34,7 @@ class Trees:
         """Rows (n, features) and labels (n,)."""
         import xgboost
 
-        samples = xgboost.DMatrix(features, labels)
+        samples = xgboost.DMatrix(features, labels, nthread=1)  # for some hundred rows, threads cost more than they do
         if self._hyperparameters.objective.startswith("rank:"):
             samples.set_group([len(labels)])
         parameters = self._hyperparameters.parameters(self._seed)
