@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from hilt.cli.words import knobs_text, latency_text, outcomes_text, short
 from hilt.measure import LANDSCAPE_PREFIX
-from hilt.store import Run, RunState, Store, Trial
+from hilt.store import DRIFT_TOLERANCE, Purpose, Run, RunState, Store, Trial, confirmed_latencies, largest_drift
 from hilt.trial import Outcome
 
 
@@ -31,9 +33,27 @@ def summary_text(store: Store, run: Run) -> str:
     else:
         lines.append(f"best: configuration {best.configuration}: {knobs_text(best.knobs)}")
         lines.append(f"  {latency_text(run, best.cycles, best.microseconds)}")
+        lines += _measured_again(store, run, best)
     onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
     lines.append(f"run {name}, {run.state}: `hilt show {name}` shows it{onward}")
     return "\n".join(lines)
+
+
+def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
+    """What a board whose latencies move gave the best ones in turn, and how far its reference moved."""
+    rows = store.remeasurements(run.uuid)
+    figures = [row.microseconds for row in rows if row.purpose is Purpose.CONFIRMATION and row.number == best.number]
+    lines = []
+    if figures:
+        middle = median(figures)
+        half = 50 * (max(figures) - min(figures)) / middle
+        others = len(confirmed_latencies(rows)) - 1
+        times = f"{len(figures)} times in turn with {others} others"
+        lines.append(f"  measured again {times}: {middle:,.1f} µs (± {half:.1f}%)")
+    if (drift := largest_drift(rows)) > DRIFT_TOLERANCE:
+        share = f"{100 * drift:.1f}%"
+        lines.append(f"  the board drifted by up to {share} during this run: differences below that say nothing")
+    return lines
 
 
 def _recorded(store: Store, run: Run) -> list[str]:

@@ -13,14 +13,12 @@ from typing import Protocol
 from hilt.engine.control import Control
 from hilt.engine.events import Event, Logged
 from hilt.measure import Measurer, Request
-from hilt.store import Purpose, Remeasurement, Run, Store, Trial, largest_drift
+from hilt.store import DRIFT_TOLERANCE, Purpose, Remeasurement, Run, Store, Trial, largest_drift
 from hilt.trial import Outcome, Result
 from hilt.vta.program import Program
 
 REFERENCE_EVERY = 50
 """Trials between two runs of the reference, which is the first verified trial of the run."""
-DRIFT_TOLERANCE = 0.02
-"""A reference whose latency is so much off its first one is said to have drifted."""
 FINALISTS = 5
 ROUNDS = 5
 _FIRST_KEY = {Purpose.DRIFT: 1000, Purpose.CONFIRMATION: 9000}

@@ -12,9 +12,10 @@ from hilt.store.errors import (
     UnknownRunError,
 )
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
-from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies, largest_drift
+from hilt.store.remeasurements import DRIFT_TOLERANCE, Purpose, Remeasurement, confirmed_latencies, largest_drift
 
 __all__ = [
+    "DRIFT_TOLERANCE",
     "Campaign",
     "CorruptStoreError",
     "NewerStoreError",

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+DRIFT_TOLERANCE = 0.02
+"""A reference whose latency is so much off its first one is said to have drifted."""
+
 
 class Purpose(StrEnum):
     DRIFT = "drift"

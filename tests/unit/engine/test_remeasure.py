@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hilt.cli.summary import summary_text
 from hilt.engine import remeasure
 from hilt.engine.control import Control
 from hilt.engine.events import Command, Logged
@@ -116,3 +117,17 @@ def test_a_deterministic_board_is_asked_nothing_again(bench: Bench) -> None:
     assert all(int(key.rpartition("/")[2]) < 1000 for key in board.keys)
     best = bench.store.best(UUID)
     assert best is not None and best.configuration == LUCKY
+
+
+def test_the_summary_says_what_was_measured_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remeasure, "REFERENCE_EVERY", 4)
+    turns = iter(range(10_000))
+
+    def moving(request: Request) -> Result:
+        result = latency(request)
+        return replace(result, microseconds=(result.microseconds or 0) * (1.0 + 0.004 * (next(turns) % 11)))
+
+    assert bench.session(measurer(moving), tuner=InOrder())
+    text = summary_text(bench.store, bench.run)
+    assert "measured again 5 times in turn with 4 others" in text
+    assert "the board drifted by up to" in text
