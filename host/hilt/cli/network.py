@@ -69,7 +69,8 @@ def tune_campaign(
     with Store(database_path(home)) as store:
         left = unfinished(store, campaign)
     done = len(network.supported) - len(left)
-    print_words(console, f"campaign {short(campaign.uuid)}" + (f": {done} of {len(network.supported)} layers are done" if done else ""))
+    already = f": {done} of {len(network.supported)} layers are done" if done else ""
+    print_words(console, f"campaign {short(campaign.uuid)}{already}")
     ending = Exit.OK
     for number, layer in enumerate(network.supported, start=1):
         if layer not in left:

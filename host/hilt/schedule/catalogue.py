@@ -11,7 +11,7 @@ from typing import Any
 
 from hilt.schedule.workload import Conv2d, WorkloadError
 
-_PAIRS = ("kernel", "stride", "padding", "stretch", "output_padding")
+_PAIRS = ("kernel", "stride", "padding", "padding_behind", "stretch", "output_padding")
 _SPELLED = {
     "n": "batch",
     "ci": "in_channels",
@@ -21,6 +21,7 @@ _SPELLED = {
     "k": "kernel",
     "s": "stride",
     "p": "padding",
+    "pb": "padding_behind",
     "groups": "groups",
     "bias": "bias",
     "shift": "shift",
@@ -43,7 +44,8 @@ def workload_names() -> list[str]:
 
 def load_workload(text: str) -> Conv2d:
     """The workload of this name, or the one spelled out as `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`, with
-    bias=1, shift=8 and clip=0:127 where they differ from the defaults (no bias, 8, 0:127).
+    bias=1, shift=8 and clip=0:127 where they differ from the defaults (no bias, 8, 0:127), and pb=0x1 where the padding
+    below and to the right is another than above and to the left.
 
     Also `dense:n=1,ci=512,co=1000`, with the same options, and `conv2d_transpose:`, with s, p and op as frameworks have
     them (stride, padding and output padding of the transposed convolution): both as the Conv2d that computes them.
@@ -82,8 +84,9 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     size = (values["height"], values["width"])
     kernel, stride = values["kernel"], values.pop("stride", (1, 1))
     padding, output_padding = values.pop("padding", (0, 0)), values.pop("output_padding", (0, 0))
+    behind = values.pop("padding_behind", padding)
     for axis in (0, 1):
-        if not 0 <= padding[axis] < kernel[axis]:
+        if not 0 <= padding[axis] < kernel[axis] or not 0 <= behind[axis] < kernel[axis]:
             raise WorkloadError(f"workload {text}: padding {padding[axis]} must be at least 0 and below the kernel")
         if not 0 <= output_padding[axis] < stride[axis]:
             raise WorkloadError(f"workload {text}: output padding {output_padding[axis]} must be below the stride")
@@ -94,6 +97,7 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
         "height": stretched[0],
         "width": stretched[1],
         "padding": (kernel[0] - 1 - padding[0], kernel[1] - 1 - padding[1]),
+        "padding_behind": (kernel[0] - 1 - behind[0], kernel[1] - 1 - behind[1]),
         "stretch": stride,
     }
 

@@ -156,6 +156,7 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     data, weight, attributes = _planar(node, shapes, data_place, weight_place)
     stride = _pair(attributes.get("strides", (1, 1)))
     kernel = _pair(weight[2:])
+    before, behind = _padding(attributes, _pair(data[2:]), kernel, stride)
     return Conv2d(
         name=node.name,
         batch=data[0],
@@ -165,7 +166,8 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
         out_channels=weight[0],
         kernel=kernel,
         stride=stride,
-        padding=_padding(attributes, _pair(data[2:]), kernel, stride),
+        padding=before,
+        padding_behind=behind,
         groups=int(attributes.get("group", 1)),
         bias=_has_input(node, bias_place),
     )
@@ -177,10 +179,12 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
     if "output_shape" in attributes or attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
         raise _UnsupportedError("padding by its output's shape; hilt needs pads")
     groups = int(attributes.get("group", 1))
+    before, behind = _sides(attributes.get("pads", (0, 0, 0, 0)))
     pairs = {
         "k": weight[2:],
         "s": attributes.get("strides", (1, 1)),
-        "p": _alike(attributes.get("pads", (0, 0, 0, 0))),
+        "p": before,
+        "pb": behind,
         "op": attributes.get("output_padding", (0, 0)),
     }
     text = f"conv2d_transpose:n={data[0]},ci={data[1]},h={data[2]},w={data[3]},co={groups * weight[1]},groups={groups}"
@@ -204,26 +208,27 @@ def _planar(
 
 def _padding(
     attributes: Mapping[str, Any], size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
-) -> tuple[int, int]:
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Above and to the left; below and to the right."""
     automatic = attributes.get("auto_pad", b"NOTSET").decode()
     if automatic == "NOTSET":
-        return _alike(attributes.get("pads", (0, 0, 0, 0)))
+        return _sides(attributes.get("pads", (0, 0, 0, 0)))
     if automatic == "VALID":
-        return (0, 0)
+        return (0, 0), (0, 0)
     # SAME_UPPER, SAME_LOWER: as many outputs as inputs over stride
     total = [
         max((-(-extent // step) - 1) * step + taps - extent, 0)
         for extent, taps, step in zip(size, kernel, stride, strict=True)
     ]
-    return _alike([each // 2 for each in total] + [each - each // 2 for each in total])
+    less = [each // 2 for each in total]
+    more = [each - each // 2 for each in total]
+    return _sides([*less, *more] if automatic == "SAME_UPPER" else [*more, *less])
 
 
-def _alike(pads: Sequence[int]) -> tuple[int, int]:
-    """Top and left of ONNX's top, left, bottom, right."""
+def _sides(pads: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Of ONNX's top, left, bottom, right."""
     top, left, bottom, right = pads
-    if (top, left) != (bottom, right):
-        raise _UnsupportedError(f"padding of {top}, {left} before and {bottom}, {right} behind; hilt pads alike")
-    return (int(top), int(left))
+    return (int(top), int(left)), (int(bottom), int(right))
 
 
 def _product(node: Any, shapes: _Shapes) -> Conv2d:

@@ -19,6 +19,8 @@ def spelled(workload: Conv2d) -> str:
         pairs = {"k": workload.kernel, "s": workload.stride, "p": workload.padding}
         text = f"conv2d:{channels}h={workload.height},w={workload.width},co={workload.out_channels}"
         text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
+    if workload.padding_behind is not None:
+        text += ",pb={}x{}".format(*workload.padding_behind)
     if workload.groups != 1:
         text += f",groups={workload.groups}"
     if workload.bias:
@@ -36,7 +38,7 @@ def is_dense(workload: Conv2d) -> bool:
     """A convolution of images of one pixel by a kernel of one."""
     one = (1, 1)
     pixel = (workload.height, workload.width) == workload.kernel == workload.stride == workload.stretch == one
-    return pixel and workload.padding == (0, 0)
+    return pixel and workload.padding == workload.behind == (0, 0)
 
 
 def name_of(workload: Conv2d) -> str:

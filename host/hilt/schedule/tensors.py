@@ -55,11 +55,10 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     # The reference runs on what lies in memory, so that padded channels and images have their expected value too.
     packed = {"inp": pack_data(data, accelerator.parameters), "wgt": pack_weights(weights, accelerator.parameters)}
     expected = reference.conv2d(
-        _whole(data, accelerator.parameters.batch, accelerator.parameters.block),
+        _padded(_whole(data, accelerator.parameters.batch, accelerator.parameters.block), workload),
         _whole(weights, accelerator.parameters.block, accelerator.parameters.block),
         None if bias is None else np.pad(bias, (0, -len(bias) % accelerator.parameters.block)),
         stride=workload.stride,
-        padding=workload.padding,
         groups=groups,
         shift=workload.shift,
         clip=workload.clip,
@@ -84,6 +83,12 @@ def _together(weights: NDArray[np.int8], groups: int, merged: int) -> NDArray[np
 
 def _uniform(generator: np.random.Generator, centre: int, spread: int, shape: tuple[int, ...]) -> NDArray[np.int8]:
     return generator.integers(max(centre - spread, -128), min(centre + spread, 127) + 1, shape).astype(np.int8)
+
+
+def _padded(data: NDArray[np.int8], workload: Conv2d) -> NDArray[np.int8]:
+    """With the workload's zeros around each image."""
+    (top, left), (bottom, right) = workload.padding, workload.behind
+    return np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
 
 
 def _whole(array: NDArray[np.int8], first: int, second: int) -> NDArray[np.int8]:

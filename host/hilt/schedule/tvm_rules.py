@@ -30,7 +30,7 @@ def tvm_needs(tiling: Tiling) -> Needs:
     workload, parameters = problem.workload, problem.accelerator.parameters
     threads = tiling.threads
     box = _box(tiling)
-    padded = np.any(workload.padding)
+    padded = np.any(workload.padding + workload.behind)
     plane = workload.height * workload.width
     out_plane = problem.out_height * problem.out_width
     inp_dimensions = _folded(

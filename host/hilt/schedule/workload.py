@@ -34,6 +34,8 @@ class Conv2d:
     shift: int = 8
     clip: tuple[int, int] = (0, 127)
     stretch: tuple[int, int] = (1, 1)
+    padding_behind: tuple[int, int] | None = None
+    """Below and to the right, where that is not as above and to the left."""
 
     def __post_init__(self) -> None:
         for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
@@ -43,8 +45,11 @@ class Conv2d:
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
             self._require(self.stretch[axis] >= 1, f"stretch of {side} is {self.stretch[axis]}; it must be at least 1")
-            self._require(padding >= 0, f"padding of {side} is {padding}; it must be at least 0")
-            self._require(kernel <= size + 2 * padding, f"the kernel's {side} {kernel} exceeds the padded input's")
+            behind = self.behind[axis]
+            self._require(min(padding, behind) >= 0, f"padding of {side} is {padding}; it must be at least 0")
+            self._require(kernel <= size + padding + behind, f"the kernel's {side} {kernel} exceeds the padded input's")
+        if self.padding_behind == self.padding:
+            object.__setattr__(self, "padding_behind", None)
         self._require(
             self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,
             f"{self.groups} groups do not divide {self.in_channels} and {self.out_channels} channels",
@@ -58,12 +63,17 @@ class Conv2d:
             raise WorkloadError(f"workload {self.name}: {message}")
 
     @property
+    def behind(self) -> tuple[int, int]:
+        """Padding below and to the right."""
+        return self.padding if self.padding_behind is None else self.padding_behind
+
+    @property
     def out_height(self) -> int:
-        return (self.height + 2 * self.padding[0] - self.kernel[0]) // self.stride[0] + 1
+        return (self.height + self.padding[0] + self.behind[0] - self.kernel[0]) // self.stride[0] + 1
 
     @property
     def out_width(self) -> int:
-        return (self.width + 2 * self.padding[1] - self.kernel[1]) // self.stride[1] + 1
+        return (self.width + self.padding[1] + self.behind[1] - self.kernel[1]) // self.stride[1] + 1
 
     @property
     def macs(self) -> int:
@@ -84,7 +94,9 @@ class Conv2d:
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON; from_dict makes the same workload of them."""
         return {"operator": "conv2d"} | {
-            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+            if value is not None
         }
 
     @classmethod

@@ -34,10 +34,12 @@ def task_of(workload: Conv2d) -> str:
 def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
     """The task's arguments in VTA's layouts; channels and batch are padded to whole blocks.
 
-    Raises WorkloadError for grouped and transposed convolutions, which are other templates of TVM's.
+    Raises WorkloadError for grouped and transposed convolutions, other templates of TVM's, and for padding that
+    is not the same on both sides, which its template ignores.
     """
-    if workload.groups != 1 or workload.stretch != (1, 1):
-        kind = "grouped" if workload.groups != 1 else "transposed"
+    if workload.groups != 1 or workload.stretch != (1, 1) or workload.padding_behind is not None:
+        kind = "transposed" if workload.stretch != (1, 1) else "unevenly padded"
+        kind = "grouped" if workload.groups != 1 else kind
         raise WorkloadError(f"workload {workload.name}: a {kind} convolution is no {CONV2D} of TVM's")
     batch, block = parameters.batch, parameters.block
     ci, co = blocks(workload.in_channels, block), blocks(workload.out_channels, block)

@@ -25,9 +25,11 @@ def accepted(workload: Conv2d, accelerator: Accelerator, count: int, seed: int) 
 
 @st.composite
 def small_convolutions(draw: st.DrawFn) -> Conv2d:
-    """Any kernel, stride and padding, channels and batch that fill blocks in part, bias or not."""
+    """Any kernel, stride and padding (the same on both sides or not), channels and batch that fill blocks in part, bias
+    or not."""
     kernel = (draw(st.integers(1, 5)), draw(st.integers(1, 4)))
     padding = tuple(draw(st.integers(0, side + 1)) for side in kernel)
+    behind = draw(st.none() | st.tuples(*(st.integers(0, side + 1) for side in kernel)))
     low = draw(st.integers(-128, 0))
     return Conv2d(
         name="small",
@@ -39,6 +41,7 @@ def small_convolutions(draw: st.DrawFn) -> Conv2d:
         kernel=kernel,
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(padding[0], padding[1]),
+        padding_behind=behind,
         bias=draw(st.booleans()),
         shift=draw(st.integers(0, 12)),
         clip=(low, draw(st.integers(low, 127))),

@@ -51,15 +51,21 @@ def only(tmp_path: Path, graph: Graph, output: str, *shape: int | str, rank: int
     [
         ({"auto_pad": "VALID"}, (0, 0)),
         ({"auto_pad": "SAME_UPPER"}, (1, 1)),
+        ({"auto_pad": "SAME_UPPER", "stride": 2, "kernel": 2}, (0, 0, 1, 1)),
+        ({"auto_pad": "SAME_LOWER", "stride": 2, "kernel": 2}, (1, 1, 0, 0)),
         ({"pads": [2, 1, 2, 1]}, (2, 1)),
+        ({"pads": [0, 0, 1, 2]}, (0, 0, 1, 2)),
         ({}, (1, 1)),
     ],
 )
-def test_padding(tmp_path: Path, attributes: dict[str, Any], expected: tuple[int, int]) -> None:
+def test_padding(tmp_path: Path, attributes: dict[str, Any], expected: tuple[int, ...]) -> None:
     graph = Graph()
-    layer = only(tmp_path, graph, graph.conv("data", 32, 48, 3, **attributes), 2, 32, 9, 11)
+    kernel = attributes.get("kernel", 3)
+    others = {name: value for name, value in attributes.items() if name != "kernel"}
+    layer = only(tmp_path, graph, graph.conv("data", 32, 48, kernel, **others), 2, 32, 9, 11)
     workload = load_workload(layer.workload)
-    assert workload.padding == expected and not workload.bias
+    assert workload.padding + workload.behind == (expected if len(expected) == 4 else expected * 2)
+    assert not workload.bias
     assert (workload.batch, workload.in_channels, workload.height, workload.width) == (2, 32, 9, 11)
 
 
@@ -92,8 +98,6 @@ def test_products(tmp_path: Path) -> None:
     ("attributes", "shape", "words"),
     [
         ({"dilations": [2, 2]}, (1, 32, 9, 9), "dilation 2x2"),
-        ({"pads": [0, 0, 1, 1]}, (1, 32, 9, 9), "padding of 0, 0 before and 1, 1 behind"),
-        ({"auto_pad": "SAME_UPPER", "stride": 2}, (1, 32, 8, 8), "pads alike"),
         ({}, (1, 32, "H", "W"), "'data' is not known"),
     ],
 )

@@ -83,6 +83,36 @@ def test_expected_is_each_group_by_itself(workload: Conv2d, accelerator: Acceler
         assert np.array_equal(expected[:, out], own)
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_padding_of_two_sides(data: st.DataObject) -> None:
+    """Each output against its own window of the definition."""
+    draw = data.draw
+    kernel, stride = (draw(st.integers(1, 3)), draw(st.integers(1, 4))), (draw(st.integers(1, 3)), 2)
+    top, left, bottom, right = (draw(st.integers(0, 4)) for _ in range(4))
+    text = f"conv2d:n=1,ci=5,h=7,w=6,co=3,k={kernel[0]}x{kernel[1]},s={stride[0]}x{stride[1]}"
+    workload = load_workload(f"{text},p={top}x{left},pb={bottom}x{right},clip=-128:127")
+    tensors = make_tensors(workload, PYNQ, seed=4)
+    image = unpack_data(tensors.inputs["inp"], 1, 5)[0].astype(np.int64)
+    weights = unpack_weights(tensors.inputs["wgt"], 3, 5).astype(np.int64)
+    found = unpack_data(tensors.expected, 1, 3)[0]
+    rows = range(-top, 7 + bottom - kernel[0] + 1, stride[0])
+    columns = range(-left, 6 + right - kernel[1] + 1, stride[1])
+    assert found.shape == (3, len(rows), len(columns))
+    for y, row in enumerate(rows):
+        for x, column in enumerate(columns):
+            inside = [
+                (i, j)
+                for i in range(kernel[0])
+                for j in range(kernel[1])
+                if 0 <= row + i < 7 and 0 <= column + j < 6
+            ]
+            total = sum((weights[:, :, i, j] @ image[:, row + i, column + j] for i, j in inside), np.zeros(3, np.int64))
+            assert np.array_equal(found[:, y, x], np.clip(total >> 8, -128, 127))
+    for configuration in accepted(workload, PYNQ, 1, seed=draw(st.integers(0, 1000))):
+        check(workload, configuration, PYNQ)
+
+
 @pytest.mark.parametrize("name", [name for name in workload_names() if name.startswith("mobilenet.")])
 def test_mobilenet(name: str) -> None:
     workload = load_workload(name)
