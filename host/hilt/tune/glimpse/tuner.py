@@ -22,6 +22,7 @@ from hilt.tune.glimpse.weights import Weights, load_weights
 from hilt.tune.labels import relative_throughput
 from hilt.tune.options import require
 from hilt.tune.problem import Problem
+from hilt.tune.stopwatch import Stopwatch
 from hilt.tune.unasked import Unasked
 
 SURROGATE_ROUNDS = 60
@@ -70,6 +71,7 @@ class GlimpseTuner:
         """`weights` are the shipped ones where none are given. Raises WeightsError."""
         drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
         weights = load_weights() if weights is None else weights
+        self._stopwatch = Stopwatch()
         self._generator = np.random.default_rng(drawing)
         self._problem = problem
         self._options = options
@@ -84,7 +86,12 @@ class GlimpseTuner:
         self._surrogate = new_surrogate(options.plan_size, int(fitting.generate_state(1)[0] >> 1))
         self._history: list[Feedback] = []
         self._fitted = 0
-        self._plan = self._in_order(self._first_samples())
+        with self._stopwatch.part("prior"):
+            self._plan = self._in_order(self._first_samples())
+
+    def overheads(self) -> dict[str, float]:
+        """Processor seconds so far: prior, training, search, acquisition, sampling."""
+        return self._stopwatch.seconds
 
     def ask(self, count: int) -> list[int]:
         return [self._next() for _ in range(min(count, len(self._unasked)))]
@@ -123,22 +130,27 @@ class GlimpseTuner:
 
     def _best_candidates(self) -> Indices:
         measured = np.array([item.index for item in self._history], dtype=np.int64)
-        self._surrogate.fit(self._features(measured), relative_throughput(self._history))
-        score = scorer(self._surrogate, self._features, len(self._problem.space))
-        found = self._annealing.search(score, self._options.candidates, self._unasked)
+        with self._stopwatch.part("training"):
+            self._surrogate.fit(self._features(measured), relative_throughput(self._history))
+        with self._stopwatch.part("search"):
+            score = scorer(self._surrogate, self._features, len(self._problem.space))
+            found = self._annealing.search(score, self._options.candidates, self._unasked)
         if not found:
             return np.empty(0, dtype=np.int64)
         indices = np.array([index for _, index in found], dtype=np.int64)
         if not self._options.acquisition:
             return indices
-        predicted = np.array([value for value, _ in found], dtype=np.float32)
+        with self._stopwatch.part("acquisition"):
+            predicted = np.array([value for value, _ in found], dtype=np.float32)
+            return indices[np.argsort(-self._worth(indices, predicted, measured), kind="stable")]
+
+    def _worth(self, indices: Indices, predicted: Features, measured: Indices) -> Features:
         positions = self._problem.space.positions
         valid = sum(item.outcome is Outcome.OK for item in self._history)
         progress = Progress(len(measured), self._options.budget, valid / len(measured))
         distance = distance_in_knobs(positions(indices), positions(measured))
         search = search_features(progress, predicted, self._prior.logarithm(indices), distance)
-        worth = self._acquisition(self._knobs.configuration_features(indices), search)
-        return indices[np.argsort(-worth, kind="stable")]
+        return self._acquisition(self._knobs.configuration_features(indices), search)
 
     def _features(self, indices: Indices) -> Features:
         prior = self._prior.logarithm(indices) if self._options.prior else None
@@ -147,7 +159,8 @@ class GlimpseTuner:
     def _refused(self, indices: Indices) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         if not self._options.sampling or not len(indices):
             return np.zeros(len(indices), dtype=np.bool_)
-        return self._thresholds.rejects(self._knobs.configuration_features(indices), self._options.tau)
+        with self._stopwatch.part("sampling"):
+            return self._thresholds.rejects(self._knobs.configuration_features(indices), self._options.tau)
 
 
 _DRAWS = 64

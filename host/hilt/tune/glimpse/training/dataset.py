@@ -70,7 +70,7 @@ def build_tasks(
 
     Raises HeldOutError, and MissingToolError or BuildError where the twin cannot be built.
     """
-    arguments = []
+    arguments: list[tuple[Conv2d, Generation, np.random.SeedSequence]] = []
     for pair in np.random.default_rng(seed).permutation(len(layers) * len(generations)).tolist():
         layer, generation = layers[pair // len(generations)], generations[pair % len(generations)]
         if len(arguments) < count and _is_short(layer, generation):

@@ -22,7 +22,6 @@ HIDDEN = (64, 64)
 ORACLE_SHARPNESS = 12.0
 ORACLE_RATE = 2e-3
 ORACLE_BATCH = 32
-GROUPS = 8
 GROUP = 4
 """Searches of one example and budget."""
 DISCOUNT = 0.95
@@ -41,6 +40,8 @@ class AcquisitionSchedule:
     oracle_searches: int = 80
     oracle_steps: int = 300
     rounds: int = 12
+    groups: int = 8
+    """Of searches, in a round."""
 
 
 def fit_acquisition(
@@ -55,7 +56,7 @@ def fit_acquisition(
     _imitate(network, steps, schedule.oracle_steps, generator)
     optimiser = torch.optim.Adam(network.parameters(), lr=RATE)
     for number in range(schedule.rounds):
-        groups = [_group(courses, network, generator) for _ in range(GROUPS)]
+        groups = [_group(courses, network, generator) for _ in range(schedule.groups)]
         _reinforce(network, optimiser, groups)
         if number % 4 == 0 or number == schedule.rounds - 1:
             mean = np.mean([step.regret for group in groups for search in group for step in search.steps])

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hilt.tune.glimpse.blueprint import ALLOWED_LOSS, BlueprintEncoder
+from hilt.tune.glimpse.target import FIGURES, Target
+from hilt.tune.glimpse.training.population import random_accelerator, random_target
+from hilt.tune.glimpse.weights import load_weights
+from hilt.virtual.personality import PERSONALITIES, personality
+
+GENERATOR = np.random.default_rng(20)
+
+
+def population(count: int) -> np.ndarray:
+    targets = [random_target(random_accelerator(GENERATOR), GENERATOR) for _ in range(count)]
+    return np.array([target.figures() for target in targets])
+
+
+def test_the_shipped_blueprint_is_smaller_than_the_figures_and_loses_less_than_half_a_percent() -> None:
+    """Section 4.1: of targets that it was not fitted to, and of every personality together."""
+    blueprint = load_weights().blueprint
+    assert blueprint.size < len(FIGURES)
+    assert blueprint.information_loss(population(300)) < ALLOWED_LOSS
+    shipped = np.array([Target.assumed(each.accelerator).figures() for each in PERSONALITIES.values()])
+    assert blueprint.information_loss(shipped) < ALLOWED_LOSS
+
+
+def test_one_component_fewer_would_lose_too_much() -> None:
+    figures = population(300)
+    blueprint = BlueprintEncoder.fit(figures)
+    fewer = BlueprintEncoder(blueprint.mean, blueprint.scale, blueprint.components[:-1])
+    assert blueprint.information_loss(figures) < ALLOWED_LOSS <= fewer.information_loss(figures)
+
+
+def test_different_targets_have_different_blueprints() -> None:
+    blueprint = load_weights().blueprint
+    accelerator = personality("pynq").accelerator
+    near, far = (blueprint.encode(Target(accelerator, read, 150, 8).figures()) for read in (300, 900))
+    assert np.linalg.norm(near - far) > 0.1
+
+
+def test_figures_are_those_of_the_data_sheet() -> None:
+    """HARDWARE.md section 1, first column; 100 MHz and a bus of 64 bits."""
+    figures = dict(zip(FIGURES, Target.assumed(personality("pynq").accelerator).figures(), strict=True))
+    assert figures["log2 micro-op buffer depth"] == 13
+    assert figures["log2 input buffer depth"] == 11
+    assert figures["log2 weight buffer depth"] == 10
+    assert figures["log2 accumulator depth"] == 11
+    assert figures["log2 MACs a cycle"] == 8
+    assert figures["log2 bus bytes"] == 3
+    assert figures["log2 read latency cycles"] == pytest.approx(np.log2(30))
+
+
+def test_a_target_is_the_memory_that_the_twin_is_asked_about() -> None:
+    memory = Target(personality("pynq").accelerator, 800, 400, 2.0).memory
+    assert (memory.read_latency, memory.write_latency, memory.bandwidth) == (80, 40, (2, 1))
+    assert Target.assumed(personality("pynq").accelerator).memory.bandwidth == (0, 1)
