@@ -148,7 +148,7 @@ def describe_space(space: Space) -> str:
 def versions() -> dict[str, str]:
     """What the results of a run may depend on."""
     found = {"python": platform.python_version()}
-    for package in ("hilt", "numpy", "xgboost", "xgboost-cpu"):
+    for package in ("hilt", "numpy", "scipy", "torch", "xgboost", "xgboost-cpu"):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

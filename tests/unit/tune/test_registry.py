@@ -24,10 +24,21 @@ SPACE = Space([Knob("tile_h", (1, 2, 4, 8), True), Knob("h_nthread", (1, 2), Fal
 PROBLEM = Problem(load_workload("resnet18.C2"), PYNQ, SPACE)
 
 
-def test_names_are_listed_and_made() -> None:
-    assert {"autotvm", "ga", "grid", "random"} <= set(tuner_names())
-    for name in tuner_names():
-        assert sorted(make_tuner(name, PROBLEM, 0).ask(100)) == list(range(8))
+def test_names_are_listed() -> None:
+    assert {"autotvm", "treegru", "ga", "grid", "random"} <= set(tuner_names())
+
+
+@pytest.mark.parametrize("name", tuner_names())
+def test_each_is_made_and_uses_a_space_up(name: str) -> None:
+    if name == "treegru":
+        pytest.importorskip("torch", reason="the tuner treegru is an extra: pip install 'hilt[treegru]'")
+    assert sorted(make_tuner(name, PROBLEM, 0).ask(100)) == list(range(8))
+
+
+def test_what_treegru_lacks_without_its_extra_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hilt.tune.autotvm.tree_gru.find_spec", lambda name: None)
+    with pytest.raises(TunerOptionError, match=r"^tuner treegru needs PyTorch: pip install 'hilt\[treegru\]'$"):
+        resolve_options("treegru")
 
 
 def test_each_is_described_in_a_line() -> None:
@@ -94,6 +105,6 @@ def test_resolved_options_are_tvms_defaults() -> None:
 def test_xgboost_is_loaded_by_the_first_fit_only() -> None:
     program = (
         "import sys; from hilt.tune import make_tuner\n"
-        "assert not {'xgboost', 'textual', 'paramiko', 'asyncssh'} & set(sys.modules), sorted(sys.modules)"
+        "assert not {'torch', 'xgboost', 'textual', 'paramiko', 'asyncssh'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
