@@ -100,7 +100,7 @@ def test_a_canary_of_the_clients_own_decides(client: Client, golden: Hardware) -
     failing = add_constant(golden.accelerator, golden.bitstream, "canary/0/0", corrupt_item=0)
     client.put(failing.blobs)
     refusal = client.ask(golden.program(canary=failing.trial, code=failing.code), Failure)
-    assert refusal.code == "bitstream_refused"
+    assert refusal.code == "board_broken"
     assert "canary failed after loading: wrong_answer" in refusal.message
 
 
