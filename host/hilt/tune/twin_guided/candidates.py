@@ -18,7 +18,7 @@ MOST = 1 << 14
 """Candidates kept of a space that has more: the best by the closed form."""
 _AT_ONCE = 1 << 15
 _LONGEST = 1 << 16
-"""Instructions of a program that is still looked at, where shorter ones exist: each costs cycles, and time to lower."""
+"""Instructions of a program that is lowered before it is asked for: each costs cycles of the board, and time here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,8 @@ class Candidates:
     smooth: Floats
     """(n, d): logarithms of the hidden features and the knobs, each column of deviation 1."""
     closed_form: ClosedForm
+    short: npt.NDArray[np.bool_]
+    """(n,): which are lowered where there is a reason to; all, where none is short."""
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -45,11 +47,9 @@ def candidates_of(problem: Problem) -> Candidates:
         )
         compiles = np.sort(compiles[np.argsort(estimate, kind="stable")[:MOST]])
     hidden = problem.hidden_features(compiles)
+    form = ClosedForm(problem.accelerator, hidden)
     short = hidden.column("instructions.all") <= _LONGEST
-    if short.any() and not short.all():
-        compiles = compiles[short]
-        hidden = Features(hidden.names, hidden.values[short])
-    return Candidates(compiles, hidden, _smooth(problem, compiles, hidden), ClosedForm(problem.accelerator, hidden))
+    return Candidates(compiles, hidden, _smooth(problem, compiles, hidden), form, short | ~short.any())
 
 
 def _estimate(problem: Problem, indices: Indices) -> Floats:

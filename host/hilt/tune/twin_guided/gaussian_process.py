@@ -14,6 +14,10 @@ from scipy.linalg import cho_solve, cholesky
 Floats = npt.NDArray[np.float64]
 
 
+_LEAST_VARIANCE = 1e-8
+"""Of logarithms: a hundredth of a percent."""
+
+
 @dataclass(frozen=True)
 class Inputs:
     """`smooth` (n, d): where neighbours err alike. `linear` (n, k): directions, each times its prior deviation."""
@@ -77,10 +81,18 @@ class GaussianProcess:
         if len(self._weights):
             mean = across @ self._weights
             covariance -= across @ cho_solve((self._factor, True), across.T)
-        # Equal programs have equal rows: the matrix is singular, and so its root is taken by eigenvalues.
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        return np.asarray(mean + generator.standard_normal((count, len(mean))) @ root.T)
+        return np.asarray(mean + generator.standard_normal((count, len(mean))) @ _root(covariance).T)
+
+
+def _root(covariance: Floats) -> Floats:
+    """A lower triangular root. Of like rows the matrix is close to singular, so each gets a little variance of its own:
+    unlike a root by eigenvectors this one changes little where the last bits of the matrix do."""
+    own = _LEAST_VARIANCE
+    while True:
+        try:
+            return np.asarray(np.linalg.cholesky(covariance + own * np.eye(len(covariance))))
+        except np.linalg.LinAlgError:
+            own *= 10
 
 
 def most_likely(

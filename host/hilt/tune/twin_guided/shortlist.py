@@ -45,6 +45,7 @@ class Shortlist:
         """The first rows, for memories (m, 3): the best by the closed form with each, and some of all kinds."""
         for each in coordinates:
             order = np.argsort(self._candidates.closed_form.cycles(each), kind="stable")
+            order = order[self._candidates.short[order]]
             self._add(order[:_BY_ESTIMATE])
         better_half = order[: max(len(order) // 2, 1)]
         self._add(better_half[np.linspace(0, len(better_half) - 1, _SPREAD).astype(np.int64)])
@@ -61,9 +62,9 @@ class Shortlist:
         """
         estimate = np.log(self._candidates.closed_form.cycles(coordinates))
         cycles = self._predictor.log_cycles(self.rows.tolist(), coordinates[None])[:, 0]
-        risk = 0.0
+        risk, left = 0.0, self._candidates.short
         for turn in range(_MORE_ROUNDS + 1):
-            unseen = np.flatnonzero(~self._seen & (estimate < estimate[self.rows].min() + _HOPELESS))
+            unseen = np.flatnonzero(left & ~self._seen & (estimate < estimate[self.rows].min() + _HOPELESS))
             if not len(unseen) or not np.isfinite(cycles).any():
                 return 0.0, cycles
             mean, deviation = self._surrogate(estimate, cycles, unseen)
@@ -82,7 +83,7 @@ class Shortlist:
 
     def include(self, rows: Rows) -> Rows:
         """Has these rows as well, and returns those of them that are distinct programs."""
-        self._add(rows)
+        self._add(rows[self._candidates.short[rows]])
         return rows[np.isin(rows, self.rows)]
 
     def _surrogate(self, estimate: Floats, cycles: Floats, rows: Rows) -> tuple[Floats, Floats]:
