@@ -8,7 +8,14 @@ from typing import Any
 from hilt.tune import Problem, Tuner, UnknownTunerError
 
 _EXTRA = "peers"
-_PEERS: dict[str, tuple[str, str, str]] = {}
+_PEERS = {
+    **{f"optuna-{name}": ("optuna_tuner", "optuna", "optuna") for name in ("tpe", "gp", "cmaes")},
+    "smac": ("smac_tuner", "smac", "smac"),
+    **{
+        f"kernel-tuner-{name}": ("kernel_tuner_tuner", "kernel_tuner", "kernel_tuner")
+        for name in ("genetic", "annealing", "mls", "bayes")
+    },
+}
 """Name: (module here, package imported, distribution)."""
 
 

@@ -1,0 +1,130 @@
+"""Kernel Tuner's strategies on their own search space and cost function. Where its runner would compile and measure a
+kernel, ours hands the configuration out and waits for the answer: the strategy runs in a thread of its own.
+
+An invalid configuration is a result with `__error__`, a RuntimeFailedConfig, as its runners report one.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from hilt.tune import Feedback, Problem, Tuner
+from hilt.tune.unasked import Unasked
+
+STRATEGIES = {
+    "kernel-tuner-genetic": "genetic_algorithm",
+    "kernel-tuner-annealing": "simulated_annealing",
+    "kernel-tuner-mls": "mls",
+    "kernel-tuner-bayes": "bayes_opt",
+}
+_EVALUATIONS = 1_000_000
+_PATIENCE_SECONDS = 600.0
+
+
+def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
+    """`options` are the strategy's."""
+    return _KernelTuner(STRATEGIES[name], problem, seed, options)
+
+
+class _KernelTuner:
+    """A Tuner that asks for one configuration at a time; a strategy that has ended begins anew."""
+
+    def __init__(self, strategy: str, problem: Problem, seed: int, options: dict[str, Any]) -> None:
+        from kernel_tuner.searchspace import Searchspace
+
+        self._problem = problem
+        self._strategy = import_module(f"kernel_tuner.strategies.{strategy}")
+        self._options = options
+        self._knobs = {knob.name: list(knob.values) for knob in problem.space.knobs}
+        self._searchspace = Searchspace(self._knobs, None, 1024)
+        self._unasked = Unasked(len(problem.space))
+        self._known: dict[int, float | None] = {}
+        self._wanted: queue.Queue[int | BaseException] = queue.Queue()
+        self._answered: queue.Queue[None] = queue.Queue()
+        self._seed = seed
+        self._thread: threading.Thread | None = None
+
+    def ask(self, count: int) -> list[int]:
+        if not count or not self._unasked:
+            return []
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._search, name="kernel-tuner", daemon=True)
+            self._thread.start()
+        wanted = self._wanted.get(timeout=_PATIENCE_SECONDS)
+        if isinstance(wanted, BaseException):
+            raise wanted
+        self._unasked.take(wanted)
+        return [wanted]
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        for item in feedback:
+            self._known[item.index] = item.microseconds
+            self._answered.put(None)
+
+    def measure(self, configuration: Sequence[Any]) -> float | None:
+        """From the strategy's thread: what the configuration takes; None is invalid."""
+        index = self._problem.space.index(dict(zip(self._knobs, map(int, configuration), strict=True)))
+        if index not in self._known:
+            self._wanted.put(index)
+            self._answered.get()
+        return self._known[index]
+
+    def _search(self) -> None:
+        from kernel_tuner.interface import Options
+        from kernel_tuner.util import StopCriterionReached, TuningBudget
+
+        # Its strategies draw from the generators of the process.
+        random.seed(self._seed)
+        np.random.seed(self._seed)
+        try:
+            while True:
+                budget = TuningBudget(max_fevals=_EVALUATIONS)
+                settings = Options(
+                    objective=["time"],
+                    objective_higher_is_better=[False],
+                    strategy_options=Options(self._options),
+                    tune_params=self._knobs,
+                    restrictions=None,
+                    metrics=None,
+                    verbose=False,
+                    cache={},
+                    eps=1.0,
+                    budget=budget,
+                )
+                try:
+                    self._strategy.tune(self._searchspace, _Runner(self), settings)
+                except StopCriterionReached:
+                    continue
+        except BaseException as error:
+            self._wanted.put(error)
+
+
+class _Runner:
+    """What Kernel Tuner's cost function expects of a runner."""
+
+    def __init__(self, tuner: _KernelTuner) -> None:
+        self._tuner = tuner
+
+    def run(self, configurations: Sequence[Sequence[Any]], settings: Any) -> list[dict[str, Any]]:
+        from kernel_tuner.util import RuntimeFailedConfig
+
+        results = []
+        for configuration in configurations:
+            latency = self._tuner.measure(configuration)
+            result: dict[str, Any] = dict(zip(settings.tune_params, configuration, strict=True))
+            result["time"] = RuntimeFailedConfig() if latency is None else latency
+            if latency is None:
+                result["__error__"] = RuntimeFailedConfig()
+            settings.budget.add_evaluations(1)
+            results.append(result)
+        return results
+
+    def add_strategy_time(self, seconds: float) -> None:
+        """Not kept: seconds are counted outside."""

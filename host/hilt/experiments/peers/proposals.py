@@ -1,0 +1,57 @@
+"""From a sampler that may repeat itself to a tuner that may not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from hilt.tune import Feedback
+from hilt.tune.space import SearchSpace
+from hilt.tune.unasked import Unasked
+
+_REPEATS = 16
+"""A sampler that proposes known configurations so often in a row gets a random new one."""
+
+
+class Sampler(Protocol):
+    """What an adapter makes of a peer. A `proposal` is the peer's own word for a configuration that it proposed."""
+
+    def propose(self) -> tuple[object, int]:
+        """The proposal and its index."""
+
+    def hear(self, proposal: object | None, index: int, microseconds: float | None) -> None:
+        """How it went; None is invalid. Without a proposal, somebody else chose that configuration."""
+
+
+class ProposingTuner:
+    """A Tuner. A proposal that was measured before is answered again at no trial's cost, and another is asked for."""
+
+    def __init__(self, space: SearchSpace, sampler: Sampler, seed: int) -> None:
+        self._sampler = sampler
+        self._unasked = Unasked(len(space))
+        self._generator = np.random.default_rng(seed)
+        self._open: dict[int, object | None] = {}
+        self._known: dict[int, float | None] = {}
+
+    def ask(self, count: int) -> list[int]:
+        return [self._next() for _ in range(min(count, len(self._unasked)))]
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        for item in feedback:
+            self._known[item.index] = item.microseconds
+            self._sampler.hear(self._open.pop(item.index), item.index, item.microseconds)
+
+    def _next(self) -> int:
+        for _ in range(_REPEATS):
+            proposal, index = self._sampler.propose()
+            if index in self._unasked:
+                self._unasked.take(index)
+                self._open[index] = proposal
+                return index
+            if index in self._known:
+                self._sampler.hear(proposal, index, self._known[index])
+        index = self._unasked.draw(self._generator)
+        self._open[index] = None
+        return index

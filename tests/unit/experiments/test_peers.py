@@ -1,0 +1,48 @@
+"""Peers search through our protocol: distinct configurations, failures told as they want them, the same for a seed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.experiments import peers
+from hilt.experiments.contenders import Contender
+from hilt.experiments.problem import SharedProblem
+from hilt.experiments.replay import Protocol, replay
+from hilt.measure.landscape import Landscape, Subject
+from tests.unit.measure.landscape.small import built, small_subject
+
+TRIALS = 14
+PACKAGES = {"optuna": "optuna", "smac": "smac", "kernel": "kernel_tuner"}
+KERNEL_TUNER = [f"kernel-tuner-{name}" for name in ("genetic", "annealing", "mls", "bayes")]
+NAMES = ["optuna-tpe", "optuna-gp", "optuna-cmaes", "smac", *KERNEL_TUNER]
+
+
+@pytest.fixture(scope="module")
+def landscape(tmp_path_factory: pytest.TempPathFactory) -> tuple[Subject, Landscape]:
+    """A third of it is invalid."""
+    subject = small_subject()
+    return subject, built(Path(tmp_path_factory.mktemp("landscapes")), [subject])[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_peer_searches_and_repeats_itself_for_a_seed(name: str, landscape: tuple[Subject, Landscape]) -> None:
+    package = PACKAGES[name.split("-")[0]]
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: pip install 'hilt[peers]'")
+    subject, recorded = landscape
+    assert name in peers.peer_names()
+    runs = []
+    for seed in (1, 1):
+        tuner = Contender.of(name).make(SharedProblem.of_subject(subject), seed)
+        runs.append(replay(tuner, recorded, Protocol(trials=TRIALS, batch=1, pipelined=False)).indices)
+    assert len(set(runs[0].tolist())) == TRIALS
+    assert np.array_equal(runs[0], runs[1])
+    assert recorded.valid[runs[0]].any() and not recorded.valid[runs[0]].all()
+
+
+def test_a_peer_that_is_not_installed_says_what_brings_it() -> None:
+    assert peers.extra_needed("smac") == "peers" and peers.extra_needed("random") == ""
