@@ -26,7 +26,8 @@ class Tuner(Protocol):
     """A search method. Its answers depend on the seed and on the sequence of calls, and on nothing else."""
 
     def ask(self, count: int) -> list[int]:
-        """Up to `count` distinct indices into the space, none asked before; fewer only when the space is used up."""
+        """Up to `count` distinct indices into the space, none asked before; fewer when the space is used up,
+        or when the tuner takes nothing that is left to be worth a trial."""
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         """Hears of trials, in any order and any number of `ask`s late."""

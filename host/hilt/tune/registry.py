@@ -11,12 +11,14 @@ from hilt.tune.autotvm.tree_gru import TreeGRUOptions, treegru
 from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
+from hilt.tune.glimpse.tuner import GlimpseOptions, GlimpseTuner
 from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
 from hilt.tune.options import read_options
 from hilt.tune.problem import Problem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
+from hilt.tune.twin_guided.tuner import HiltOptions, HiltTuner
 
 
 class UnknownTunerError(ValueError):
@@ -44,6 +46,7 @@ def _grid(problem: Problem, seed: int, options: GridOptions) -> Tuner:
 
 
 _TUNERS = {
+    "hilt": _Entry("hilt's own: the timing model, calibrated by what is measured", HiltOptions, HiltTuner),
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
     "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm),
     "hw-aware": _Entry(
@@ -51,6 +54,7 @@ _TUNERS = {
     ),
     "treegru": _Entry("AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru),
     "ml2tuner": _Entry("models of performance, of validity, and of what compilation shows", ML2TunerOptions, ml2tuner),
+    "glimpse": _Entry("trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }

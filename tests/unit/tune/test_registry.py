@@ -47,7 +47,7 @@ def test_each_is_described_in_a_line() -> None:
 
 
 def test_unknown_tuner_lists_the_known() -> None:
-    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: random, "):
+    with pytest.raises(UnknownTunerError, match=r"no tuner is called 'xgboost'; there are: hilt, random, "):
         make_tuner("xgboost", PROBLEM, 0)
 
 
