@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -82,7 +83,7 @@ def load_weights(path: Path = SHIPPED) -> Weights:
         return Weights.from_arrays(arrays, metadata)
     except FileNotFoundError:
         raise WeightsError(f"no weights of Glimpse at {path}; `hilt glimpse train` makes them") from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise WeightsError(
             f"the weights of Glimpse at {path} cannot be used ({error}); install hilt anew or make them with "
             f"`hilt glimpse train`"
