@@ -33,7 +33,7 @@ def build(
     space: Annotated[str, typer.Option(help="autotvm or ml2.")] = "autotvm",
     orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 1 or 4.")] = 4,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that `hilt bench` needs: about 330 landscapes.")
+        bool, typer.Option("--all", help="All that `hilt bench` needs: about 300 landscapes.")
     ] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Processes on this machine; 0: one a core.")] = 0,
     cluster: Annotated[
