@@ -23,6 +23,7 @@ BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "ml2tuner", "glimpse", "hilt")]
 PROTOCOL = Protocol(trials=750, batch=8, pipelined=True)
 LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+OTHERS = ("optuna-tpe", "optuna-gp", "optuna-cmaes", "smac")
 _TARGET_RATIO, _TARGET_INVALID = 0.05, 0.01
 _TARGET_SECONDS = 10.0
 
@@ -40,13 +41,12 @@ def mismatch(bench: Bench) -> None:
 
 def peers(bench: Bench) -> None:
     """Peers that others wrote, on the spaces where most configurations are invalid."""
-    names = [
-        *("optuna-tpe", "optuna-gp", "optuna-cmaes", "smac"),
-        *("kernel-tuner-genetic", "kernel-tuner-annealing", "kernel-tuner-mls", "kernel-tuner-bayes"),
-    ]
-    contenders = [*(Contender.of(name) for name in (BASELINE, "random", "hilt")), *(Contender.of(n) for n in names)]
     few = ["deepbench.42", "deepbench.59", "deepbench.107", "resnet18.C5", "resnet18.C9", "resnet18.C11"]
     protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False)
+    contenders = [Contender.of(name) for name in (BASELINE, "random", "hilt", *OTHERS)]
+    # Kernel Tuner's strategies plan by their budget.
+    budget = {"max_fevals": protocol.trials}
+    contenders += [Contender.of(f"kernel-tuner-{name}", **budget) for name in ("genetic", "annealing", "mls", "bayes")]
     seeds = bench.seeds(3, 20)
     wanted = [subject(name) for name in bench.workloads(few, EVIDENCE)]
     results = bench.runs(usable(bench, wanted), contenders, protocol, seeds)

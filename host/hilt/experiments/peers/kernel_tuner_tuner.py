@@ -11,6 +11,7 @@ import random
 import threading
 from collections.abc import Sequence
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class _KernelTuner:
                 settings = Options(
                     objective=["time"],
                     objective_higher_is_better=[False],
-                    strategy_options=Options(self._options),
+                    strategy_options=Options({"max_fevals": len(self._problem.space), **self._options}),
                     tune_params=self._knobs,
                     restrictions=None,
                     metrics=None,
@@ -107,10 +108,11 @@ class _KernelTuner:
 
 
 class _Runner:
-    """What Kernel Tuner's cost function expects of a runner."""
+    """What Kernel Tuner's cost function and strategies expect of a runner."""
 
     def __init__(self, tuner: _KernelTuner) -> None:
         self._tuner = tuner
+        self.dev = SimpleNamespace(max_threads=1024)
 
     def run(self, configurations: Sequence[Sequence[Any]], settings: Any) -> list[dict[str, Any]]:
         from kernel_tuner.util import RuntimeFailedConfig
