@@ -53,7 +53,7 @@ def tune(
         list[str] | None,
         typer.Option(help="A board of `hilt boards`; virtual:pynq. Several that are alike, as A,B, measure one run."),
     ] = None,
-    tuner: Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")] = "autotvm",
+    tuner: Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")] = "hilt",
     trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
     seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
     batch: Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")] = 8,
