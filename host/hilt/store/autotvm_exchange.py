@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from hilt.schedule import ConfigurationError, Conv2d, WorkloadError, bound_cycles, space_for
+from hilt.schedule import ConfigurationError, Conv2d, Reason, WorkloadError, bound_cycles, space_for, verdicts
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord
-from hilt.store.autotvm_tasks import args_of, entity_of, index_of, knobs_of, task_of, workload_of
+from hilt.store.autotvm_tasks import CONV2D, args_of, entity_of, index_of, knobs_of, task_of, workload_of
 from hilt.store.records import Run, RunState, Trial
 from hilt.trial import Outcome
 from hilt.vta.accelerator import Accelerator, ParameterError, VTAParameters
@@ -60,24 +60,33 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
     apply_history_best finds them).
 
     A trial that ran but was not compared in full is left out, for TVM would take it as good; so is a configuration
-    that TVM's template has not. Raises WorkloadError for an operator that TVM's conv2d and dense are not.
+    that TVM's template has not, and one that ran here and that TVM v0.9 would not compile or run.
+
+    Raises WorkloadError for an operator that TVM's conv2d and dense are not.
     """
     workload = Conv2d.from_dict(run.workload_spec)
     task, args = task_of(workload), args_of(workload, parameters)
-    space = space_for(workload, Accelerator.for_parameters(parameters))
+    accelerator = Accelerator.for_parameters(parameters)
+    space = space_for(workload, accelerator)
     values = {knob.name: knob.values for knob in space.knobs}
     target = f"ext_dev -keys=vta,cpu -device=vta -model={board}_{parameters.name}"
     records: list[LogRecord] = []
     left_out: dict[str, int] = {}
     for trial in trials:
         entity = entity_of(task, trial.knobs)
-        unverified = trial.outcome is Outcome.OK and not trial.verified
-        if unverified or entity is None:
-            why = "not compared in full" if unverified else "not in TVM's space"
+        ok = trial.outcome is Outcome.OK
+        if ok and not trial.verified:
+            why = "not compared in full"
+        elif entity is None:
+            why = "not in TVM's space"
+        elif ok and task == CONV2D and not _runs_on_tvm(workload, trial, accelerator):
+            why = "TVM v0.9 would not run it"
+        else:
+            why = ""
+        if why or entity is None:
             left_out[why] = left_out.get(why, 0) + 1
             continue
         seconds = trial.repeats or (() if trial.microseconds is None else (trial.microseconds,))
-        ok = trial.outcome is Outcome.OK
         records.append(
             LogRecord(
                 target=target,
@@ -92,6 +101,11 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
             )
         )
     return Exported(records, left_out)
+
+
+def _runs_on_tvm(workload: Conv2d, trial: Trial, accelerator: Accelerator) -> bool:
+    columns = {name: [value] for name, value in trial.knobs.items()}
+    return bool(verdicts(workload, accelerator, columns, "tvm")[0] == Reason.OK)
 
 
 @dataclass

@@ -42,13 +42,13 @@ def trials() -> list[Trial]:
         return Trial(number, 100 + number, SPACE.configuration(100 + number), outcome, "why")
 
     return [
-        verified(0, 891, (4811.0, 4812.0, 4815.5)),
+        verified(0, 869, (4811.0, 4812.0, 4815.5)),
         failed(1, Outcome.REJECTED),
         failed(2, Outcome.TIMEOUT),
         failed(3, Outcome.WRONG_ANSWER),
         failed(4, Outcome.BUS_ERROR),
         replace(verified(5, 7, (1.0,)), verification=Verification(ELEMENTS // 2, 0)),
-        verified(6, 2303, (9000.0,)),
+        verified(6, 864, (9000.0,)),
     ]
 
 
@@ -91,10 +91,10 @@ def test_what_is_written_is_parsed_back_unchanged(tmp_path: Path) -> None:
         [1, 1], [1, 1, 1, 1], [1, 1], "NCHW1n16c", "int32",
     ]  # fmt: skip
     assert first["config"] == {
-        "index": 891,
+        "index": 869,
         "code_hash": None,
         "entity": [
-            ["tile_b", "sp", [-1, 1]], ["tile_h", "sp", [-1, 7]], ["tile_w", "sp", [-1, 14]],
+            ["tile_b", "sp", [-1, 1]], ["tile_h", "sp", [-1, 28]], ["tile_w", "sp", [-1, 1]],
             ["tile_ci", "sp", [-1, 1]], ["tile_co", "sp", [-1, 4]], ["oc_nthread", "ot", 2], ["h_nthread", "ot", 1],
         ],
     }  # fmt: skip
@@ -116,10 +116,11 @@ def test_what_tvm_could_not_run_does_not_go_out() -> None:
         replace(first, knobs={**first.knobs, "loop_order": 1}),
         replace(first, number=1, knobs={**first.knobs, "loop_order": 3}),
         replace(first, number=2, knobs=ml2),
+        replace(first, number=3, knobs=SPACE.configuration(891)),  # its output box has three dimensions
     ]
     found = export_run(run("a" * 32, workload_spec=C5.to_dict()), others, PYNQ.parameters, "pynq")
-    assert [record.index for record in found.records] == [891]
-    assert found.left_out == {"not in TVM's space": 2}
+    assert [record.index for record in found.records] == [869]
+    assert found.left_out == {"not in TVM's space": 2, "TVM v0.9 would not run it": 1}
 
 
 def test_a_dense_layer() -> None:
@@ -164,7 +165,7 @@ def test_a_later_record_of_a_configuration_replaces_the_earlier() -> None:
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(small_convolutions())
 def test_workloads_come_back_in_whole_blocks(workload: Conv2d) -> None:
-    plain = replace(workload, bias=False, shift=8, clip=(0, 127))
+    plain = replace(workload, bias=False, shift=8, clip=(0, 127), padding_behind=None)
     record = replace(exported()[0], args=args_of(plain, PYNQ.parameters))
     back = workload_of(replace(record, task="conv2d_packed.vta" if len(record.args) == 7 else "dense_packed.vta"))
     whole = replace(plain, in_channels=-(-plain.in_channels // 16) * 16, out_channels=-(-plain.out_channels // 16) * 16)
