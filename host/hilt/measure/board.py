@@ -15,10 +15,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from hilt.link.agent import AgentConnection
+from hilt.link.client import AgentClient
 from hilt.link.deadline import Deadline
 from hilt.link.errors import AgentError, LinkError, LinkLostError, QuarantinedError, RefusedError
 from hilt.link.quarantine import check_free, quarantine
 from hilt.measure.boards import Target
+from hilt.measure.canary import make_canary
 from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
 from hilt.measure.trials import Blobs, Shipment, result_of, ship
 from hilt.measure.types import BoardDescription, BoardEvent, BoardState, Listen, Report, Request
@@ -26,7 +28,7 @@ from hilt.measure.usage import Usage
 from hilt.measure.work import Batch, PoolClosedError, Work
 from hilt.trial import Outcome, Result
 from hilt.virtual.errors import VirtualBoardError
-from hilt_board.protocol import Measured, Record
+from hilt_board.protocol import Measured, Programmed, Record
 
 _LOG = logging.getLogger("hilt.measure")
 PIPELINE_DEPTH = 2
@@ -301,9 +303,7 @@ class BoardMeasurer:
         how = "sent to the board" if agent.uploaded else "was there"
         self._tell(BoardState.LOADED, f"agent {agent.welcome.agent[:12]} {how}, pynq {agent.welcome.pynq}")
         digest = hashlib.sha256(bitstream).hexdigest()
-        if agent.client.missing([digest], deadline):
-            agent.client.put_as(digest, bitstream, deadline)
-        programmed = agent.client.program(digest, self._target.manifest, deadline)
+        programmed = program_board(agent.client, self._target, bitstream, deadline)
         journal = agent.client.results(0, deadline)
         degrees = agent.client.status(deadline).temperature
         heat = "" if degrees is None else f", chip at {degrees:.0f} °C"
@@ -351,6 +351,7 @@ class BoardMeasurer:
         while True:
             try:
                 self._connect(max(_SHORTEST_SECONDS, min(RECONNECT_SECONDS, deadline.left)), before)
+                self._prove_sane()
                 return None
             except _FAULTS as fault:
                 broken = isinstance(fault, RefusedError) and fault.code in _FAULTS_OF_THE_AGENT
@@ -358,6 +359,13 @@ class BoardMeasurer:
                     return fault
             self._closing.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _prove_sane(self) -> None:
+        """A board that was programmed all the time has not run its canary by connecting. Raises LinkError."""
+        connected = self._connection
+        if connected is not None and not connected.client.reset("soft", Deadline(RECONNECT_SECONDS)).canary:
+            self._disconnect()
+            raise RefusedError("board_broken", "canary failed after a soft reset")
 
     def _act(self, rung: Rung) -> None:
         if rung is Rung.DAEMON:
@@ -392,6 +400,17 @@ class BoardMeasurer:
 
     def _tell(self, state: BoardState, detail: str) -> None:
         self._listen(BoardEvent(self.description.name, state, detail, time.time()))
+
+
+def program_board(client: AgentClient, target: Target, bitstream: bytes, deadline: Deadline) -> Programmed:
+    """Loads the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
+    returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` where the canary failed."""
+    digest = hashlib.sha256(bitstream).hexdigest()
+    canary = make_canary(target.description.accelerator, digest)
+    contents = {digest: bitstream, **canary.blobs}
+    for name in sorted(client.missing(sorted(contents), deadline)):
+        client.put_as(name, contents[name], deadline)
+    return client.program(digest, target.manifest, deadline, canary.trial, canary.code)
 
 
 def _first_rung(error: Exception) -> Rung:

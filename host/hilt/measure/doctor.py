@@ -16,6 +16,7 @@ from hilt.link.errors import BoardBusyError, LinkError
 from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantined
 from hilt.link.session import Session
+from hilt.measure.board import program_board
 from hilt.measure.boards import Target
 from hilt.virtual.errors import VirtualBoardError
 
@@ -153,10 +154,8 @@ def _device(target: Target) -> Iterator[Finding]:
         deadline = Deadline(PROGRAM_SECONDS)
         with AgentConnection.open(target.endpoint(), f"hilt boards check {name}", deadline) as agent:
             yield Finding("lease", True, f"free; up {agent.client.status(deadline).uptime_seconds:.0f} s")
+            programmed = program_board(agent.client, target, bitstream, deadline)
             digest = hashlib.sha256(bitstream).hexdigest()
-            if agent.client.missing([digest], deadline):
-                agent.client.put_as(digest, bitstream, deadline)
-            programmed = agent.client.program(digest, manifest, deadline)
             found = f"{manifest.parameters}, ISA {manifest.isa}, {digest[:12]}, loaded in {programmed.seconds:.1f} s"
             yield Finding("bitstream", True, found)
             yield Finding("clock", True, f"{programmed.clock_hz / 1e6:g} MHz")
