@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from hilt.tune.autotvm.bootstrap import Acquisition, Bootstrap
 from hilt.tune.autotvm.planned import PlannedTuner, PlanOptions, Streams, require_positive
@@ -69,12 +70,18 @@ def autotvm(problem: Problem, seed: int, options: AutoTVMOptions) -> PlannedTune
     prior = None
     if options.history:
         try:
-            history = History.load(options.history)
-            prior = GlobalModel.of(history, Loss(options.loss), 2 * options.plan_size).over(problem)
+            model = _global_model(options.history, options.history_sha256, options.loss, options.plan_size)
         except HistoryError as error:
             raise TunerOptionError(str(error)) from error
+        prior = model.over(problem)
         features_of = with_global(features_of, prior)
     return trees_tuner(problem.space, seed, options, remembered(features_of, len(problem.space)), prior)
+
+
+@lru_cache(maxsize=4)
+def _global_model(history: str, sha256: str, loss: str, plan_size: int) -> GlobalModel:
+    """Kept for the next run that asks for the same: an experiment's seeds learn from one history."""
+    return GlobalModel.of(History.load(history), Loss(loss), 2 * plan_size)
 
 
 def trees_tuner(
