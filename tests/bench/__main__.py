@@ -9,11 +9,12 @@ from dataclasses import fields
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import fleet, golden, roofline, rtl, scale, schedule, trials, tuner, twin
+from tests.bench import best_schedules, fleet, golden, roofline, rtl, scale, schedule, trials, tuner, twin
 from tests.bench.figure import Sizes, Topic
 
 TOPICS: dict[str, Topic] = {
-    module.TOPIC.name: module.TOPIC for module in (golden, rtl, twin, schedule, roofline, trials, fleet, tuner, scale)
+    module.TOPIC.name: module.TOPIC
+    for module in (golden, rtl, twin, schedule, roofline, best_schedules, trials, fleet, tuner, scale)
 }
 _COLUMNS = ("measured", "workload", "seed", "repeats", "value", "goal")
 
@@ -22,7 +23,7 @@ def main() -> None:
     arguments = _arguments()
     if arguments.list:
         for topic in TOPICS.values():
-            print(f"{topic.name:10} {topic.title}")
+            print(f"{topic.name:14} {topic.title}")
         return
     sizes = Sizes(**{field.name: getattr(arguments, field.name) for field in fields(Sizes)})
     # A pipe has no width of its own; there a line is never cut.
