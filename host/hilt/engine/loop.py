@@ -69,6 +69,8 @@ class _Pending:
     configuration: int
     attempt: int = 0
     losses: int = 0
+    loss: str = ""
+    """Why it was lost last."""
     doubted: bool = False
     """Its first verdict was a doubtful one."""
 
@@ -191,7 +193,7 @@ class TuningLoop:
             if pending.losses >= MAX_LOSSES:
                 raise BoardLostError(
                     f"board {self._measurer.description.name} was lost {pending.losses} times with trial "
-                    f"{pending.number}; see to the board, then `hilt resume {self._run.uuid[:8]}`"
+                    f"{pending.number} ({pending.loss}); see to the board, then `hilt resume {self._run.uuid[:8]}`"
                 )
         for number in group.keys() - again.keys():
             del batch.programs[number]
@@ -203,7 +205,7 @@ class TuningLoop:
         board = self._measurer.description.name
         text = f"board {board} was lost with trial {pending.number} ({reason}); the trial is tried again"
         self._publish(Logged("warning", text, time()))
-        return replace(pending, attempt=pending.attempt + 1, losses=pending.losses + 1)
+        return replace(pending, attempt=pending.attempt + 1, losses=pending.losses + 1, loss=reason)
 
     def _after_doubt(self, pending: _Pending, result: Result) -> _Pending:
         text = f"trial {pending.number} ended as {result.outcome} ({result.reason}); it is tried once more to be sure"
