@@ -5,6 +5,7 @@ vta_pkg.sv
 vta_alu.sv
 vta_burst_splitter.sv
 vta_counters.sv
+vta_dual_port_ram.sv
 vta_fifo.sv
 vta_gemm.sv
 vta_nest.sv
@@ -12,16 +13,20 @@ vta_ram.sv
 vta_sequencer.sv
 vta_token_queue.sv
 // Level 2: made of primitives.
+vta_acc_bank.sv
 vta_axil_regs.sv
 vta_block_loader.sv
 vta_dma_read.sv
 vta_dma_write.sv
-vta_execute.sv
+vta_issue.sv
+vta_out_buffer.sv
 vta_uop_buffer.sv
-// Level 3: stages, which never instantiate one another.
+// Level 3: GEMM and ALU.
+vta_execute.sv
+// Level 4: stages, which never instantiate one another.
 vta_compute.sv
 vta_fetch.sv
 vta_load.sv
 vta_store.sv
-// Level 4: the accelerator.
+// Level 5: the accelerator.
 vta_top.sv

@@ -35,9 +35,9 @@ module vta_compute
   output logic [LogWgtDepth-1:0] wgt_index_o,
   input  logic [    WgtBits-1:0] wgt_i,
   // Output buffer.
-  output logic                   out_write_o,
-  output logic [LogAccDepth-1:0] out_index_o,
-  output logic [    OutBits-1:0] out_o,
+  output banks_t                 out_write_o,
+  output rows_t                  out_row_o,
+  output logic [    OutBits-1:0] out_o[AccBanks],
   // Faults and counters.
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -47,7 +47,7 @@ module vta_compute
   output logic                   beat_o,
   output logic [  LogBusBytes:0] beat_bytes_o,  // of beat_o, that belong to the block
   output logic                   retire_o,
-  output logic                   gemm_issue_o,
+  output logic [            1:0] gemm_issue_o,
   // AXI4 read.
   output address_t               axi_araddr_o,
   output logic [            7:0] axi_arlen_o,
@@ -178,8 +178,8 @@ module vta_compute
   logic uop_done, uop_waiting, uop_fault, uop_beat_ready, uop_read;
   logic [16:0] uop_fault_index;
   logic [LogBusBytes-1:0] uop_lanes;
-  logic [LogUopDepth-1:0] uop_read_index;
-  logic [UopBits-1:0] uop;
+  logic [LogUopDepth-1:0] uop_read_index[2];
+  logic [UopBits-1:0] uop[2];
 
   vta_uop_buffer u_uop (
     .clk_i,
@@ -240,11 +240,9 @@ module vta_compute
   assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
 
   // ---- GEMM and ALU ----------------------------------------------------------------------------------------------------------
-  logic execute_done, execute_fault, acc_read, acc_write;
+  logic execute_done, execute_fault;
   fault_e execute_fault_code;
   index_t execute_fault_index;
-  logic [LogAccDepth-1:0] acc_read_index, acc_write_index;
-  logic [AccBits-1:0] acc, acc_result;
 
   vta_execute u_execute (
     .clk_i,
@@ -266,31 +264,12 @@ module vta_compute
     .inp_i,
     .wgt_index_o,
     .wgt_i,
-    .acc_read_o(acc_read),
-    .acc_read_index_o(acc_read_index),
-    .acc_i(acc),
-    .write_o(acc_write),
-    .write_index_o(acc_write_index),
-    .acc_o(acc_result),
+    .load_i(acc_load),
+    .load_index_i(LogAccDepth'(acc_load_index)),
+    .load_data_i(acc_zero ? '0 : acc_widened),
+    .write_o(out_write_o),
+    .write_row_o(out_row_o),
     .out_o
-  );
-  assign out_write_o = acc_write;
-  assign out_index_o = acc_write_index;
-
-  logic [AccBits-1:0] acc_data;
-  assign acc_data = acc_write ? acc_result : (acc_zero ? '0 : acc_widened);
-
-  vta_ram #(
-    .Width(AccBits),
-    .Depth(AccDepth)
-  ) u_acc (
-    .clk_i,
-    .write_i(acc_write || acc_load),
-    .write_index_i(acc_write ? acc_write_index : LogAccDepth'(acc_load_index)),
-    .data_i(acc_data),
-    .read_i(acc_read),
-    .read_index_i(acc_read_index),
-    .data_o(acc)
   );
 
   // ---- End, faults and counters ---------------------------------------------------------------------------------------------

@@ -1,22 +1,20 @@
-// Multiplies one input tensor with one weight tensor and adds the product to one accumulator tensor, every cycle.
+// Multiplies one input tensor with one weight tensor every cycle.
 //
 // The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18 bits or more):
 // (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 * x is negative, in its high 16.
 //
-// Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i; its products are
-// registered at the end of 1, sums of four at the end of 2, the dot products at the end of 3. In cycle 4 the caller
-// shows the accumulator tensor at acc_i, and sum_o has the new one in cycle 5. valid_i[n] says that cycle n has a
-// micro-op, so that idle stages hold still.
+// Three register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i; its products are
+// registered at the end of 1, sums of four at the end of 2, the dot products at the end of 3: dot_o has them in cycle 4.
+// valid_i[n] says that cycle n has a micro-op, so that idle stages hold still.
 
 module vta_gemm
   import vta_pkg::*;
 (
   input  logic               clk_i,
-  input  logic [4:1]         valid_i,
+  input  logic [3:1]         valid_i,
   input  logic [InpBits-1:0] inp_i,
   input  logic [WgtBits-1:0] wgt_i,
-  input  logic [AccBits-1:0] acc_i,
-  output logic [AccBits-1:0] sum_o
+  output logic [AccBits-1:0] dot_o
 );
 
   // Products are added in groups of four: two levels of adders between registers.
@@ -26,14 +24,10 @@ module vta_gemm
   logic signed [31:0] product_q[Batch*Block*Block/2];  // two each: of the even output low, of the odd one after it high
   logic signed [17:0] partial_q[Batch*Block*Groups];
   logic signed [31:0] dot_q[Batch*Block];
-  logic [AccBits-1:0] sum_q;
 
   // Stages from last to first, so that each reads what the one before it registered in the last cycle. Assignments are
   // blocking, and loops are kept as loops, for the simulator's sake: it then works on arrays in place.
   always_ff @(posedge clk_i) begin
-    if (valid_i[4]) begin
-      for (int n = 0; n < Batch * Block; n++) sum_q[n*32+:32] <= acc_i[n*32+:32] + dot_q[n];
-    end
     if (valid_i[3]) begin
       /* verilator unroll_disable */
       for (int n = 0; n < Batch * Block; n++) begin
@@ -81,7 +75,9 @@ module vta_gemm
     end
   end
 
-  assign sum_o = sum_q;
+  for (genvar n = 0; n < Batch * Block; n++) begin : g_dot
+    assign dot_o[n*32+:32] = dot_q[n];
+  end
 
   if (Block < 4) begin : g_check
     $error("vta_gemm adds products in fours: LOG_BLOCK must be 2 or more");

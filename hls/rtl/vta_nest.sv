@@ -1,8 +1,8 @@
-// Walks the two loops of GEMM and ALU around their range of micro-ops.
+// Walks the two loops of GEMM and ALU around their range of micro-ops, two micro-ops a cycle.
 //
-// From the cycle after start_i on, valid_o shows one micro-op a cycle: its index and what the loops add to its fields.
-// It moves on with ready_i; busy_o falls after the last. Multiplications are turned into running sums. The
-// instruction's fields must hold still while busy_o is high.
+// From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there is one: their indices
+// and what the loops add to their fields. It moves on past both with ready_i; valid_o falls after the last.
+// Multiplications are turned into running sums. The instruction's fields must hold still while valid_o is high.
 
 module vta_nest
   import vta_pkg::*;
@@ -20,12 +20,12 @@ module vta_nest
   input  index_t                src_factor_in_i,
   input  index_t                wgt_factor_out_i,
   input  index_t                wgt_factor_in_i,
-  output logic                  valid_o,
+  output logic [           1:0] valid_o,
   input  logic                  ready_i,
-  output logic [UopEndBits-1:0] uop_index_o,
-  output index_t                dst_o,
-  output index_t                src_o,
-  output index_t                wgt_o
+  output logic [UopEndBits-1:0] uop_index_o[2],
+  output index_t                dst_o[2],
+  output index_t                src_o[2],
+  output index_t                wgt_o[2]
 );
 
   logic active_q;
@@ -34,9 +34,51 @@ module vta_nest
   index_t dst_out_q, src_out_q, wgt_out_q;  // the outer loop's part alone
   index_t dst_q, src_q, wgt_q;
 
-  logic range_ends, inner_ends;
-  assign range_ends = uop_q + 1'b1 == uop_end_i;
-  assign inner_ends = in_left_q == IterBits'(1);
+  // Past both micro-ops.
+  logic active;
+  logic [UopEndBits-1:0] uop;
+  logic [IterBits-1:0] out_left, in_left;
+  index_t dst_out, src_out, wgt_out, dst, src, wgt;
+
+  always_comb begin
+    active = active_q;
+    uop = uop_q;
+    out_left = out_left_q;
+    in_left = in_left_q;
+    dst_out = dst_out_q;
+    src_out = src_out_q;
+    wgt_out = wgt_out_q;
+    dst = dst_q;
+    src = src_q;
+    wgt = wgt_q;
+    for (int n = 0; n < 2; n++) begin
+      valid_o[n] = active;
+      uop_index_o[n] = uop;
+      dst_o[n] = dst;
+      src_o[n] = src;
+      wgt_o[n] = wgt;
+      uop = uop + 1'b1;
+      if (uop == uop_end_i) begin
+        uop = uop_bgn_i;
+        if (in_left != IterBits'(1)) begin
+          in_left = in_left - 1'b1;
+          dst = dst + dst_factor_in_i;
+          src = src + src_factor_in_i;
+          wgt = wgt + wgt_factor_in_i;
+        end else begin
+          active = active && out_left != IterBits'(1);
+          in_left = iter_in_i;
+          out_left = out_left - 1'b1;
+          dst_out = dst_out + dst_factor_out_i;
+          src_out = src_out + src_factor_out_i;
+          wgt_out = wgt_out + wgt_factor_out_i;
+          dst = dst_out;
+          src = src_out;
+          wgt = wgt_out;
+        end
+      end
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -49,34 +91,17 @@ module vta_nest
       {dst_out_q, src_out_q, wgt_out_q} <= '0;
       {dst_q, src_q, wgt_q} <= '0;
     end else if (active_q && ready_i) begin
-      if (!range_ends) begin
-        uop_q <= uop_q + 1'b1;
-      end else begin
-        uop_q <= uop_bgn_i;
-        if (!inner_ends) begin
-          in_left_q <= in_left_q - 1'b1;
-          dst_q <= dst_q + dst_factor_in_i;
-          src_q <= src_q + src_factor_in_i;
-          wgt_q <= wgt_q + wgt_factor_in_i;
-        end else begin
-          in_left_q <= iter_in_i;
-          out_left_q <= out_left_q - 1'b1;
-          active_q <= out_left_q != IterBits'(1);
-          dst_out_q <= dst_out_q + dst_factor_out_i;
-          src_out_q <= src_out_q + src_factor_out_i;
-          wgt_out_q <= wgt_out_q + wgt_factor_out_i;
-          dst_q <= dst_out_q + dst_factor_out_i;
-          src_q <= src_out_q + src_factor_out_i;
-          wgt_q <= wgt_out_q + wgt_factor_out_i;
-        end
-      end
+      active_q <= active;
+      uop_q <= uop;
+      out_left_q <= out_left;
+      in_left_q <= in_left;
+      dst_out_q <= dst_out;
+      src_out_q <= src_out;
+      wgt_out_q <= wgt_out;
+      dst_q <= dst;
+      src_q <= src;
+      wgt_q <= wgt;
     end
   end
-
-  assign valid_o = active_q;
-  assign uop_index_o = uop_q;
-  assign dst_o = dst_q;
-  assign src_o = src_q;
-  assign wgt_o = wgt_q;
 
 endmodule

@@ -94,6 +94,12 @@ package vta_pkg;
   localparam int unsigned AccDepth = 1 << LogAccDepth;
   localparam int unsigned OutDepth = AccDepth;
 
+  // The accumulator and the output buffer have a bank for even and one for odd elements, so that two micro-ops whose
+  // destinations differ in the lowest bit are executed together.
+  localparam int unsigned AccBanks = 2;
+  localparam int unsigned LogAccRows = LogAccDepth - 1;
+  localparam int unsigned AccRows = 1 << LogAccRows;
+
   // ---- Instruction fields: bit positions and widths ----------------------------------------------------------------
   localparam int unsigned OpcodeBits = 3;
   localparam int unsigned PopPrevBit = 3;
@@ -160,6 +166,8 @@ package vta_pkg;
 
   typedef logic [AddrBits-1:0] address_t;
   typedef logic [IndexBits-1:0] index_t;
+  typedef logic [AccBanks-1:0] banks_t;                  // a bit for each bank
+  typedef logic [AccBanks-1:0][LogAccRows-1:0] rows_t;   // a row of each bank
 
   typedef enum logic [2:0] {
     OpLoad   = 3'd0,

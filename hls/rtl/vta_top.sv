@@ -153,7 +153,8 @@ module vta_top
   );
 
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
-  logic stage_rst_n, drain, finish, gemm_issue;
+  logic stage_rst_n, drain, finish;
+  logic [1:0] gemm_issue;
   logic [Stages-1:0] idle, stage_fault;
   fault_e [Stages-1:0] stage_fault_code;
   address_t [Stages-1:0] stage_fault_address;
@@ -338,13 +339,15 @@ module vta_top
   assign program_or_insn_end = {retire[3:1], fetch_done};
 
   // Buffers between the stages.
-  logic inp_write, wgt_write, out_write, operand_read, out_read;
+  logic inp_write, wgt_write, operand_read, out_read;
   logic [LogInpDepth-1:0] inp_write_index, inp_read_index;
   logic [LogWgtDepth-1:0] wgt_write_index, wgt_read_index;
-  logic [LogAccDepth-1:0] out_write_index, out_read_index;
+  banks_t out_write;
+  rows_t out_write_row;
+  logic [LogAccDepth-1:0] out_read_index;
   logic [InpBits-1:0] inp_write_data, inp_read_data;
   logic [WgtBits-1:0] wgt_write_data, wgt_read_data;
-  logic [OutBits-1:0] out_write_data, out_read_data;
+  logic [OutBits-1:0] out_write_data[AccBanks], out_read_data;
 
   vta_load u_load (
     .clk_i(clk),
@@ -414,7 +417,7 @@ module vta_top
     .wgt_index_o(wgt_read_index),
     .wgt_i(wgt_read_data),
     .out_write_o(out_write),
-    .out_index_o(out_write_index),
+    .out_row_o(out_write_row),
     .out_o(out_write_data),
     .fault_o(stage_fault[2]),
     .fault_code_o(stage_fault_code[2]),
@@ -501,13 +504,10 @@ module vta_top
     .data_o(wgt_read_data)
   );
 
-  vta_ram #(
-    .Width(OutBits),
-    .Depth(OutDepth)
-  ) u_out (
+  vta_out_buffer u_out (
     .clk_i(clk),
     .write_i(out_write),
-    .write_index_i(out_write_index),
+    .write_row_i(out_write_row),
     .data_i(out_write_data),
     .read_i(out_read),
     .read_index_i(out_read_index),

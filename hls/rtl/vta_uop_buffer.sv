@@ -1,11 +1,12 @@
 // The micro-op buffer, and the LOAD that fills it at one beat a cycle.
 //
 // A beat holds several micro-ops, which may start anywhere in their beat and go anywhere in the buffer. So the buffer
-// is a bank for each micro-op of a beat: every bank takes the lane that belongs to it, at a row of its own.
+// is a bank for each micro-op of a beat: every bank takes the lane that belongs to it, at a row of its own. A bank writes
+// through one of its two ports and reads through both, for no instruction reads while a LOAD writes.
 //
 // done_o marks the last write (or, for an empty LOAD, the cycle after start_i). A LOAD that would pass the end of the
-// buffer raises fault_o for the cycle after start_i, before anything is written. Reading: uop_o has the micro-op of the
-// last cycle in which read_i was high.
+// buffer raises fault_o for the cycle after start_i, before anything is written. Reading: uop_o has the two
+// micro-ops of the last cycle in which read_i was high.
 
 module vta_uop_buffer
   import vta_pkg::*;
@@ -27,8 +28,8 @@ module vta_uop_buffer
   input  logic [    BusBits-1:0] beat_data_i,
   // Reading.
   input  logic                   read_i,
-  input  logic [LogUopDepth-1:0] read_index_i,
-  output logic [    UopBits-1:0] uop_o
+  input  logic [LogUopDepth-1:0] read_index_i[2],
+  output logic [    UopBits-1:0] uop_o[2]
 );
 
   localparam int unsigned Lanes = BusBits / UopBits;
@@ -75,7 +76,7 @@ module vta_uop_buffer
 
   // ---- Banks ---------------------------------------------------------------------------------------------------------------
   logic [Lanes-1:0] bank_write;
-  logic [UopBits-1:0] bank_uop[Lanes];
+  logic [UopBits-1:0] bank_uop[2][Lanes];
 
   for (genvar bank = 0; bank < Lanes; bank++) begin : g_bank
     // The lane of the beat whose index falls in this bank.
@@ -84,25 +85,29 @@ module vta_uop_buffer
     assign index = lane0_q + lane;
     assign bank_write[bank] = take && $signed(index) >= $signed(begin_q) && $signed(index) < $signed(end_q);
 
-    vta_ram #(
+    vta_dual_port_ram #(
       .Width(UopBits),
       .Depth(1 << LogRows)
     ) u_ram (
       .clk_i,
-      .write_i(bank_write[bank]),
-      .write_index_i(LogRows'(index >> LogLanes)),
-      .data_i(UopBits'(beat_data_i >> (32'(lane) * UopBits))),
-      .read_i(read_i && bank == (32'(read_index_i) & (Lanes - 1))),
-      .read_index_i(LogRows'(read_index_i >> LogLanes)),
-      .data_o(bank_uop[bank])
+      .a_write_i(bank_write[bank]),
+      .a_read_i(read_i && bank == (32'(read_index_i[0]) & (Lanes - 1))),
+      .a_index_i(active_q ? LogRows'(index >> LogLanes) : LogRows'(read_index_i[0] >> LogLanes)),
+      .a_data_i(UopBits'(beat_data_i >> (32'(lane) * UopBits))),
+      .a_data_o(bank_uop[0][bank]),
+      .b_read_i(read_i && bank == (32'(read_index_i[1]) & (Lanes - 1))),
+      .b_index_i(LogRows'(read_index_i[1] >> LogLanes)),
+      .b_data_o(bank_uop[1][bank])
     );
   end
 
   assign lanes_o = LogBusBytes'($countones(bank_write));
 
-  logic [LogUopDepth-1:0] read_index_q;
-  always_ff @(posedge clk_i) if (read_i) read_index_q <= read_index_i;
-  assign uop_o = bank_uop[32'(read_index_q)&(Lanes-1)];
+  for (genvar n = 0; n < 2; n++) begin : g_read
+    logic [LogUopDepth-1:0] read_index_q;
+    always_ff @(posedge clk_i) if (read_i) read_index_q <= read_index_i[n];
+    assign uop_o[n] = bank_uop[n][32'(read_index_q)&(Lanes-1)];
+  end
 
   if (UopBits > BusBits) begin : g_check
     $error("vta_uop_buffer: the bus must be at least as wide as a micro-op");

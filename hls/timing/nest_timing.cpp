@@ -4,13 +4,14 @@
 #include <array>
 #include <cstring>
 
+#include "issue.h"
+#include "pairs.h"
+
 namespace vta {
 namespace {
 
 constexpr Cycle kFirstIssue = 3, kGemmTail = 5, kAluTail = 2;
 constexpr Cycle kEmpty = 1;
-constexpr Cycle kReuse = 3;  // from an issue to the next one of the same destination
-constexpr bool kInterlock = VTA_HAZARD_INTERLOCK != 0;
 
 // The fault codes of docs/architecture.md.
 constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6, kFaultIllegal = 8;
@@ -105,8 +106,8 @@ Cycle twice_nested(Dst dst, uint32_t length, bool near, int64_t factor_out, uint
   return first.cycles + first_row.cycles + rows.cycles;
 }
 
-// From the first issue to the last, of a nest that issues one micro-op a cycle but for its destinations.
-Cycle one_tensor(const Nest &nest, const UopBuffer &uops, bool near) {
+// From the first issue to the last, of a nest without pairs that issues one micro-op a cycle but for its destinations.
+Cycle one_by_one(const Nest &nest, const UopBuffer &uops, bool near) {
   const uint32_t length = nest.uop_end - nest.uop_bgn;
   if (!kInterlock) return static_cast<Cycle>(uint64_t{length} * nest.iter_out * nest.iter_in) - 1;
   const int64_t out = nest.dst_factor_out, in = nest.dst_factor_in;
@@ -124,91 +125,88 @@ Cycle one_tensor(const Nest &nest, const UopBuffer &uops, bool near) {
   return twice_nested(dst, nest.iter_out, out == 0, 0, 1, 0, 1);
 }
 
-// Calls step(uop, out, in) for every micro-op in order while it returns true.
-template <typename Step>
-void walk(const Nest &nest, Step step) {
-  for (uint32_t out = 0; out < nest.iter_out; ++out)
-    for (uint32_t in = 0; in < nest.iter_in; ++in)
-      for (uint32_t uop = nest.uop_bgn; uop < nest.uop_end; ++uop)
-        if (!step(uop, out, in)) return;
+uint64_t micro_ops_of(const Nest &nest) {
+  return uint64_t{nest.uop_end - nest.uop_bgn} * nest.iter_out * nest.iter_in;
 }
 
-// From the first issue to the last, of a nest of two accumulator tensors.
-Cycle two_tensors(const Nest &nest, const UopBuffer &uops) {
-  int64_t last = -1;
-  Cycle issue = -1;  // the first can begin in cycle 0
-  walk(nest, [&](uint32_t uop, uint32_t out, uint32_t in) {
-    const int64_t dst = uops.dst()[uop] + int64_t{out} * nest.dst_factor_out + int64_t{in} * nest.dst_factor_in;
-    const int64_t src = uops.src()[uop] + int64_t{out} * nest.src_factor_out + int64_t{in} * nest.src_factor_in;
-    const bool waits = kInterlock && (dst == last || src == last);
-    issue += (waits ? kReuse : 1) + 1;
-    last = dst;
-    return true;
-  });
-  return issue;
+Indices indices_of(const Nest &nest, const UopBuffer &uops, uint32_t uop, uint32_t out, uint32_t in) {
+  return {uops.dst()[uop] + int64_t{out} * nest.dst_factor_out + int64_t{in} * nest.dst_factor_in,
+          uops.src()[uop] + int64_t{out} * nest.src_factor_out + int64_t{in} * nest.src_factor_in,
+          uops.wgt()[uop] + int64_t{out} * nest.wgt_factor_out + int64_t{in} * nest.wgt_factor_in};
 }
 
-// The fault of a micro-op, in the order in which vta_execute looks for it; 0 if it has none.
-uint32_t fault_of(const Nest &nest, bool gemm, const UopBuffer &uops, uint32_t uop, uint32_t out, uint32_t in) {
-  if (uop >= kUopDepth) return kFaultUop;
-  const uint64_t dst = uops.dst()[uop] + uint64_t{out} * nest.dst_factor_out + uint64_t{in} * nest.dst_factor_in;
-  const uint64_t src = uops.src()[uop] + uint64_t{out} * nest.src_factor_out + uint64_t{in} * nest.src_factor_in;
-  const uint64_t wgt = uops.wgt()[uop] + uint64_t{out} * nest.wgt_factor_out + uint64_t{in} * nest.wgt_factor_in;
-  if (gemm && src >= kInpDepth) return kFaultInp;
-  if (gemm && wgt >= kWgtDepth) return kFaultWgt;
-  if (dst >= kAccDepth || (!gemm && !nest.use_imm && src >= kAccDepth)) return kFaultAcc;
+// The fault of a micro-op, in the order in which vta_issue looks for it; 0 if it has none.
+uint32_t fault_of(NestKind kind, const Indices &indices) {
+  if (kind == NestKind::kGemm && indices.src >= kInpDepth) return kFaultInp;
+  if (kind == NestKind::kGemm && indices.wgt >= kWgtDepth) return kFaultWgt;
+  if (indices.dst >= kAccDepth || (kind == NestKind::kAluTensors && indices.src >= kAccDepth)) return kFaultAcc;
   return 0;
 }
 
-bool may_fault(const Nest &nest, bool gemm, const UopRange &range) {
+// Micro-op by micro-op, to the end or to the first fault. cycles: from the cycle in which the first can go to the last
+// issue, or to the fault.
+NestTime walk(const Nest &nest, NestKind kind, const UopBuffer &uops) {
+  Issue issue(kind);
+  uint64_t gone = 0;
+  uint32_t fault = 0;
+  bool holds = false;  // the first of a pair, in `first`
+  Indices first{};
+  for (uint32_t out = 0; out < nest.iter_out && fault == 0; ++out)
+    for (uint32_t in = 0; in < nest.iter_in && fault == 0; ++in)
+      for (uint32_t uop = nest.uop_bgn; uop < nest.uop_end && fault == 0; ++uop) {
+        Indices indices{};
+        fault = uop >= kUopDepth ? kFaultUop : 0;
+        if (fault == 0) {
+          indices = indices_of(nest, uops, uop, out, in);
+          fault = fault_of(kind, indices);
+        }
+        if (fault != 0) break;
+        if (holds) {
+          issue.go(first, indices);
+        } else {
+          first = indices;
+        }
+        holds = !holds;
+        ++gone;
+      }
+  if (holds) issue.go(first);
+  return {issue.last() + (fault != 0), kind == NestKind::kGemm ? gone : 0, fault};
+}
+
+bool may_fault(const Nest &nest, NestKind kind, const UopRange &range) {
   const uint64_t out = nest.iter_out - 1, in = nest.iter_in - 1;
   const uint64_t dst = range.max_dst + out * nest.dst_factor_out + in * nest.dst_factor_in;
   const uint64_t src = range.max_src + out * nest.src_factor_out + in * nest.src_factor_in;
   const uint64_t wgt = range.max_wgt + out * nest.wgt_factor_out + in * nest.wgt_factor_in;
   if (dst >= kAccDepth) return true;
-  return gemm ? src >= kInpDepth || wgt >= kWgtDepth : !nest.use_imm && src >= kAccDepth;
+  if (kind == NestKind::kGemm) return src >= kInpDepth || wgt >= kWgtDepth;
+  return kind == NestKind::kAluTensors && src >= kAccDepth;
 }
 
-// Of a nest that ends in a fault: micro-op by micro-op up to it.
-NestTime faulty(const Nest &nest, bool gemm, const UopBuffer &uops) {
-  NestTime time{kFirstIssue - 1, 0, 0};  // cycles: to the last issue
-  const bool two = !gemm && !nest.use_imm;
-  int64_t last = -1, before_last = -1;
-  uint32_t gap = kReuse;
-  walk(nest, [&](uint32_t uop, uint32_t out, uint32_t in) {
-    time.fault = fault_of(nest, gemm, uops, uop, out, in);
-    if (time.fault != 0) {
-      ++time.cycles;
-      return false;
-    }
-    const int64_t dst = uops.dst()[uop] + int64_t{out} * nest.dst_factor_out + int64_t{in} * nest.dst_factor_in;
-    const int64_t src = uops.src()[uop] + int64_t{out} * nest.src_factor_out + int64_t{in} * nest.src_factor_in;
-    if (two) {
-      time.cycles += (kInterlock && (dst == last || src == last) ? kReuse : 1) + 1;
-    } else {
-      gap = kInterlock ? gap_after(gap, dst == last, dst == before_last) : 1;
-      time.cycles += gap;
-    }
-    before_last = last;
-    last = dst;
-    time.gemms += gemm;
-    return true;
-  });
-  return time;
+// From the first issue to the last, of a nest of one accumulator tensor that has no fault.
+Cycle one_tensor(const Nest &nest, NestKind kind, const UopBuffer &uops, bool near) {
+  const uint64_t pairs = pairs_of(nest, kind, uops);
+  if (pairs == 0) return one_by_one(nest, uops, near);
+  if (is_clear(nest, uops)) return static_cast<Cycle>(micro_ops_of(nest) - pairs) - 1;
+  return walk(nest, kind, uops).cycles;
 }
 
 NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   const Nest &nest = instruction.nest;
   const bool gemm = instruction.opcode == kGemm;
+  const NestKind kind = gemm ? NestKind::kGemm : nest.use_imm ? NestKind::kAluImmediate : NestKind::kAluTensors;
   if (!gemm && nest.alu_opcode > kMul) return {0, 0, kFaultIllegal};
   if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0};
-  if (nest.uop_end > kUopDepth) return faulty(nest, gemm, uops);
-  const UopRange range = uops.range(nest.uop_bgn, nest.uop_end);
-  if (may_fault(nest, gemm, range)) return faulty(nest, gemm, uops);
-  if (!gemm && !nest.use_imm) return {kFirstIssue + two_tensors(nest, uops) + kAluTail, 0, 0};
-  const Cycle issues = one_tensor(nest, uops, range.near);
-  if (!gemm) return {kFirstIssue + issues + kAluTail, 0, 0};
-  return {kFirstIssue + issues + kGemmTail, uint64_t{nest.uop_end - nest.uop_bgn} * nest.iter_out * nest.iter_in, 0};
+  const bool past = nest.uop_end > kUopDepth;
+  const UopRange range = past ? UopRange{} : uops.range(nest.uop_bgn, nest.uop_end);
+  if (past || may_fault(nest, kind, range)) {
+    NestTime time = walk(nest, kind, uops);
+    time.cycles += kFirstIssue;
+    return time;
+  }
+  const Cycle issues =
+      kind == NestKind::kAluTensors ? walk(nest, kind, uops).cycles : one_tensor(nest, kind, uops, range.near);
+  return {kFirstIssue + issues + (gemm ? kGemmTail : kAluTail), gemm ? micro_ops_of(nest) : 0, 0};
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
-// How long GEMM and ALU take: vta_execute.
+// How long GEMM and ALU take: vta_issue and vta_execute.
 //
-// Of an instruction launched in cycle t, the first micro-op can issue in t+3 and every next one in the cycle after the
-// one before. With the interlock a micro-op waits until the third cycle after the issue of one with the same
-// destination. An ALU micro-op of two accumulator tensors takes two cycles, the second of which is its issue, and waits
-// for its source as well. The instruction is done 5 cycles (GEMM) or 2 (ALU) after the last issue, and one that has no
-// micro-op in t+1.
+// Of an instruction launched in cycle t, the first micro-op can go in t+3 (issue.h has the next ones). The instruction is
+// done 5 cycles (GEMM) or 2 (ALU) after the last issue, and one that has no micro-op in t+1.
 #ifndef HILT_TIMING_NEST_TIMING_H
 #define HILT_TIMING_NEST_TIMING_H
 

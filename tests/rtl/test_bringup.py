@@ -46,20 +46,45 @@ def run(device: SimulatedDevice, program: Sequence[Fields], max_cycles: int = 1_
 # ---- Throughput ------------------------------------------------------------------------------------------------------
 
 
+STEP = {"dst_factor_in": 1, "src_factor_in": 1}  # from bank to bank
+NESTS = {
+    "gemm": gemm(0, 1, **STEP),
+    "gemm of one accumulator": gemm(0, 1),
+    "gemm of one input": gemm(0, 1, dst_factor_in=1),
+    "reset": gemm(0, 1, dst_factor_in=1, reset=1),
+    "alu with an immediate": alu(AluOpcode.ADD, 0, 1, dst_factor_in=1, use_imm=1),
+    "alu with an immediate, one bank": alu(AluOpcode.ADD, 0, 1, dst_factor_in=2, use_imm=1),
+    "alu of two tensors": alu(AluOpcode.ADD, 0, 1, **STEP),
+    "alu of two tensors, one source": alu(AluOpcode.ADD, 1, 2, dst_factor_in=1),
+    "alu of two tensors, one bank": alu(AluOpcode.ADD, 0, 1, dst_factor_in=2, src_factor_in=2),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "cycles_each"),
-    [("gemm", 1), ("alu with an immediate", 1), ("alu of two tensors", 2), ("gemm of one accumulator", 3)],
+    ("name", "interlock", "none"),
+    [
+        ("gemm", 1, 1),
+        ("gemm of one accumulator", 3, 1),
+        ("gemm of one input", 0.5, 1),
+        ("reset", 0.5, 1),
+        ("alu with an immediate", 0.5, 1),
+        ("alu with an immediate, one bank", 1, 1),
+        ("alu of two tensors", 1, 2),
+        ("alu of two tensors, one source", 1, 2),
+        ("alu of two tensors, one bank", 2, 2),
+    ],
 )
-def test_cycles_of_a_micro_op(rtl: Path, name: str, cycles_each: int) -> None:
+@pytest.mark.parametrize("hazards", ["interlock", "none"])
+def test_cycles_of_a_micro_op(hazards: str, name: str, interlock: float, none: float) -> None:
+    accelerator = replace(A, hazards=hazards)
+    cycles_each = interlock if hazards == "interlock" else none
+
     def busy(count: int) -> int:
-        nest = {
-            "gemm": gemm(0, 1, 1, count, dst_factor_in=1, src_factor_in=1),
-            "alu with an immediate": alu(AluOpcode.ADD, 0, 1, 1, count, dst_factor_in=1, use_imm=1),
-            "alu of two tensors": alu(AluOpcode.ADD, 0, 1, 1, count, dst_factor_in=1, src_factor_in=1),
-            "gemm of one accumulator": gemm(0, 1, 1, count),
-        }[name]
-        with SimulatedDevice(rtl, MEMORY) as device:
-            return run(device, [nest, finish()]).compute.busy
+        with SimulatedDevice(build(accelerator, "rtl"), MEMORY) as device:
+            device.write_memory(UOP_POOL, micro_ops(accelerator, (0, 0, 0), (0, 2047, 0)))
+            uops = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 2)
+            loads = run(device, [uops, finish()]).compute.busy
+            return run(device, [uops, NESTS[name] | {"iter_in": count}, finish()]).compute.busy - loads
 
     assert busy(1000) - busy(500) == 500 * cycles_each
     assert busy(1000) <= 1000 * cycles_each + SLACK
@@ -112,7 +137,7 @@ def test_bandwidth_is_shared_by_the_ports(rtl: Path) -> None:
 
 def test_load_and_compute_overlap(device: SimulatedDevice) -> None:
     transfer = load(MemoryType.INP, 0, DATA // 16, 1, 2000, push_next=1)
-    multiply = gemm(0, 1, 2, 2000, dst_factor_in=1)
+    multiply = gemm(0, 1, 2, 2000, **STEP)
     apart = run(device, [transfer, finish(pop_prev=1)]).cycles + run(device, [multiply, finish()]).cycles
     together = run(device, [transfer, multiply, finish(pop_prev=1)]).cycles
     assert together < 0.6 * apart
@@ -126,7 +151,7 @@ def test_fetch_waits_while_a_queue_is_full(device: SimulatedDevice) -> None:
     loads = [load(MemoryType.INP, n, DATA // 16 + n, 1, 1) for n in range(A.instruction_queue_depth + 100)]
     loads[0] |= {"pop_next": 1}
     loads[-1] |= {"push_next": 1}
-    counters = run(device, [gemm(0, 1, 4, 2000, dst_factor_in=1, push_prev=1), *loads, finish(pop_prev=1)])
+    counters = run(device, [gemm(0, 1, 4, 2000, **STEP, push_prev=1), *loads, finish(pop_prev=1)])
     assert counters.load.instructions == len(loads)
     assert counters.fetch.starved > 1000, "fetch was never held up by the full queue"
 

@@ -1,0 +1,69 @@
+// One bank of the accumulator with what changes it: LOAD, GEMM's addition and the ALU.
+//
+// Read in cycle 0, an element is at acc_o in cycle 1, where add_i or execute_i takes it; write_i writes the result in
+// cycle 2, and shows its low bytes at out_o.
+
+module vta_acc_bank
+  import vta_pkg::*;
+(
+  input  logic                  clk_i,
+  input  logic                  read_i,
+  input  logic [LogAccRows-1:0] read_row_i,
+  output logic [   AccBits-1:0] acc_o,
+  // acc_o plus a tensor.
+  input  logic                  add_i,
+  input  logic [   AccBits-1:0] dot_i,
+  // acc_o combined with a tensor or an immediate.
+  input  logic                  execute_i,
+  input  logic [           2:0] opcode_i,
+  input  logic                  use_imm_i,
+  input  logic [          15:0] imm_i,
+  input  logic [   AccBits-1:0] src_i,
+  // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has the sum.
+  input  logic                  write_i,
+  input  logic [LogAccRows-1:0] write_row_i,
+  input  logic                  gemm_i,
+  input  logic                  clear_i,
+  output logic [   OutBits-1:0] out_o,
+  // LOAD.
+  input  logic                  load_i,
+  input  logic [LogAccRows-1:0] load_row_i,
+  input  logic [   AccBits-1:0] load_data_i
+);
+
+  logic [AccBits-1:0] sum_q, alu_result, result;
+
+  always_ff @(posedge clk_i) begin
+    if (add_i) for (int n = 0; n < Batch * Block; n++) sum_q[n*32+:32] <= acc_o[n*32+:32] + dot_i[n*32+:32];
+  end
+
+  vta_alu u_alu (
+    .clk_i,
+    .execute_i,
+    .opcode_i,
+    .use_imm_i,
+    .imm_i,
+    .dst_i(acc_o),
+    .src_i,
+    .result_o(alu_result)
+  );
+
+  assign result = gemm_i ? sum_q : alu_result;
+  for (genvar n = 0; n < Batch * Block; n++) begin : g_out
+    assign out_o[n*8+:8] = result[n*32+:8];
+  end
+
+  vta_ram #(
+    .Width(AccBits),
+    .Depth(AccRows)
+  ) u_ram (
+    .clk_i,
+    .write_i(write_i || load_i),
+    .write_index_i(write_i ? write_row_i : load_row_i),
+    .data_i(write_i ? (clear_i ? '0 : result) : load_data_i),
+    .read_i,
+    .read_index_i(read_row_i),
+    .data_o(acc_o)
+  );
+
+endmodule
