@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hilt.tune.glimpse.weights import SHIPPED, load_weights, save_weights
+from hilt.whole_file import UnwritableFileError
 
 application = typer.Typer(no_args_is_help=True, help="The trained weights of the tuner glimpse.")
 
@@ -34,6 +36,8 @@ def train(
         if error.name != "torch":
             raise
         raise TrainingExtraError("training needs PyTorch: pip install 'hilt[glimpse-training]'") from None
+    if not os.access(output.absolute().parent, os.W_OK):  # not only after ten minutes
+        raise UnwritableFileError(f"cannot write {output}: its folder is missing or not yours to write in")
     plan = TrainingPlan(seed=seed) if tasks is None else TrainingPlan(seed=seed, tasks=tasks)
     arrays, metadata = run(plan, typer.echo, jobs)
     save_weights(output, arrays, metadata)
