@@ -18,7 +18,9 @@ Rows = npt.NDArray[np.int64]
 
 _RELEVANT = 0.1
 """A row slower than the best by more than this (as a logarithm) with every memory is not followed."""
-_MOST_FOLLOWED = 96
+_MOST_FOLLOWED, _LEAST_FOLLOWED = 96, 24
+_CYCLES_FOLLOWED = 2.5e8
+"""Cycles of all followed rows together, about: the twin takes about a nanosecond for each, with each memory."""
 _MOST_OBSERVED = 160
 """Measurements that the posterior is made of: the fastest."""
 _EXTREME = np.array([1.3, 1.3, 1.3])
@@ -109,5 +111,6 @@ class Belief:
 def _relevant(cycles: Floats) -> Rows:
     """Places of the rows (n, memories) that are close to the best with some memory: the closest."""
     behind = (cycles - cycles.min(axis=0)).min(axis=1)
-    order = np.argsort(behind, kind="stable")[:_MOST_FOLLOWED]
+    count = int(np.clip(_CYCLES_FOLLOWED / np.exp(cycles.min()), _LEAST_FOLLOWED, _MOST_FOLLOWED))
+    order = np.argsort(behind, kind="stable")[:count]
     return np.sort(order[behind[order] < _RELEVANT])
