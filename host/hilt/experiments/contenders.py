@@ -72,8 +72,10 @@ def _hint(tuner: str) -> str:
 
 @cache
 def _code_of(module: str) -> str:
-    """Of the module and all of hilt.tune, hilt.schedule and hilt.experiments.peers that it imports, at any depth."""
+    """Of the module and all of hilt.tune, hilt.schedule and hilt.experiments.peers that it imports, at any depth,
+    and of the weights beside them."""
     seen: dict[str, bytes] = {}
+    folders: set[Path] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
@@ -83,10 +85,13 @@ def _code_of(module: str) -> str:
         if path is None:
             continue
         seen[name] = path.read_bytes()
+        folders.add(path.parent)
         waiting += [each for each in _imports(seen[name], name, path) if each.startswith(_WATCHED)]
     digest = hashlib.sha256()
     for name in sorted(seen):
         digest.update(json.dumps(name).encode() + hashlib.sha256(seen[name]).digest())
+    for weights in sorted({each for folder in folders for each in folder.glob("*.npz")}):
+        digest.update(weights.name.encode() + hashlib.sha256(weights.read_bytes()).digest())
     return digest.hexdigest()
 
 

@@ -45,8 +45,10 @@ def peers(bench: Bench) -> None:
     protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False)
     contenders = [Contender.of(name) for name in (BASELINE, "random", "hilt", *OTHERS)]
     # Kernel Tuner's strategies plan by their budget.
-    budget = {"max_fevals": protocol.trials}
-    contenders += [Contender.of(f"kernel-tuner-{name}", **budget) for name in ("genetic", "annealing", "mls", "bayes")]
+    contenders += [
+        Contender.of(f"kernel-tuner-{name}", max_fevals=protocol.trials)
+        for name in ("genetic", "annealing", "mls", "bayes")
+    ]
     seeds = bench.seeds(3, 20)
     wanted = [subject(name) for name in bench.workloads(few, EVIDENCE)]
     results = bench.runs(usable(bench, wanted), contenders, protocol, seeds)

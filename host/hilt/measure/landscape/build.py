@@ -71,9 +71,10 @@ def build(
         predictions = _read_chunks(folder, indices, number)
         landscape = _assemble(subject, predictions, {"seconds": time.time() - started, "at": started})
         checked = check(subject, landscape, predictions, sampling)
-        landscape = replace(landscape, metadata={**landscape.metadata, "check": checked})
+        made.append(replace(landscape, metadata={**landscape.metadata, "check": checked}))
+    # Only now, so that a build that is killed while it checks finds all of its chunks again.
+    for subject, landscape in zip(subjects, made, strict=True):
         landscape.write(shelf.path_of(subject))
-        made.append(landscape)
     shutil.rmtree(folder)
     return made
 
