@@ -31,6 +31,8 @@ _PATIENCE_SECONDS = 600.0
 
 def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
     """`options` are the strategy's."""
+    if name == "kernel-tuner-bayes":
+        options = {"samplingmethod": "random", **options}  # its default, Latin hypercubes, takes no seed
     return _KernelTuner(STRATEGIES[name], problem, seed, options)
 
 
