@@ -1,8 +1,9 @@
 """What the engine says and is told: one JSON object a line, each of bounded size.
 
-Events go out: `hello`, `state`, `trial`, `progress`, `board`, `log`, `finished`. Commands come in: `pause`, `resume`,
-`stop`. On attaching a client gets `hello`, then the latest `state`, `progress` and `board`; earlier trials it reads in
-the store, after attaching, so that it misses none. `finished` is the last event; then the engine closes the connection.
+Events go out: `hello`, `state`, `trial`, `progress`, `board`, `tuner`, `log`, `finished`. Commands come in: `pause`,
+`resume`, `stop`. On attaching a client gets `hello`, then the latest `state`, `progress`, `board` and `tuner`; earlier
+trials it reads in the store, after attaching, so that it misses none. `finished` is the last event; then the engine
+closes the connection.
 """
 
 from __future__ import annotations
@@ -109,6 +110,18 @@ class BoardChanged:
 
 
 @dataclass(frozen=True)
+class TunerTold:
+    """What the tuner makes of the results that it was told last."""
+
+    kind: ClassVar[str] = "tuner"
+    trials: int
+    """Results that it was told of."""
+    confidence: float | None
+    """Its probability that nothing is better than the best by 1 % or more; None where it does not say."""
+    at: float
+
+
+@dataclass(frozen=True)
 class Logged:
     kind: ClassVar[str] = "log"
     level: str
@@ -127,10 +140,11 @@ class Finished:
     failure: Failure | None = field(default=None)
 
 
-Event = Hello | StateChanged | TrialRecorded | Progress | BoardChanged | Logged | Finished
+Event = Hello | StateChanged | TrialRecorded | Progress | BoardChanged | TunerTold | Logged | Finished
 
 _KINDS: dict[str, type[Event]] = {
-    each.kind: each for each in (Hello, StateChanged, TrialRecorded, Progress, BoardChanged, Logged, Finished)
+    each.kind: each
+    for each in (Hello, StateChanged, TrialRecorded, Progress, BoardChanged, TunerTold, Logged, Finished)
 }
 _WORDS: dict[str, type[StrEnum]] = {"state": RunState, "outcome": Outcome, "failure": Failure}
 

@@ -29,6 +29,10 @@ class RunFiles:
         return self.directory / "engine.log"
 
     @property
+    def chronicle_path(self) -> Path:
+        return self.directory / "events.jsonl"
+
+    @property
     def lock_path(self) -> Path:
         return self.directory / "engine.lock"
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from time import monotonic, time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import Command, Event, Logged, StateChanged, TrialRecorded
+from hilt.engine.events import Command, Event, Logged, StateChanged, TrialRecorded, TunerTold
 from hilt.engine.remeasure import Remeasurer
 from hilt.engine.tally import Tally
 from hilt.measure import Measurer, Request
@@ -46,6 +46,13 @@ class Task(Protocol):
 
     def request(self, number: int, key: str, program: Program) -> Request:
         """The program with the run's tensors, limit and repeats."""
+
+
+@runtime_checkable
+class _Confident(Protocol):
+    """A tuner that knows how sure it is."""
+
+    def confidence(self) -> float | None: ...
 
 
 @dataclass
@@ -244,6 +251,8 @@ class TuningLoop:
     def _tell(self, batch: _Batch) -> None:
         trials = [self._untold.pop(number) for number, _ in batch.trials()]
         self._tuner.tell([Feedback(each.configuration, each.outcome, each.microseconds) for each in trials])
+        confidence = self._tuner.confidence() if isinstance(self._tuner, _Confident) else None
+        self._publish(TunerTold(batch.first + len(trials), confidence, time()))
 
 
 def _event_of(trial: Trial) -> TrialRecorded:

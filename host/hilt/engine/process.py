@@ -15,6 +15,7 @@ from time import time
 from typing import Protocol
 
 from hilt import measure, tune
+from hilt.engine.chronicle import Chronicle
 from hilt.engine.control import Control
 from hilt.engine.design import RunTask, check_same
 from hilt.engine.errors import RunOverError, failure_of
@@ -80,7 +81,7 @@ class _Session:
         board = self._boards.describe_board(self._run.board)
         check_same(self._run, board)
         with EngineServer(self._files, Hello(self._run.uuid, os.getpid()), self._obey) as server:
-            self._publish = server.publish
+            self._publish = Chronicle(self._files.chronicle_path).recording(server.publish)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._obey(Command.STOP))
             handler = _EventHandler(self._publish)
