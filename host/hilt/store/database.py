@@ -141,12 +141,12 @@ class Store:
         """
         wanted = identifier.lower()
         if wanted == "last":
-            rows = self._rows(f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT 1")  # noqa: S608
+            rows = self.rows(f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT 1")  # noqa: S608
             if not rows:
                 raise UnknownRunError("there are no runs yet; begin one with `hilt tune`")
             return run_of(rows[0])
         query = f"SELECT {_RUN} FROM runs WHERE substr(uuid, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 3"  # noqa: S608
-        rows = self._rows(query, wanted)
+        rows = self.rows(query, wanted)
         if len(rows) > 1:
             names = ", ".join(row["uuid"][: len(wanted) + 8] for row in rows)
             raise UnknownRunError(f"more than one run begins with {identifier!r} ({names}, ...); give more of its id")
@@ -157,44 +157,44 @@ class Store:
     def runs(self, limit: int | None = None) -> list[Run]:
         """Newest first."""
         query = f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT ?"  # noqa: S608
-        return [run_of(row) for row in self._rows(query, -1 if limit is None else limit)]
+        return [run_of(row) for row in self.rows(query, -1 if limit is None else limit)]
 
     def campaigns(self) -> list[Campaign]:
         """Newest first."""
-        return [campaign_of(row) for row in self._rows("SELECT * FROM campaigns ORDER BY created DESC, rowid DESC")]
+        return [campaign_of(row) for row in self.rows("SELECT * FROM campaigns ORDER BY created DESC, rowid DESC")]
 
     def campaign(self, identifier: str) -> Campaign | None:
         """The campaign of this uuid or of the only uuid that begins with it; None where there is no such one."""
         query = "SELECT * FROM campaigns WHERE substr(uuid, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2"
-        rows = self._rows(query, identifier.lower())
+        rows = self.rows(query, identifier.lower())
         return campaign_of(rows[0]) if len(rows) == 1 else None
 
     def runs_of(self, campaign: str) -> list[Run]:
         """The runs of the campaign of this uuid, oldest first."""
         query = f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY created, id"  # noqa: S608
-        return [run_of(row) for row in self._rows(query, campaign)]
+        return [run_of(row) for row in self.rows(query, campaign)]
 
     def summary(self, uuid: str) -> RunSummary:
         run = self.run(uuid)
         counts = self.counts(run.uuid)
         valid = f"SELECT count(*) FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED}"  # noqa: S608
-        return RunSummary(run, sum(counts.values()), self._rows(valid, run.uuid)[0][0], self.best(run.uuid))
+        return RunSummary(run, sum(counts.values()), self.rows(valid, run.uuid)[0][0], self.best(run.uuid))
 
     def trials(self, uuid: str, since: int = 0, limit: int | None = None) -> list[Trial]:
         """In order of number, from number `since` on."""
         query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number >= ? ORDER BY number LIMIT ?"  # noqa: S608
-        return [trial_of(row) for row in self._rows(query, uuid, since, -1 if limit is None else limit)]
+        return [trial_of(row) for row in self.rows(query, uuid, since, -1 if limit is None else limit)]
 
     def latest_trials(self, uuid: str, limit: int, before: int | None = None) -> list[Trial]:
         """The last `limit` trials with a number below `before`, newest first: a page."""
         query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number < ? ORDER BY number DESC LIMIT ?"  # noqa: S608
         top = 2**63 - 1 if before is None else before
-        return [trial_of(row) for row in self._rows(query, uuid, top, limit)]
+        return [trial_of(row) for row in self.rows(query, uuid, top, limit)]
 
     def counts(self, uuid: str) -> dict[Outcome, int]:
         """Trials by outcome, those that occurred."""
         query = f"SELECT outcome, count(*) FROM trials WHERE {_OF_RUN} GROUP BY outcome"  # noqa: S608
-        return {Outcome(row[0]): row[1] for row in self._rows(query, uuid)}
+        return {Outcome(row[0]): row[1] for row in self.rows(query, uuid)}
 
     def reasons(self, uuid: str, outcome: Outcome) -> dict[str, int]:
         """Trials of an outcome by reason, most frequent first."""
@@ -202,7 +202,7 @@ class Store:
             f"SELECT reason, count(*) AS n FROM trials WHERE {_OF_RUN} AND outcome = ? "  # noqa: S608
             "GROUP BY reason ORDER BY n DESC, reason"
         )
-        return {row[0]: row[1] for row in self._rows(query, uuid, str(outcome))}
+        return {row[0]: row[1] for row in self.rows(query, uuid, str(outcome))}
 
     def remeasurements(self, uuid: str) -> list[Remeasurement]:
         """By purpose, round and trial."""
@@ -210,7 +210,7 @@ class Store:
             f"SELECT purpose, round, number, microseconds, board FROM remeasurements WHERE {_OF_RUN} "  # noqa: S608
             "ORDER BY purpose, round, number"
         )
-        return [Remeasurement(Purpose(row[0]), *row[1:]) for row in self._rows(query, uuid)]
+        return [Remeasurement(Purpose(row[0]), *row[1:]) for row in self.rows(query, uuid)]
 
     def fastest(self, uuid: str, count: int) -> list[Trial]:
         """The `count` fastest verified trials as first measured; the earlier of two equals first."""
@@ -218,7 +218,7 @@ class Store:
             f"SELECT {_TRIAL} FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED} "  # noqa: S608
             "ORDER BY microseconds, number LIMIT ?"
         )
-        return [trial_of(row) for row in self._rows(query, uuid, count)]
+        return [trial_of(row) for row in self.rows(query, uuid, count)]
 
     def best(self, uuid: str) -> Trial | None:
         """The fastest trial whose whole output was compared and right; the earlier of two equals. Where the best ones
@@ -238,7 +238,7 @@ class Store:
             f"INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED}) "
             "WHERE before IS NULL OR microseconds < before ORDER BY number"
         )
-        return [(row[0], row[1]) for row in self._rows(query, uuid)]
+        return [(row[0], row[1]) for row in self.rows(query, uuid)]
 
     def best_of_each(self, workload: str | None = None) -> list[tuple[Run, Trial]]:
         """The best trial of every workload and board, with the run that found it, by workload and board."""
@@ -250,7 +250,8 @@ class Store:
                 found[key] = (run, best)
         return [found[key] for key in sorted(found)]
 
-    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+    def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        """For the other modules of this room: what a query finds."""
         with self._lock, explained(self.path):
             return self._connection.execute(query, values).fetchall()
 

@@ -1,0 +1,83 @@
+"""A run's trials in another order than their own, or some of them only: their numbers first, then rows as they are
+looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hilt.store.database import Store
+from hilt.store.records import Trial
+from hilt.store.rows import TRIAL_COLUMNS, trial_of
+from hilt.store.schema import VERIFIED
+
+_OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
+_TRIAL = ", ".join(TRIAL_COLUMNS)
+_AT_ONCE = 500
+"""Numbers in one query: SQLite takes at least 999 parameters."""
+
+
+class Which(StrEnum):
+    """Which trials."""
+
+    ALL = "all"
+    VALID = "valid"
+    REJECTED = "rejected"
+    FAILED = "failed on the board"
+
+
+class Order(StrEnum):
+    """In which order; trials without a latency come last, and equals in the order of their numbers."""
+
+    NUMBER = "trial"
+    LATENCY = "latency"
+    OUTCOME = "outcome"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`text` is looked for in reason, outcome and knobs, as it stands, whatever the case of its letters."""
+
+    which: Which = Which.ALL
+    order: Order = Order.NUMBER
+    descending: bool = False
+    text: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """All trials by number: no query is needed."""
+        return self == Listing()
+
+
+_WHERE = {
+    Which.ALL: "TRUE",
+    Which.VALID: VERIFIED,
+    Which.REJECTED: "outcome = 'rejected'",
+    Which.FAILED: "outcome NOT IN ('ok', 'rejected')",
+}
+_COLUMNS = {Order.NUMBER: "number", Order.LATENCY: "microseconds", Order.OUTCOME: "outcome"}
+
+
+def trial_numbers(store: Store, uuid: str, listing: Listing) -> list[int]:
+    """The numbers of the trials of the run of this uuid that are asked for. A tenth of a second at 100,000 trials.
+    Raises StoreError."""
+    direction = "DESC" if listing.descending else "ASC"
+    column = _COLUMNS[listing.order]
+    query = (
+        f"SELECT number FROM trials WHERE {_OF_RUN} AND {_WHERE[listing.which]} "  # noqa: S608  constants
+        "AND (?2 = '' OR instr(lower(outcome || ' ' || reason || ' ' || knobs), ?2) > 0) "
+        f"ORDER BY {column} IS NULL, {column} {direction}, number"
+    ).replace("uuid = ?)", "uuid = ?1)")
+    return [row[0] for row in store.rows(query, uuid, listing.text.lower())]
+
+
+def trials_of(store: Store, uuid: str, numbers: Sequence[int]) -> list[Trial]:
+    """The trials of these numbers, those that there are, by number. Raises StoreError."""
+    found = []
+    for first in range(0, len(numbers), _AT_ONCE):
+        some = numbers[first : first + _AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number IN ({marks}) ORDER BY number"  # noqa: S608
+        found += [trial_of(row) for row in store.rows(query, uuid, *some)]
+    return found
