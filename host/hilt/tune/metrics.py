@@ -76,8 +76,8 @@ def precision_at(predicted: npt.NDArray[np.floating], valid: npt.NDArray[np.bool
 
 
 def ndcg_at(predicted: npt.NDArray[np.floating], scores: npt.NDArray[np.floating], count: int) -> float:
-    """Discounted cumulative gain of the `count` largest predictions (n,) over that of the largest scores (n,), which are
-    not negative: score / log2(place + 1), places from 1. NaN where every score is 0. Source: HW-Aware Initialization,
+    """Discounted cumulative gain of the `count` largest predictions (n,) over that of the largest scores (n,), none of
+    them negative: score / log2(place + 1), places from 1. NaN where every score is 0. Source: HW-Aware Initialization,
     equations 3 to 5."""
     discounts = 1 / np.log2(np.arange(2, min(count, len(scores)) + 2))
     gained = float(scores[_order(predicted)[: len(discounts)]] @ discounts)
