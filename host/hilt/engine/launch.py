@@ -41,7 +41,7 @@ def start(
     with Store(database_path(home)) as store:
         store.create_run(run)
         try:
-            _spawn(run, home, engine)
+            spawn(run.uuid, home, engine)
         except EngineStartError as error:
             store.set_state(run.uuid, RunState.FAILED, str(error), error.failure)
             raise
@@ -63,18 +63,18 @@ def resume(
     """
     with Store(database_path(home)) as store:
         run = store.run(identifier)
-        if _is_served(home, run.uuid):
+        if is_served(home, run.uuid):
             return run
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
         if board is not None and board != run.board:
             check_same(run, boards.describe_board(board))
             store.move(run.uuid, board)
-    _spawn(run, home, engine)
+    spawn(run.uuid, home, engine)
     return run
 
 
-def _is_served(home: Path, uuid: str) -> bool:
+def is_served(home: Path, uuid: str) -> bool:
     """Only an engine that says hello: one that was just killed may still hold its lock and take connections. One that
     is ending is waited for, not attached to."""
     files = RunFiles(home, uuid)
@@ -87,14 +87,15 @@ def _is_served(home: Path, uuid: str) -> bool:
     return True
 
 
-def _spawn(run: Run, home: Path, engine: Sequence[str]) -> None:
-    files = RunFiles(home, run.uuid)
+def spawn(uuid: str, home: Path, engine: Sequence[str]) -> None:
+    """Starts the engine of what goes by `uuid`; returns when clients can attach. Raises EngineStartError."""
+    files = RunFiles(home, uuid)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as ready:
         try:
             with files.log_path.open("ab") as log:
                 process = subprocess.Popen(
-                    [*engine, run.uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)],
+                    [*engine, uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

@@ -56,7 +56,9 @@ class _Confident(Protocol):
 
 
 @dataclass
-class _Batch:
+class Batch:
+    """What a tuner was asked for at once."""
+
     first: int
     """Number of its first trial; the others follow."""
     configurations: Sequence[int]
@@ -83,7 +85,10 @@ class _Pending:
 
 
 class TuningLoop:
-    """Runs once. Raises RunMismatchError, BoardLostError, StoreError, and what a tuner or the lowering gets wrong."""
+    """`run` runs it once. Who runs several side by side, as a campaign, calls the steps: `ask`, `measure` and `tell` for
+    each batch, and `confirm` at the end.
+
+    Raises RunMismatchError, BoardLostError, StoreError, and what a tuner or the lowering gets wrong."""
 
     def __init__(
         self,
@@ -102,7 +107,8 @@ class TuningLoop:
         self._store = store
         self._control = control
         self._publish = publish
-        self._asked = 0
+        self.asked = 0
+        """Trials so far, those on record included."""
         self._untold = {trial.number: trial for trial in store.trials(run.uuid)}
         """Recorded trials that the tuner has not heard of."""
         self._tally = Tally(store.summary(run.uuid), store.counts(run.uuid))
@@ -114,33 +120,37 @@ class TuningLoop:
         self._publish(self._tally.progress())
         with ThreadPoolExecutor(1, "measure") as pool:
             try:
-                return self._run_batches(pool) and self._remeasurer.confirm()
+                return self._run_batches(pool) and self.confirm()
             except BaseException:
                 self._control.obey(Command.STOP)  # whatever the board has is finished and recorded before we leave
                 raise
 
     def _run_batches(self, pool: ThreadPoolExecutor) -> bool:
-        current = self._ask()
-        measuring = pool.submit(self._measure, current)
+        current = self.ask(self._next_count)
+        measuring = pool.submit(self.measure, current)
         while current.configurations:
-            following = self._ask()
+            following = self.ask(self._next_count)
             measuring.result()
             if self._control.stopping:
                 return False
-            measuring = pool.submit(self._measure, following)  # before `tell`: the board does not wait for the tuner
-            self._tell(current)
+            measuring = pool.submit(self.measure, following)  # before `tell`: the board does not wait for the tuner
+            self.tell(current)
             current = following
         return True
 
-    def _ask(self) -> _Batch:
-        count = min(self._run.batch, self._run.budget - self._asked)
-        batch = _Batch(self._asked, self._tuner.ask(count) if count else [])
-        self._asked += len(batch.configurations)
+    @property
+    def _next_count(self) -> int:
+        return min(self._run.batch, self._run.budget - self.asked)
+
+    def ask(self, count: int) -> Batch:
+        """At most so many configurations, lowered where they are not on record; what is rejected is recorded."""
+        batch = Batch(self.asked, self._tuner.ask(count) if count else [])
+        self.asked += len(batch.configurations)
         self._compare_with_record(batch)
         self._lower(batch)
         return batch
 
-    def _compare_with_record(self, batch: _Batch) -> None:
+    def _compare_with_record(self, batch: Batch) -> None:
         for number, configuration in batch.trials():
             recorded = self._untold.get(number)
             if recorded is not None and recorded.configuration != configuration:
@@ -151,7 +161,7 @@ class TuningLoop:
                     f"({versions}), or begin a new run"
                 )
 
-    def _lower(self, batch: _Batch) -> None:
+    def _lower(self, batch: Batch) -> None:
         rejected = []
         for number, configuration in batch.trials():
             if self._control.stopping:
@@ -164,7 +174,7 @@ class TuningLoop:
                 rejected.append(self._trial(number, configuration, Result(Outcome.REJECTED, rejection.reason), 0))
         self._record(rejected)
 
-    def _measure(self, batch: _Batch) -> None:
+    def measure(self, batch: Batch) -> None:
         """Has the board answer the batch, a group at a time, unless stopped between two groups."""
         configurations = dict(batch.trials())
         waiting = deque(_Pending(number, configurations[number]) for number in batch.programs)
@@ -173,7 +183,7 @@ class TuningLoop:
             waiting.extendleft(reversed(self._measure_group(batch, group)))
             self._remeasurer.look_for_drift(self._tally.trials)
 
-    def _measure_group(self, batch: _Batch, group: Mapping[int, _Pending]) -> list[_Pending]:
+    def _measure_group(self, batch: Batch, group: Mapping[int, _Pending]) -> list[_Pending]:
         """Records what the board answers; returns the trials that it has to be asked for again."""
         again: dict[int, _Pending] = {}
         answered: set[int] = set()
@@ -229,6 +239,10 @@ class TuningLoop:
                 self._set_state(RunState.RUNNING, "")
         return not self._control.stopping
 
+    def confirm(self) -> bool:
+        """Measures the best ones again where that is needed; False where it was stopped before."""
+        return self._remeasurer.confirm()
+
     def _set_state(self, state: RunState, detail: str) -> None:
         self._store.set_state(self._run.uuid, state, detail)
         self._publish(StateChanged(state, detail))
@@ -248,7 +262,8 @@ class TuningLoop:
             self._publish(_event_of(trial))
         self._publish(self._tally.progress())
 
-    def _tell(self, batch: _Batch) -> None:
+    def tell(self, batch: Batch) -> None:
+        """Of a batch that was measured, unless that was stopped."""
         trials = [self._untold.pop(number) for number, _ in batch.trials()]
         self._tuner.tell([Feedback(each.configuration, each.outcome, each.microseconds) for each in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, _Confident) else None

@@ -49,14 +49,14 @@ def main(arguments: Sequence[str] | None = None, boards: Boards = measure) -> in
     parser.add_argument("--ready-fd", type=int, help="where to say that clients can attach, or why not")
     options = parser.parse_args(arguments)
     os.environ["HILT_HOME"] = str(options.home)  # the layers below keep their state in the same home
-    announce = _announcer(options.ready_fd)
+    announce = announcer(options.ready_fd)
     try:
         with Store(database_path(options.home)) as store:
             files = RunFiles(options.home, options.run)
             with files.locked():
                 return _Session(store, files, boards, announce).run()
     except Exception as error:
-        _log_unexpected(error)
+        log_unexpected(error)
         announce({"failure": failure_of(error), "message": str(error)})
         return 1
 
@@ -84,13 +84,13 @@ class _Session:
             self._publish = Chronicle(self._files.chronicle_path).recording(server.publish)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._obey(Command.STOP))
-            handler = _EventHandler(self._publish)
+            handler = EventHandler(self._publish)
             logging.getLogger("hilt").addHandler(handler)
             self._announce({"failure": None})
             try:
                 finished = self._tune(board)
             except Exception as error:
-                _log_unexpected(error)
+                log_unexpected(error)
                 finished = Finished(RunState.FAILED, str(error), failure_of(error))
             finally:
                 logging.getLogger("hilt").removeHandler(handler)
@@ -131,7 +131,7 @@ class _Session:
         self._publish(BoardChanged(event.board, event.state, event.detail, event.at))
 
 
-class _EventHandler(logging.Handler):
+class EventHandler(logging.Handler):
     """What the layers below log, for clients."""
 
     def __init__(self, publish: Callable[[Event], None]) -> None:
@@ -143,7 +143,7 @@ class _EventHandler(logging.Handler):
         self._publish(Logged(level, record.getMessage(), time()))
 
 
-def _announcer(descriptor: int | None) -> Callable[[dict[str, object]], None]:
+def announcer(descriptor: int | None) -> Callable[[dict[str, object]], None]:
     """Tells the launcher, once, that clients can attach or why they cannot."""
     pending = [] if descriptor is None else [descriptor]
 
@@ -155,7 +155,7 @@ def _announcer(descriptor: int | None) -> Callable[[dict[str, object]], None]:
     return announce
 
 
-def _log_unexpected(error: Exception) -> None:
+def log_unexpected(error: BaseException) -> None:
     """Into engine.log, which is where standard error goes: the events carry only the line."""
     traceback.print_exception(error, file=sys.stderr)
     sys.stderr.flush()

@@ -11,7 +11,7 @@ from hilt.store.errors import (
     StoreWriteError,
     UnknownRunError,
 )
-from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice, Trial
 from hilt.store.remeasurements import DRIFT_TOLERANCE, Purpose, Remeasurement, confirmed_latencies, largest_drift
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Run",
     "RunState",
     "RunSummary",
+    "Slice",
     "Store",
     "StoreError",
     "StoreWriteError",

@@ -14,6 +14,7 @@ from hilt.store.errors import StoreError, UnknownRunError, explained
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
 from hilt.store.rows import (
+    CAMPAIGN_COLUMNS,
     RUN_COLUMNS,
     TRIAL_COLUMNS,
     campaign_of,
@@ -35,6 +36,10 @@ _INSERT_RUN = f"INSERT INTO runs ({_RUN}) VALUES ({', '.join(':' + name for name
 _INSERT_TRIAL = (
     f"INSERT INTO trials (run, {_TRIAL}) "  # noqa: S608
     f"VALUES ((SELECT id FROM runs WHERE uuid = :uuid), {', '.join(':' + name for name in TRIAL_COLUMNS)})"
+)
+_INSERT_CAMPAIGN = (
+    f"INSERT INTO campaigns ({', '.join(CAMPAIGN_COLUMNS)}) "  # noqa: S608
+    f"VALUES ({', '.join('?' * len(CAMPAIGN_COLUMNS))})"
 )
 _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
 
@@ -83,17 +88,17 @@ class Store:
     # writing
 
     def create_run(self, run: Run) -> None:
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(_INSERT_RUN, run_row(run))
 
     def create_campaign(self, campaign: Campaign) -> None:
-        with self._writing() as connection:
-            connection.execute("INSERT INTO campaigns VALUES (?, ?, ?, ?, ?)", campaign_row(campaign))
+        with self.writing() as connection:
+            connection.execute(_INSERT_CAMPAIGN, campaign_row(campaign))
 
     def set_state(self, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
         """`finished` is set by the first state that ends a run, and cleared when it goes on."""
         finished = self._now() if state in (RunState.STOPPED, RunState.FAILED, RunState.FINISHED) else None
-        with self._writing() as connection:
+        with self.writing() as connection:
             changed = connection.execute(
                 "UPDATE runs SET state = ?, detail = ?, failure = ?, finished = ? WHERE uuid = ?",
                 (state, detail, failure, finished, uuid),
@@ -103,7 +108,7 @@ class Store:
 
     def move(self, uuid: str, board: str) -> None:
         """The run goes on on another board."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             if not connection.execute("UPDATE runs SET board = ? WHERE uuid = ?", (board, uuid)).rowcount:
                 raise _unknown(uuid)
 
@@ -112,7 +117,7 @@ class Store:
 
         A trial whose number or configuration the run has already is refused.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             if not connection.execute("SELECT 1 FROM runs WHERE uuid = ?", (uuid,)).fetchone():
                 raise _unknown(uuid)
             rows = ({"uuid": uuid, **trial_row(trial), "recorded_at": self._now()} for trial in trials)
@@ -125,7 +130,7 @@ class Store:
     def record_remeasurement(self, uuid: str, row: Remeasurement) -> None:
         """Once for each purpose, round and trial; what is there stays."""
         values = (str(row.purpose), row.round, row.number, row.microseconds, row.board, uuid)
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO remeasurements (purpose, round, number, microseconds, board, run) "
                 "SELECT ?, ?, ?, ?, ?, id FROM runs WHERE uuid = ?",
@@ -256,7 +261,8 @@ class Store:
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """For the other modules of this room: a transaction, all or none."""
         with self._lock, explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:

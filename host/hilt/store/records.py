@@ -92,8 +92,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A network that is tuned: its runs name it. What it is, is fixed when it is created; how far it came is what its
-    runs say."""
+    """A network that is tuned: its runs name it. What it is, is fixed when it is created.
+
+    With a `budget` for all its layers together it has an engine of its own (hilt.campaign), and a state. Without one
+    its runs are made one after another by who asks for them, and how far it came is what they say."""
 
     uuid: str
     name: str
@@ -102,6 +104,27 @@ class Campaign:
     settings: Mapping[str, Any]
     """What all its runs have in common, plain."""
     created: float
+    budget: Mapping[str, float] | None = None
+    """`trials` or `seconds`."""
+    state: RunState = field(default=RunState.CREATED, compare=False)
+    detail: str = field(default="", compare=False)
+    failure: str = field(default="", compare=False)
+    finished: float | None = field(default=None, compare=False)
+    spent_seconds: float = field(default=0.0, compare=False)
+    """Of its engine's time, in all sessions, pauses left out."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some trials that a campaign gives to one of its layers. In order of number they are what it decided: when it goes
+    on, nothing is decided again."""
+
+    number: int
+    workload: str
+    trials: int
+    """Asked of the layer's tuner, which may have fewer."""
+    expected_gain: float
+    """Microseconds of the whole network a trial; 0 where it was the layer's turn."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ TRIAL_COLUMNS = (
     "number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
     "mismatched", "first", "largest_error", "output_elements", "board", "attempt", "seconds", "recorded_at",
 )  # fmt: skip
+CAMPAIGN_COLUMNS = ("uuid", "name", "network", "settings", "created", "budget", "state")
+"""What is given when a campaign is created."""
 _RUN_JSON = ("workload_spec", "tuner_options", "versions")
 
 
@@ -39,13 +41,26 @@ def run_of(row: sqlite3.Row) -> Run:
 
 
 def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
-    """In the order of the table's columns."""
-    return (campaign.uuid, campaign.name, to_json(campaign.network), to_json(campaign.settings), campaign.created)
+    """In the order of CAMPAIGN_COLUMNS."""
+    network, settings = to_json(campaign.network), to_json(campaign.settings)
+    budget = None if campaign.budget is None else to_json(dict(campaign.budget))
+    return (campaign.uuid, campaign.name, network, settings, campaign.created, budget, str(campaign.state))
 
 
 def campaign_of(row: sqlite3.Row) -> Campaign:
-    network, settings = json.loads(row["network"]), json.loads(row["settings"])
-    return Campaign(row["uuid"], row["name"], network, settings, row["created"])
+    return Campaign(
+        uuid=row["uuid"],
+        name=row["name"],
+        network=json.loads(row["network"]),
+        settings=json.loads(row["settings"]),
+        created=row["created"],
+        budget=None if row["budget"] is None else json.loads(row["budget"]),
+        state=RunState(row["state"]),
+        detail=row["detail"],
+        failure=row["failure"],
+        finished=row["finished"],
+        spent_seconds=row["spent_seconds"],
+    )
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 5
+VERSION = 6
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
@@ -31,6 +31,23 @@ CAMPAIGNS = """CREATE TABLE campaigns (
   settings TEXT NOT NULL,
   created REAL NOT NULL
 ) STRICT"""
+_CAMPAIGNS_GO_ON = (  # a budget for all layers together, and an engine of its own; without one, runs in a row
+    "ALTER TABLE campaigns ADD COLUMN budget TEXT",
+    "ALTER TABLE campaigns ADD COLUMN state TEXT NOT NULL DEFAULT 'created'",
+    "ALTER TABLE campaigns ADD COLUMN detail TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE campaigns ADD COLUMN failure TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE campaigns ADD COLUMN finished REAL",
+    "ALTER TABLE campaigns ADD COLUMN spent_seconds REAL NOT NULL DEFAULT 0 CHECK (spent_seconds >= 0)",
+)
+SLICES = """CREATE TABLE slices (
+  campaign TEXT NOT NULL REFERENCES campaigns (uuid) ON DELETE CASCADE,
+  number INTEGER NOT NULL CHECK (number >= 0),
+  workload TEXT NOT NULL,
+  trials INTEGER NOT NULL CHECK (trials > 0),
+  expected_gain REAL NOT NULL,
+  PRIMARY KEY (campaign, number)
+) STRICT, WITHOUT ROWID"""
+_BUDGETED = ";\n".join((*_CAMPAIGNS_GO_ON, SLICES))
 
 TABLES = f"""
 {CAMPAIGNS};
@@ -99,6 +116,8 @@ CREATE TABLE trials (
 
 {REMEASUREMENTS};
 
+{_BUDGETED};
+
 CREATE UNIQUE INDEX trials_once ON trials (run, configuration);
 CREATE INDEX trials_outcome ON trials (run, outcome, reason);
 CREATE INDEX trials_verified ON trials (run, microseconds, number) WHERE {VERIFIED};
@@ -114,6 +133,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     2: (REMEASUREMENTS,),
     3: (CAMPAIGNS, "ALTER TABLE runs ADD COLUMN campaign TEXT REFERENCES campaigns (uuid)", _RUNS_OF_CAMPAIGN),
     4: ("ALTER TABLE runs ADD COLUMN average INTEGER NOT NULL DEFAULT 1 CHECK (average > 0)",),
+    5: (*_CAMPAIGNS_GO_ON, SLICES),
 }
 """What makes the next version of each; TABLES makes the newest."""
 

@@ -173,7 +173,7 @@ def test_one_engine_a_run(tmp_path: Path, gate: Gate) -> None:
     with pytest.raises(RunBusyError, match=r"already running in process \d+"), files.locked():
         pass
     with pytest.raises(EngineStartError, match="already running") as refused:
-        launch._spawn(run, tmp_path, ENGINE)
+        launch.spawn(run.uuid, tmp_path, ENGINE)
     assert refused.value.failure is Failure.INPUT
     assert resume(tmp_path, run.uuid).uuid == run.uuid  # it is running: there is nothing to start
     stop(tmp_path, run, gate)

@@ -1,0 +1,58 @@
+"""How far a campaign with a budget came: its state, its slices, the time it spent, and the end of its layers' runs."""
+
+from __future__ import annotations
+
+import time
+
+from hilt.store.database import Store
+from hilt.store.errors import UnknownRunError
+from hilt.store.records import RunState, Slice
+
+_ENDED = (RunState.STOPPED, RunState.FAILED, RunState.FINISHED)
+
+
+def set_campaign_state(store: Store, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
+    """`finished` is set by a state that ends it, and cleared when it goes on. Raises UnknownRunError, StoreError."""
+    finished = time.time() if state in _ENDED else None
+    with store.writing() as connection:
+        changed = connection.execute(
+            "UPDATE campaigns SET state = ?, detail = ?, failure = ?, finished = ? WHERE uuid = ?",
+            (state, detail, failure, finished, uuid),
+        )
+        if not changed.rowcount:
+            raise UnknownRunError(f"there is no campaign {uuid!r}")
+
+
+def move_campaign(store: Store, uuid: str, board: str) -> None:
+    """All its runs go on on another board; what it was created with stays on record."""
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET board = ? WHERE campaign = ?", (board, uuid))
+
+
+def add_seconds(store: Store, uuid: str, seconds: float) -> None:
+    """Time that its engine spent. Raises StoreError."""
+    with store.writing() as connection:
+        connection.execute("UPDATE campaigns SET spent_seconds = spent_seconds + ? WHERE uuid = ?", (seconds, uuid))
+
+
+def record_slice(store: Store, uuid: str, made: Slice) -> None:
+    """On disk before any of its trials is asked for. Raises StoreError."""
+    values = (uuid, made.number, made.workload, made.trials, made.expected_gain)
+    with store.writing() as connection:
+        connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?, ?)", values)
+
+
+def slices(store: Store, uuid: str) -> list[Slice]:
+    """In order of number."""
+    query = "SELECT number, workload, trials, expected_gain FROM slices WHERE campaign = ? ORDER BY number"
+    return [Slice(*row) for row in store.rows(query, uuid)]
+
+
+def end_layer(store: Store, uuid: str, detail: str = "") -> None:
+    """The run of a layer gets no more trials: it has finished, and its budget is what it was given."""
+    with store.writing() as connection:
+        connection.execute(
+            "UPDATE runs SET state = ?, detail = ?, failure = '', finished = ?, "
+            "budget = (SELECT count(*) FROM trials WHERE run = runs.id) WHERE uuid = ?",
+            (RunState.FINISHED, detail, time.time(), uuid),
+        )
