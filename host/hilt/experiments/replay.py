@@ -25,6 +25,8 @@ class Protocol:
     trials: int = 750
     batch: int = 8
     pipelined: bool = True
+    until_optimum: bool = False
+    """End with the batch that has the landscape's best: what comes after changes no trials to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +39,14 @@ class Replay:
 
 
 def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answers | None = None) -> Replay:
-    """Until the trials are spent or the tuner asks for nothing more. Raises ValueError where it asks for a
-    configuration twice."""
+    """Until the trials are spent, the tuner asks for nothing more, or the protocol ends it. Raises ValueError where
+    the tuner asks for a configuration twice."""
     answers = answers or Answers(landscape)
     asked: list[int] = []
     spent = {"ask": 0.0, "tell": 0.0}
     untold: deque[list[int]] = deque()
     more = True
+    optimum = landscape.optimum if protocol.until_optimum else None
     while more or untold:
         if more:
             count = min(protocol.batch, protocol.trials - len(asked))
@@ -54,6 +57,8 @@ def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answ
             more = bool(batch)
             if batch:
                 untold.append(batch)
+            if optimum is not None and bool(np.any(landscape.microseconds[batch] <= optimum)):
+                break
         if untold and (len(untold) > protocol.pipelined or not more):
             heard = [answers.of(index) for index in untold.popleft()]
             started = time.process_time()

@@ -57,6 +57,13 @@ def test_plain_tells_before_it_asks() -> None:
     assert tuner.calls == ["ask [5, 1]", "tell [5, 1]", "ask [2]", "tell [2]", "ask []"]
 
 
+def test_ends_with_the_batch_that_has_the_optimum() -> None:
+    tuner = Scripted([1, 0, 3, 5, 2, 4])
+    run = replay(tuner, made_up(), Protocol(trials=6, batch=2, pipelined=False, until_optimum=True))
+    assert run.indices.tolist() == [1, 0, 3, 5]  # 5 microseconds are the least of what is valid
+    assert tuner.calls == ["ask [1, 0]", "tell [1, 0]", "ask [3, 5]"]
+
+
 def test_asking_twice_is_an_error() -> None:
     with pytest.raises(ValueError, match="twice"):
         replay(Scripted([1, 2, 1]), made_up(), Protocol(trials=3, batch=3))
