@@ -41,6 +41,8 @@ class HiltOptions:
     """Memories that the first trials are chosen for."""
     draws: int = 512
     """Of the posterior, for each choice."""
+    published_faults: bool = True
+    """Whether it starts out from what is published of TVM's runtime; else it learns that from what fails."""
 
     def __post_init__(self) -> None:
         require(self.stop_at > 0, f"stop_at is more than 0, not {self.stop_at}")
@@ -160,7 +162,8 @@ class HiltTuner:
 
     @cached_property
     def _validity(self) -> Validity:
-        return Validity(clues(self._problem, self._candidates.indices, self._candidates.hidden))
+        candidates = self._candidates
+        return Validity(clues(self._problem, candidates.indices, candidates.hidden, self._options.published_faults))
 
     @cached_property
     def _belief(self) -> Belief:

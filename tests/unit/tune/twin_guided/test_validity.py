@@ -21,6 +21,18 @@ def test_what_tvms_runtime_refuses_is_foreseen() -> None:
     assert np.array_equal(validity.probability(np.arange(290)) > 0.5, runs)
 
 
+def test_without_what_is_published_all_that_compiles_is_worth_a_trial_until_some_fail() -> None:
+    problem = Problem.of(load_workload("resnet18.C2"), PYNQ, checks="tvm")
+    compiled = np.flatnonzero(problem.compiles)
+    runs = survey(problem.workload, PYNQ, problem.space, "tvm").verdicts[compiled] == 0
+    validity = Validity(clues(problem, compiled, problem.hidden_features(compiled), published=False))
+    assert (validity.probability(np.arange(290)) > 0.5).mean() > 0.9
+    told = np.random.default_rng(0).choice(290, 40, replace=False)
+    validity.learn(told, runs[told])
+    untold = np.setdiff1d(np.arange(290), told)
+    assert ((validity.probability(untold) > 0.5) == runs[untold]).mean() > 0.9
+
+
 def test_a_common_cause_is_learnt_from_few_failures() -> None:
     cause = np.repeat([0.0, 1.0], 50)
     validity = Validity([Clue("constant", np.ones(100), 7.0, 1.5), Clue("cause", cause, -2.0, 4.0)])
