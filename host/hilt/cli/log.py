@@ -24,14 +24,14 @@ def export_log(
     ] = None,
 ) -> None:
     """Write a run as a log that TVM v0.9's apply_history_best takes."""
-    from hilt.store.autotvm_exchange import export_run
+    from hilt.store.autotvm_exchange import export_run, target_of
     from hilt.store.autotvm_log import write_log
     from hilt.vta.parameters import VTAParameters
 
     with Store(database_path(paths.home())) as store:
         record = store.run(run)
         trials = store.trials(record.uuid)
-    name = target or _target(record.board)
+    name = target or target_of(record.board)
     exported = export_run(record, trials, VTAParameters.from_name(record.parameters), name)
     write_log(file, exported.records)
     typer.echo(f"{len(exported.records)} trials of run {short(record.uuid)} for TVM's target {name}, to {file}")
@@ -69,9 +69,3 @@ def write_history(
         history = history_of(store, [store.run(run) for run in runs])
     history.save(file)
     typer.echo(f"{len(history)} trials of {len(history.parts)} runs, to {file}")
-
-
-def _target(board: str) -> str:
-    """`virtual:pynq_batched@desk` is TVM's `pynq`, and so is an unknown board: `--target` says what it is."""
-    kind = board.removeprefix("virtual:").removeprefix("tvm:").partition("@")[0].partition("_")[0]
-    return kind if kind in ("pynq", "ultra96", "zcu104", "zcu102", "de10nano", "sim", "tsim") else "pynq"

@@ -19,9 +19,10 @@ def open_campaign(store: Store, network: Network, settings: Settings) -> Campaig
 
     `settings.workload` is the model's file: where it lies makes no difference.
     """
-    layers, common = network.to_dict(), _plain(settings)
+    layers, common = network.to_dict(), plain_settings(settings)
     for known in store.campaigns():
-        if (known.network, known.settings) == (layers, common) and unfinished(store, known):
+        same = known.budget is None and (known.network, known.settings) == (layers, common)
+        if same and unfinished(store, known):
             return known
     campaign = Campaign(uuid.uuid4().hex, network.name, layers, common, time.time())
     store.create_campaign(campaign)
@@ -49,7 +50,8 @@ def unfinished(store: Store, campaign: Campaign) -> list[Layer]:
     return [layer for layer in network_of(campaign).supported if layer.workload not in done]
 
 
-def _plain(settings: Settings) -> Mapping[str, Any]:
+def plain_settings(settings: Settings) -> Mapping[str, Any]:
+    """What all runs of a campaign have in common, as its record holds it."""
     values = asdict(replace(settings, tuner_options=dict(settings.tuner_options)))
     del values["workload"]
     return values

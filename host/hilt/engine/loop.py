@@ -49,7 +49,7 @@ class Task(Protocol):
 
 
 @runtime_checkable
-class _Confident(Protocol):
+class Confident(Protocol):
     """A tuner that knows how sure it is."""
 
     def confidence(self) -> float | None: ...
@@ -80,13 +80,13 @@ class _Pending:
     losses: int = 0
     loss: str = ""
     """Why it was lost last."""
-    doubted: bool = False
-    """Its first verdict was a doubtful one."""
+    doubts: tuple[Outcome, ...] = ()
+    """The doubtful verdicts that it got; the first that comes again is recorded."""
 
 
 class TuningLoop:
-    """`run` runs it once. Who runs several side by side, as a campaign, calls the steps: `ask`, `measure` and `tell` for
-    each batch, and `confirm` at the end.
+    """`run` runs it once. Who runs several side by side, as a campaign, calls the steps: `ask`, `measure` and `tell`
+    for each batch, and `confirm` at the end.
 
     Raises RunMismatchError, BoardLostError, StoreError, and what a tuner or the lowering gets wrong."""
 
@@ -192,7 +192,7 @@ class TuningLoop:
             pending = group[number]
             if result.outcome is Outcome.BOARD_LOST:
                 again[number] = self._after_loss(pending, result.reason)
-            elif result.outcome in DOUBTFUL and not pending.doubted:
+            elif result.outcome in DOUBTFUL and result.outcome not in pending.doubts:
                 again[number] = self._after_doubt(pending, result)
             else:
                 self._record([self._trial(number, pending.configuration, result, pending.attempt)])
@@ -227,7 +227,7 @@ class TuningLoop:
     def _after_doubt(self, pending: _Pending, result: Result) -> _Pending:
         text = f"trial {pending.number} ended as {result.outcome} ({result.reason}); it is tried once more to be sure"
         self._publish(Logged("info", text, time()))
-        return replace(pending, attempt=pending.attempt + 1, doubted=True)
+        return replace(pending, attempt=pending.attempt + 1, doubts=(*pending.doubts, result.outcome))
 
     def _may_measure(self) -> bool:
         """Waits while paused; False once stopping."""
@@ -266,7 +266,7 @@ class TuningLoop:
         """Of a batch that was measured, unless that was stopped."""
         trials = [self._untold.pop(number) for number, _ in batch.trials()]
         self._tuner.tell([Feedback(each.configuration, each.outcome, each.microseconds) for each in trials])
-        confidence = self._tuner.confidence() if isinstance(self._tuner, _Confident) else None
+        confidence = self._tuner.confidence() if isinstance(self._tuner, Confident) else None
         self._publish(TunerTold(batch.first + len(trials), confidence, time()))
 
 

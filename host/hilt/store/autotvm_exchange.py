@@ -55,6 +55,12 @@ class Exported:
     left_out: dict[str, int]
 
 
+def target_of(board: str) -> str:
+    """TVM's target for a board: `virtual:pynq_batched@desk` is TVM's `pynq`, and so is a board that TVM has not."""
+    kind = board.partition(",")[0].removeprefix("virtual:").removeprefix("tvm:").partition("@")[0].partition("_")[0]
+    return kind if kind in ("pynq", "ultra96", "zcu104", "zcu102", "de10nano", "sim", "tsim") else "pynq"
+
+
 def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, board: str) -> Exported:
     """The trials of a run as records for TVM's target `board` (`pynq`, `ultra96`, ...: part of the key by which
     apply_history_best finds them).

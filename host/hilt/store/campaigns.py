@@ -49,10 +49,11 @@ def slices(store: Store, uuid: str) -> list[Slice]:
 
 
 def end_layer(store: Store, uuid: str, detail: str = "") -> None:
-    """The run of a layer gets no more trials: it has finished, and its budget is what it was given."""
+    """The run of a layer gets no more trials: it has finished, and its budget is what it was given (1 at
+    least, as of any run)."""
     with store.writing() as connection:
         connection.execute(
             "UPDATE runs SET state = ?, detail = ?, failure = '', finished = ?, "
-            "budget = (SELECT count(*) FROM trials WHERE run = runs.id) WHERE uuid = ?",
+            "budget = max(1, (SELECT count(*) FROM trials WHERE run = runs.id)) WHERE uuid = ?",
             (RunState.FINISHED, detail, time.time(), uuid),
         )

@@ -1,0 +1,64 @@
+"""Which layer gets the next trials: the one where a trial is expected to save the network most time.
+
+The gradient of Ansor's task scheduler (Zheng et al. 2020, section 6.2) for the network's latency, the sum of w b over
+its layers of w instances and best latency b. A layer of n trials is expected to gain, a trial,
+
+    w (1 - c) (alpha (b before its last WINDOW trials - b) / WINDOW + (1 - alpha) (b - bound) / n)
+
+of which the first term is what its trials gained lately and the second is optimism: that as many trials again would
+bring it to its bound. Ansor takes 0 and what similar layers reach for that; here the roofline bound is known. c is the
+tuner's confidence that nothing better remains, 0 where it does not say. Ansor's random choice now and then is left
+out: optimism falls as 1 / n, so no layer is forgotten. A layer without a verified result counts as UNSOLVED bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ALPHA = 0.2
+"""Ansor's: how much of the gradient is history."""
+WINDOW = 8
+"""Trials that history looks back."""
+MINIMUM_TRIALS = 4
+"""Every layer gets so many before gains are compared, the search for its fallback included."""
+UNSOLVED = 10.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a layer stands by what its tuner was told. Latencies in microseconds of one instance."""
+
+    instances: int
+    asked: int
+    """Trials so far, those on the board included."""
+    bests: Sequence[float | None]
+    """The best latency after each told trial; None before the first verified one."""
+    bound: float
+    """The roofline bound."""
+    confidence: float = 0.0
+
+    @property
+    def expected_gain(self) -> float:
+        """Microseconds of the whole network that a trial is expected to save."""
+        best = self.bests[-1] if self.bests else None
+        if best is None:
+            return self.instances * (UNSOLVED - 1) * self.bound / max(self.asked, 1)
+        window = min(WINDOW, len(self.bests) - 1)
+        before = self.bests[-1 - window]
+        lately = (before - best) / window if window and before is not None else 0.0
+        optimism = max(best - self.bound, 0.0) / max(self.asked, 1)
+        return self.instances * (1 - self.confidence) * (ALPHA * lately + (1 - ALPHA) * optimism)
+
+
+def choose(standings: Sequence[Standing | None]) -> tuple[int, float] | None:
+    """The place of the layer that is next, and what a trial of it is expected to save (0 where it is its turn). None
+    stands for a layer that takes no more; None where all are that. Equals go in order."""
+    open_ones = [(place, each) for place, each in enumerate(standings) if each is not None]
+    if not open_ones:
+        return None
+    place, fewest = min(open_ones, key=lambda item: item[1].asked)
+    if fewest.asked < MINIMUM_TRIALS:
+        return place, 0.0
+    place, standing = max(open_ones, key=lambda item: item[1].expected_gain)
+    return place, standing.expected_gain

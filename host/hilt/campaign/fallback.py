@@ -1,0 +1,74 @@
+"""The fallback schedule: what a user has who does not tune.
+
+TVM v0.9 takes a FallbackConfigEntity for a workload without a record: every knob at its first value, which is
+configuration 0 of a space (tiles of one element, no virtual threads). Where that does not compile, or the board does
+not find it right, the next by index stands in for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from hilt.engine.campaign_results import FALLBACK_ATTEMPTS
+from hilt.engine.loop import Confident
+from hilt.trial import Outcome
+from hilt.tune import Feedback, Problem, Tuner
+
+
+def fallback_candidates(problem: Problem) -> list[int]:
+    """The first FALLBACK_ATTEMPTS configurations, by index, that compile."""
+    return [int(index) for index in np.flatnonzero(problem.compiles)[:FALLBACK_ATTEMPTS]]
+
+
+class FallbackFirst:
+    """A Tuner that asks for the fallback's candidates, one at a time, until one is right; then it is `tuner`, which
+    never hears of them before it asks for them itself: what is asked twice is told from memory and not measured."""
+
+    def __init__(self, tuner: Tuner, candidates: Sequence[int]) -> None:
+        self._tuner = tuner
+        self._candidates = deque(candidates)
+        self._trying: set[int] = set()
+        self._tried: dict[int, Feedback] = {}
+        self._found = False
+
+    @property
+    def searching(self) -> bool:
+        """Whether the fallback is still looked for; each ask must be told before the next then."""
+        return not self._found and bool(self._candidates)
+
+    def ask(self, count: int) -> list[int]:
+        """As hilt.tune.Tuner."""
+        if self.searching:
+            index = self._candidates.popleft()
+            self._trying.add(index)
+            return [index]
+        found: list[int] = []
+        while len(found) < count:
+            asked = self._tuner.ask(count - len(found))
+            if not asked:
+                break
+            known = [self._tried[index] for index in asked if index in self._tried]
+            if known:
+                self._tuner.tell(known)
+            found += [index for index in asked if index not in self._tried]
+        return found
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        """As hilt.tune.Tuner."""
+        others = []
+        for each in feedback:
+            if each.index in self._trying:
+                self._trying.remove(each.index)
+                self._tried[each.index] = each
+                self._found = self._found or each.outcome is Outcome.OK
+            else:
+                others.append(each)
+        if others:
+            self._tuner.tell(others)
+
+    def confidence(self) -> float | None:
+        """The tuner's own; None where it does not say."""
+        return self._tuner.confidence() if isinstance(self._tuner, Confident) else None

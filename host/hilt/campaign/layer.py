@@ -1,0 +1,102 @@
+"""One layer of a running campaign: its tuning loop, and how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hilt import tune
+from hilt.campaign.allocation import Standing
+from hilt.campaign.control import CampaignControl
+from hilt.campaign.fallback import FallbackFirst, fallback_candidates
+from hilt.engine.design import RunTask
+from hilt.engine.events import Event, Progress, TrialRecorded, TunerTold
+from hilt.engine.loop import Batch, TuningLoop
+from hilt.measure import Measurer
+from hilt.schedule.onnx_model import Layer
+from hilt.store import Run, RunState, Store
+
+Publish = Callable[[Event], None]
+
+
+class LayerSearch:
+    """Gives its run batches of trials when it is told to. `publish` gets the events of the run."""
+
+    def __init__(
+        self,
+        layer: Layer,
+        run: Run,
+        measurer: Measurer,
+        store: Store,
+        control: CampaignControl,
+        publish: Publish,
+    ) -> None:
+        self.layer = layer
+        self.run = run
+        self.exhausted = False
+        """Its tuner has nothing left that it takes to be worth a trial."""
+        self.progress = Progress(0, run.budget, {}, 0, 0.0)
+        self._publish = publish
+        self._control = control
+        self._confidence = 0.0
+        self._latencies = {trial.number: trial.microseconds for trial in store.trials(run.uuid) if trial.verified}
+        self._bests: list[float | None] = []
+        self._ended = run.state is RunState.FINISHED
+        task = RunTask(run, measurer.description)
+        tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
+        self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem))
+        self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
+
+    @property
+    def workload(self) -> str:
+        return self.layer.workload
+
+    @property
+    def asked(self) -> int:
+        """Trials so far, those on the board included."""
+        return self._loop.asked
+
+    @property
+    def searches_fallback(self) -> bool:
+        return self._tuner.searching and not self.skipped
+
+    @property
+    def skipped(self) -> bool:
+        """It was, in this session or another."""
+        return self._ended or self.workload in self._control.skipped
+
+    @property
+    def standing(self) -> Standing | None:
+        """None where it gets no more trials."""
+        if self.exhausted or self.skipped:
+            return None
+        return Standing(self.layer.count, self.asked, self._bests, self.run.bound_microseconds, self._confidence)
+
+    def ask(self, count: int) -> Batch:
+        """As hilt.engine.loop.TuningLoop."""
+        batch = self._loop.ask(count)
+        self.exhausted = not batch.configurations
+        return batch
+
+    def measure(self, batch: Batch) -> None:
+        """As hilt.engine.loop.TuningLoop."""
+        self._loop.measure(batch)
+
+    def tell(self, batch: Batch) -> None:
+        """As hilt.engine.loop.TuningLoop."""
+        for number, _ in batch.trials():
+            found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(number)) if each]
+            self._bests.append(min(found, default=None))
+        self._loop.tell(batch)
+
+    def confirm(self) -> bool:
+        """As hilt.engine.loop.TuningLoop."""
+        return self._loop.confirm()
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, TrialRecorded) and event.verified:
+            self._latencies[event.number] = event.microseconds
+        elif isinstance(event, TunerTold) and event.confidence is not None:
+            self._confidence = event.confidence
+        elif isinstance(event, Progress):
+            self.progress = event
+        self._publish(event)

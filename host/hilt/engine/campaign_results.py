@@ -1,0 +1,112 @@
+"""What a network's campaign has found so far: each layer's best schedule beside its fallback, and the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from hilt.engine.campaigns import network_of, run_of_layer
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import Campaign, Run, Store, Trial
+from hilt.trial import Outcome
+
+FALLBACK_ATTEMPTS = 8
+"""Configurations that are tried, in the order of their indices, to find the fallback schedule."""
+
+
+def fallback_of(trials: Iterable[Trial]) -> Trial | None:
+    """The fallback schedule among the first FALLBACK_ATTEMPTS trials of a run of a campaign with a budget: they are
+    the first configurations by index that compile, until one is right. None where none was, or it is not tried yet."""
+    for trial in trials:
+        if trial.outcome is Outcome.OK or trial.number + 1 >= FALLBACK_ATTEMPTS:
+            return trial if trial.verified else None
+    return None
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """A layer, its run (None: not begun), and what that found; latencies are of one of its `layer.count` instances."""
+
+    layer: Layer
+    run: Run | None
+    trials: int = 0
+    valid: int = 0
+    best: Trial | None = None
+    fallback: Trial | None = None
+
+    @property
+    def microseconds(self) -> float | None:
+        """Of all instances together with the best schedule."""
+        return _all(self.layer, self.best)
+
+    @property
+    def fallback_microseconds(self) -> float | None:
+        """Of all instances together with the fallback schedule."""
+        return _all(self.layer, self.fallback)
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as the fallback the best is."""
+        if not self.microseconds or not self.fallback_microseconds:
+            return None
+        return self.fallback_microseconds / self.microseconds
+
+
+@dataclass(frozen=True)
+class CampaignResult:
+    """`layers` are those that VTA can run, in the order of the model."""
+
+    campaign: Campaign
+    network: Network
+    layers: tuple[LayerResult, ...]
+
+    @cached_property
+    def compared(self) -> tuple[LayerResult, ...]:
+        """Layers with a verified best and a verified fallback: only over these a gain is stated."""
+        return tuple(each for each in self.layers if each.gain is not None)
+
+    @property
+    def unsolved(self) -> tuple[LayerResult, ...]:
+        """Layers for which nothing verified was found."""
+        return tuple(each for each in self.layers if each.microseconds is None)
+
+    @property
+    def microseconds(self) -> float:
+        """Of all layers that have a verified best."""
+        return sum(each.microseconds or 0.0 for each in self.layers)
+
+    @property
+    def fallback_microseconds(self) -> float:
+        """Of the layers that are compared."""
+        return sum(each.fallback_microseconds or 0.0 for each in self.compared)
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as with the fallback schedules, over the layers that are compared."""
+        tuned = sum(each.microseconds or 0.0 for each in self.compared)
+        return self.fallback_microseconds / tuned if tuned else None
+
+    @property
+    def trials(self) -> int:
+        return sum(each.trials for each in self.layers)
+
+
+def load_result(store: Store, campaign: Campaign) -> CampaignResult:
+    """As far as it is recorded. Raises StoreError."""
+    network = network_of(campaign)
+    layers = tuple(_layer(store, campaign, layer) for layer in network.supported)
+    return CampaignResult(campaign, network, layers)
+
+
+def _layer(store: Store, campaign: Campaign, layer: Layer) -> LayerResult:
+    run = run_of_layer(store, campaign, layer)
+    if run is None:
+        return LayerResult(layer, None)
+    summary = store.summary(run.uuid)
+    first = store.trials(run.uuid, 0, FALLBACK_ATTEMPTS) if campaign.budget is not None else []
+    return LayerResult(layer, run, summary.trials, summary.valid, summary.best, fallback_of(first))
+
+
+def _all(layer: Layer, trial: Trial | None) -> float | None:
+    return None if trial is None or trial.microseconds is None else layer.count * trial.microseconds

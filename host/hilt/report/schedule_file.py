@@ -1,0 +1,84 @@
+"""A network's schedules as one JSON file (docs/campaign.md says what is in it)."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hilt.engine.campaign_results import CampaignResult, LayerResult
+from hilt.schedule.spelling import spelled
+from hilt.schedule.workload import Conv2d
+from hilt.store import Trial
+from hilt.whole_file import whole_file
+
+FORMAT = "hilt-schedule"
+VERSION = 1
+
+
+def schedule_values(result: CampaignResult) -> dict[str, Any]:
+    """Plain values. A layer without a verified schedule has null for it."""
+    runs = [each.run for each in result.layers if each.run is not None]
+    first = runs[0] if runs else None
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "network": result.network.name,
+        "campaign": result.campaign.uuid,
+        "hilt": metadata.version("hilt"),
+        "board": {
+            "name": first.board if first else result.campaign.settings["board"],
+            "parameters": first.parameters if first else None,
+            "isa": first.isa if first else None,
+            "bitstream": first.bitstream if first else None,
+            "clock_hz": first.clock_hz if first else None,
+        },
+        "total": {
+            "microseconds": result.microseconds,
+            "fallback_microseconds": result.fallback_microseconds,
+            "gain": result.gain,
+            "complete": not result.unsolved,
+        },
+        "layers": [_layer_values(each) for each in result.layers],
+        "unsupported": [{"reason": each.reason, "nodes": each.nodes} for each in result.network.unsupported],
+        "other_operators": dict(result.network.others),
+    }
+
+
+def write_schedule(path: Path, result: CampaignResult) -> None:
+    """Whole or not at all. Raises UnwritableFileError, OSError."""
+    with whole_file(path) as file:
+        json.dump(schedule_values(result), file, indent=1)
+        file.write("\n")
+
+
+def _layer_values(each: LayerResult) -> dict[str, Any]:
+    run = each.run
+    if run is None:
+        return {"workload": each.layer.workload, "nodes": each.layer.nodes, "schedule": None, "fallback": None}
+    return {
+        "workload": each.layer.workload,
+        "operator": spelled(Conv2d.from_dict(run.workload_spec)),
+        "nodes": each.layer.nodes,
+        "count": each.layer.count,
+        "run": run.uuid,
+        "trials": each.trials,
+        "space": {"kind": run.space_kind, "orders": run.orders, "size": run.space_size, "checks": run.checks},
+        "schedule": _trial_values(each.best),
+        "fallback": _trial_values(each.fallback),
+        "gain": each.gain,
+    }
+
+
+def _trial_values(trial: Trial | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    return {
+        "configuration": dict(trial.knobs),
+        "index": trial.configuration,
+        "cycles": trial.cycles,
+        "microseconds": trial.microseconds,
+        "verified": trial.verified,
+        "trial": trial.number,
+    }

@@ -1,0 +1,252 @@
+"""The campaign as a process: its whole budget, killed at any instant and resumed, paused, stopped, a layer skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hilt.campaign import launch
+from hilt.campaign.allocation import MINIMUM_TRIALS
+from hilt.campaign.budget import Budget
+from hilt.engine.campaign_results import CampaignResult, load_result
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.design import Settings
+from hilt.engine.errors import RunBusyError, RunOverError, SettingsError
+from hilt.engine.events import Command, Finished, Hello, Progress, StateChanged
+from hilt.engine.files import RunFiles
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
+from hilt.store.campaigns import slices
+from tests.unit.cli.network_engine import NetworkBoards
+from tests.unit.engine.test_process import Gate, at_root, gate, wait
+
+__all__ = ["at_root", "gate"]  # fixtures
+
+ENGINE = (sys.executable, "-m", "tests.unit.campaign.campaign_engine")
+SECONDS = 60.0
+SHAPES = (
+    "ci=32,h=14,w=14,co=32,k=3x3,s=1x1,p=1x1",
+    "ci=32,h=7,w=7,co=64,k=1x1,s=1x1,p=0x0",
+    "ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1",
+)
+NETWORK = Network(
+    "three",
+    tuple(
+        Layer(f"conv2d:n=1,{shape}", nodes=[f"layer{place}.{copy}" for copy in range(count)])
+        for place, (shape, count) in enumerate(zip(SHAPES, (1, 4, 2), strict=True))
+    ),
+    {"Relu": 7},
+)
+TRIALS = 40
+BUDGET = Budget(trials=TRIALS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a campaign left in the store."""
+
+    state: RunState
+    slices: list[Slice]
+    trials: dict[str, list[Trial]]
+    result: CampaignResult
+
+
+def start(home: Path, budget: Budget = BUDGET, **changes: object) -> str:
+    values = {"workload": "three", "board": "table:plain", "tuner": "random", "trials": 1, "seed": 3, "batch": 3}
+    settings = Settings(**values | changes)  # type: ignore[arg-type]
+    return launch.start(NETWORK, settings, budget, home, boards=NetworkBoards(), engine=ENGINE).uuid
+
+
+def resume(home: Path, uuid: str, board: str | None = None) -> None:
+    launch.resume(uuid, home, board=board, boards=NetworkBoards(), engine=ENGINE)
+
+
+def outcome(home: Path, uuid: str) -> Outcome:
+    with Store(database_path(home)) as store:
+        campaign = store.campaign(uuid)
+        assert campaign is not None
+        result = load_result(store, campaign)
+        trials = {each.layer.workload: store.trials(each.run.uuid) for each in result.layers if each.run}
+        return Outcome(campaign.state, slices(store, uuid), trials, result)
+
+
+def to_the_end(home: Path, uuid: str) -> Outcome:
+    """After its process has let go of it."""
+    try:
+        with EngineClient.attach(home, uuid) as client:
+            for event in client.events(SECONDS):
+                if isinstance(event, Finished):
+                    break
+    except NoEngineError:
+        pass
+    assert RunFiles(home, uuid).wait_until_free(SECONDS)
+    return outcome(home, uuid)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Outcome]:
+    home = tmp_path_factory.mktemp("quiet")
+    directory = Path.cwd()
+    os.chdir(Path(__file__).parents[3])
+    try:
+        uuid = start(home)
+        return home, uuid, to_the_end(home, uuid)
+    finally:
+        os.chdir(directory)
+
+
+def test_the_budget_is_spent_and_every_layer_served(undisturbed: tuple[Path, str, Outcome]) -> None:
+    _, _, done = undisturbed
+    assert done.state is RunState.FINISHED
+    assert sum(map(len, done.trials.values())) == TRIALS == done.result.trials
+    for each in done.result.layers:
+        assert each.run is not None and each.run.state is RunState.FINISHED
+        trials = done.trials[each.layer.workload]
+        assert each.run.budget == len(trials) >= MINIMUM_TRIALS
+        assert each.best is not None and each.best.verified and each.fallback is not None
+        assert each.fallback == next(trial for trial in trials if trial.verified)
+        assert each.fallback.configuration <= 7, "one of the first that compile"
+        assert each.gain == each.fallback.microseconds / each.best.microseconds >= 1  # type: ignore[operator]
+    best, fallback = (
+        sum(each.layer.count * getattr(each, which).microseconds for each in done.result.layers)
+        for which in ("best", "fallback")
+    )
+    assert (done.result.microseconds, done.result.fallback_microseconds) == pytest.approx((best, fallback))
+    assert done.result.gain == pytest.approx(fallback / best)
+    decided = [each for each in done.slices if each.expected_gain > 0]
+    assert decided and len({each.workload for each in decided}) > 1
+    assert [each.number for each in done.slices] == list(range(len(done.slices)))
+
+
+def test_the_same_again(tmp_path: Path, undisturbed: tuple[Path, str, Outcome]) -> None:
+    again = to_the_end(tmp_path, start(tmp_path))
+    assert (again.slices, again.trials) == (undisturbed[2].slices, undisturbed[2].trials)
+    other = to_the_end(tmp_path, start(tmp_path, seed=4))
+    assert other.trials != again.trials
+
+
+def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturbed: tuple[Path, str, Outcome]) -> None:
+    instants = random.Random(5).sample(range(1, 30), 3)
+    uuid = start(tmp_path)
+    for instant in sorted(instants):
+        with EngineClient.attach(tmp_path, uuid) as client:
+            hello = next(client.events(SECONDS))
+            assert isinstance(hello, Hello) and hello.run == uuid
+            for event in client.events(SECONDS):
+                if isinstance(event, Progress) and event.trials >= instant:
+                    break
+            os.kill(hello.pid, signal.SIGKILL)
+        assert RunFiles(tmp_path, uuid).wait_until_free(SECONDS)
+        seen = outcome(tmp_path, uuid)
+        if seen.state is RunState.FINISHED:
+            break
+        resume(tmp_path, uuid)
+    done = to_the_end(tmp_path, uuid)
+    assert done.state is RunState.FINISHED
+    assert done.slices == undisturbed[2].slices
+    assert done.trials == undisturbed[2].trials
+
+
+def test_pause_resume_stop_and_resume(tmp_path: Path, gate: Gate, undisturbed: tuple[Path, str, Outcome]) -> None:
+    gate.shut()
+    uuid = start(tmp_path)
+    layer = outcome(tmp_path, uuid).result.layers[1].run
+    assert layer is not None
+    with EngineClient.attach(tmp_path, uuid) as client:
+        client.send(Command.PAUSE)
+        wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
+        gate.open()
+        wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
+        assert outcome(tmp_path, uuid).state is RunState.PAUSED
+        gate.shut()
+        with EngineClient.attach(tmp_path, layer.uuid) as of_layer:  # to a layer's run it is the campaign's too
+            of_layer.send(Command.RESUME)
+            wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
+        client.send(Command.STOP)
+        wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
+        gate.open()
+        wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.STOPPED)
+    stopped = to_the_end(tmp_path, uuid)
+    assert stopped.state is RunState.STOPPED and stopped.result.trials < TRIALS
+    resume(tmp_path, uuid)
+    done = to_the_end(tmp_path, uuid)
+    assert (done.slices, done.trials) == (undisturbed[2].slices, undisturbed[2].trials)
+    with pytest.raises(RunOverError, match="has finished"):
+        resume(tmp_path, uuid)
+
+
+def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    uuid = start(tmp_path)
+    skipped = outcome(tmp_path, uuid).result.layers[2].run
+    assert skipped is not None
+    with EngineClient.attach(tmp_path, uuid) as client, EngineClient.attach(tmp_path, skipped.uuid) as of_layer:
+        of_layer.send(Command.STOP)
+        wait(client, lambda event: isinstance(event, StateChanged) and "skipped" in event.detail)
+        client.send(Command.STOP)
+        wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
+        gate.open()
+    assert to_the_end(tmp_path, uuid).state is RunState.STOPPED
+    resume(tmp_path, uuid)
+    done = to_the_end(tmp_path, uuid)
+    assert done.state is RunState.FINISHED
+    of_skipped = done.result.layers[2]
+    assert of_skipped.trials == 0 and of_skipped.run is not None and of_skipped.run.detail == "skipped"
+    assert done.result.trials == TRIALS, "the others get its trials"
+    assert done.result.unsolved == (of_skipped,)
+
+
+def test_a_budget_of_time_ends_and_gives_each_its_minimum(tmp_path: Path) -> None:
+    uuid = start(tmp_path, Budget(seconds=0.001))
+    done = to_the_end(tmp_path, uuid)
+    assert done.state is RunState.FINISHED
+    assert [each.trials for each in done.result.layers] == [MINIMUM_TRIALS] * 3
+    with Store(database_path(tmp_path)) as store:
+        campaign = store.campaign(uuid)
+        assert campaign is not None and campaign.spent_seconds > 0.001
+
+
+def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
+    home, uuid, done = undisturbed
+    directory = RunFiles(home, uuid).directory
+    schedule = json.loads((directory / "schedule.json").read_text())
+    assert (schedule["format"], schedule["version"], schedule["network"]) == ("hilt-schedule", 1, "three")
+    assert schedule["total"]["microseconds"] == done.result.microseconds and schedule["total"]["complete"]
+    for written, found in zip(schedule["layers"], done.result.layers, strict=True):
+        assert found.best is not None
+        assert written["schedule"]["configuration"] == found.best.knobs and written["schedule"]["verified"]
+        assert written["nodes"] == found.layer.nodes and written["count"] == len(written["nodes"])
+        assert written["gain"] == found.gain
+    lines = [json.loads(line) for line in (directory / "autotvm.log").read_text().splitlines()]
+    assert lines and all(line["input"][1] == "conv2d_packed.vta" for line in lines)
+
+
+def test_what_cannot_be(tmp_path: Path, undisturbed: tuple[Path, str, Outcome], gate: Gate) -> None:
+    with pytest.raises(SettingsError, match="11 trials is too small.* 3 layers gets at least 4, which is 12"):
+        start(tmp_path, Budget(trials=11))
+    assert not database_path(tmp_path).exists()
+    with pytest.raises(UnknownRunError, match="no campaign 'beef'"):
+        resume(tmp_path, "beef")
+    gate.shut()
+    uuid = start(tmp_path)
+    layer = outcome(tmp_path, uuid).result.layers[0].run
+    assert layer is not None
+    with pytest.raises(RunBusyError), RunFiles(tmp_path, layer.uuid).locked():
+        pytest.fail("a layer's run belongs to its campaign")
+    gate.open()
+    to_the_end(tmp_path, uuid)
+
+
+def test_a_board_that_is_away_fails_it(tmp_path: Path, undisturbed: tuple[Path, str, Outcome]) -> None:
+    uuid = start(tmp_path, board="table:plain@away")
+    failed = to_the_end(tmp_path, uuid)
+    assert failed.state is RunState.FAILED and failed.result.trials == 0
+    resume(tmp_path, uuid, board="table:plain")
+    assert to_the_end(tmp_path, uuid).trials == undisturbed[2].trials
