@@ -29,8 +29,8 @@ class Ending:
     """Ctrl-C was pressed."""
 
 
-class _Detached(Exception):  # noqa: N818  # not an error
-    pass
+class Detached(Exception):  # noqa: N818  # not an error
+    """Ctrl-C was pressed twice."""
 
 
 def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> Ending:
@@ -44,9 +44,9 @@ def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> End
             if wake:
                 client.send(Command.RESUME)
             try:
-                with _asking_to_stop(client) as presses:
-                    finished = _show_all(client, view, presses)
-            except _Detached:
+                with asking_to_stop(client) as presses:
+                    finished = show_all(client, view, presses)
+            except Detached:
                 return Ending(None, True)
             return Ending(finished or _recorded_end(home, run), bool(presses))
 
@@ -62,7 +62,8 @@ def exit_after(run: Run, ending: Ending, verified: bool) -> Exit:
     return Exit.OK if verified else Exit.NOTHING_VERIFIED
 
 
-def _show_all(client: EngineClient, view: View, presses: list[int]) -> Finished | None:
+def show_all(client: EngineClient, view: View, presses: list[int]) -> Finished | None:
+    """Every event, until the engine closes or dies."""
     finished = None
     said = False
     for event in client.events():
@@ -86,15 +87,15 @@ def _recorded_end(home: Path, run: Run) -> Finished:
 
 
 @contextmanager
-def _asking_to_stop(client: EngineClient) -> Iterator[list[int]]:
+def asking_to_stop(client: EngineClient) -> Iterator[list[int]]:
     """Gives the presses of Ctrl-C so far; the first asks the engine to stop, which its next event says. Raises
-    _Detached at the second. Nothing is printed from here: a signal may come in the middle of printing."""
+    Detached at the second. Nothing is printed from here: a signal may come in the middle of printing."""
     presses: list[int] = []
 
     def pressed(number: int, frame: FrameType | None) -> None:
         presses.append(number)
         if len(presses) > 1:
-            raise _Detached
+            raise Detached
         with suppress(NoEngineError):  # it is ending anyway
             client.send(Command.STOP)
 

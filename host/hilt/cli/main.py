@@ -11,6 +11,7 @@ import typer
 from hilt import paths
 from hilt.cli import bitstream, boards, exits, glimpse, landscape, log
 from hilt.cli.bench import bench
+from hilt.cli.campaign import campaign, campaigns
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
 from hilt.cli.sim import sim
@@ -45,7 +46,7 @@ def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newes
     run_tui(paths.home(), run)
 
 
-for command in (tune, resume, tuners, runs, show, best, space, explain, trace, sim, bench):
+for command in (tune, campaign, resume, campaigns, tuners, runs, show, best, space, explain, trace, sim, bench):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 application.add_typer(boards.application, name="boards")

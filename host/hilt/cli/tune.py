@@ -105,7 +105,7 @@ def tune(
         repeat=repeat,
         average=number,
         limit_seconds=time_limit,
-        tuner_options=_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
+        tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
     confirm_host_key(boards)
     home = paths.home()
@@ -131,8 +131,13 @@ def resume(
     with Store(database_path(home)) as store:
         campaign = store.campaign(run)
         record = store.run(run) if campaign is None else None
-        if record is not None and record.campaign is not None and not detach:
-            campaign = store.campaign(record.campaign)
+        if record is not None and record.campaign is not None:
+            of_run = store.campaign(record.campaign)
+            campaign = of_run if not detach or (of_run is not None and of_run.budget is not None) else None
+    if campaign is not None and campaign.budget is not None:
+        from hilt.cli.campaign import go_on
+
+        go_on(home, campaign.uuid, board, detach, as_json)
     if campaign is not None:
         from hilt.cli.network import tune_campaign
 
@@ -175,7 +180,7 @@ def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = F
     raise typer.Exit(exit_after(run, ending, verified))
 
 
-def _options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:
+def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:
     """Values are read as JSON where they are, else as text. `plan_size` is for a tuner that plans, unless given."""
     options: dict[str, object] = {}
     for text in given:
