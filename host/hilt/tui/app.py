@@ -1,22 +1,38 @@
-"""The application: which run is shown, help, detaching, light and dark."""
+"""The application: which run is watched, which screen is shown, the command palette, detaching, light and dark."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual.app import App
+from textual import work
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
+from hilt.engine.events import Event
 from hilt.engine.files import RunFiles
-from hilt.store import Store
-from hilt.tui.messages import RunChosen
+from hilt.store import Store, StoreError
+from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
+from hilt.tui.screens.board_screen import BoardScreen
+from hilt.tui.screens.campaign_screen import CampaignScreen
+from hilt.tui.screens.configuration_screen import ConfigurationScreen
 from hilt.tui.screens.help_screen import HelpScreen
+from hilt.tui.screens.log_screen import LogScreen
+from hilt.tui.screens.new_run_screen import NewRunScreen
+from hilt.tui.screens.run_page import RunPage
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
+from hilt.tui.screens.space_screen import SpaceScreen
+from hilt.tui.watch import Watch
+from hilt.tui.widgets.navigation_bar import PAGES
 
 _NEWEST = 20
 """Runs among which a live one is looked for."""
+_RUN_PAGES: dict[str, Callable[[Watch], RunPage]] = {
+    page.NAME: page for page in (RunScreen, BoardScreen, SpaceScreen, ConfigurationScreen, LogScreen)
+}
 
 
 class HiltApp(App[None]):
@@ -25,9 +41,14 @@ class HiltApp(App[None]):
     TITLE = "hilt"
     CSS_PATH = "hilt.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (40, "-high")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (40, "-high"), (55, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "runs", "Runs", tooltip="The list of runs"),
+        *(
+            Binding(str(place), f"page('{name}')", title, show=False, tooltip=f"Screen: {title.lower()}")
+            for place, (name, title) in enumerate(PAGES.items(), start=1)
+        ),
+        Binding("l", "page('runs')", "Runs", show=False, tooltip="The list of runs"),
+        Binding("n", "new_run", "New", show=False, tooltip="Starts a run"),
         Binding("t", "toggle_theme", "Light/dark", show=False, tooltip="Light or dark"),
         Binding("question_mark", "help", "Help", key_display="?", tooltip="This help"),
         Binding("q", "detach", "Detach", tooltip="Closes this window; the run goes on"),
@@ -39,11 +60,14 @@ class HiltApp(App[None]):
         self._home = home
         self._store = store
         self._uuid = uuid
+        self._watch: Watch | None = None
+        self._pages: dict[str, RunPage] = {}
+        self._campaign: str | None = None
 
     def on_mount(self) -> None:
         uuid = self._uuid or self._obvious_run()
         if uuid:
-            self.push_screen(RunScreen(self._home, self._store, uuid))
+            self._watch_run(uuid)
         else:
             self.push_screen(RunsScreen(self._home, self._store))
 
@@ -53,16 +77,98 @@ class HiltApp(App[None]):
         candidates = live or runs[:1]
         return candidates[0].uuid if len(candidates) == 1 else None
 
-    def on_run_chosen(self, message: RunChosen) -> None:
-        self.switch_screen(RunScreen(self._home, self._store, message.uuid))
+    # the run that is watched
 
-    def action_runs(self) -> None:
-        if isinstance(self.screen, RunScreen):
-            self.switch_screen(RunsScreen(self._home, self._store))
+    def _watch_run(self, uuid: str) -> None:
+        if self._watch is not None and self._watch.uuid == uuid:
+            self.action_page("run")
+            return
+        before = list(self._pages.values())
+        self._watch = Watch(self._home, self._store, uuid, self.post_message)
+        self._pages = {name: make(self._watch) for name, make in _RUN_PAGES.items()}
+        for name, page in self._pages.items():
+            self.install_screen(page, f"{name} of {uuid}")
+        self._follow(self._watch)
+        self.action_page("run")
+        for old in before:
+            self.uninstall_screen(old)
+
+    @work(group="feed", exclusive=True, exit_on_error=False)
+    async def _follow(self, watch: Watch) -> None:
+        try:
+            await watch.feed.follow()
+        except StoreError as error:
+            self.notify(str(error), title="The store cannot be read", severity="error", timeout=60, markup=False)
+
+    def on_run_loaded(self, message: RunLoaded) -> None:
+        self._take(message, ())
+
+    def on_events_arrived(self, message: EventsArrived) -> None:
+        self._take(message, message.events)
+
+    def on_engine_gone(self, message: EngineGone) -> None:
+        self._take(message, ())
+
+    def _take(self, message: RunLoaded | EventsArrived | EngineGone, events: Sequence[Event]) -> None:
+        assert self._watch is not None
+        self._watch.take(message)
+        for screen in self.screen_stack:  # a question may stand before it
+            if isinstance(screen, RunPage):
+                screen.take(events)
+
+    def on_run_chosen(self, message: RunChosen) -> None:
+        self._watch_run(message.uuid)
+
+    def on_configuration_chosen(self, message: ConfigurationChosen) -> None:
+        if self._watch is not None:
+            self._watch.configuration = message.configuration
+            self.action_page("configuration")
+
+    def on_campaign_chosen(self, message: CampaignChosen) -> None:
+        self._campaign = message.uuid
+
+    # screens
+
+    def action_page(self, name: str) -> None:
+        if len(self.screen_stack) > 2:  # a question is to be answered first
+            return
+        screen = self._screen(name)
+        if screen is None:
+            self.notify("choose a run first: Enter shows one", severity="warning", timeout=4)
+        elif len(self.screen_stack) == 1:
+            self.push_screen(screen)
+        elif self.screen is not screen:
+            self.switch_screen(screen)
+
+    def _screen(self, name: str) -> Screen[None] | None:
+        if name == "runs":
+            return RunsScreen(self._home, self._store)
+        if name == "campaign":
+            run = self._store.run(self._watch.uuid) if self._watch is not None else None
+            return CampaignScreen(self._home, self._store, self._campaign or (run.campaign if run else None))
+        return self._pages.get(name)
+
+    def action_new_run(self) -> None:
+        like = self._store.run(self._watch.uuid) if self._watch is not None else None
+        self.push_screen(NewRunScreen(self._home, like))
 
     def action_help(self) -> None:
         shown = [active.binding for active in self.screen.active_bindings.values() if active.binding.tooltip]
         self.push_screen(HelpScreen(shown))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Whatever a key does here, by its words."""
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if binding.tooltip and active.enabled:
+                action = self._runner(active.node, binding.action)
+                yield SystemCommand(f"{binding.description} ({_key(binding)})", binding.tooltip, action)
+
+    def _runner(self, node: Any, action: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_later(self.run_action, action, node)
+
+        return run
 
     def action_toggle_theme(self) -> None:
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
@@ -73,7 +179,7 @@ class HiltApp(App[None]):
     @property
     def farewell(self) -> str | None:
         """What closing the window leaves behind, for the terminal."""
-        view = self.screen.view if isinstance(self.screen, RunScreen) else None
+        view = self._watch.view if self._watch is not None else None
         if view is None:
             return None
         if view.interrupted:
@@ -81,3 +187,7 @@ class HiltApp(App[None]):
         if view.over:
             return f"Run {view.short_id} is {view.state}. `hilt show {view.short_id}` prints it."
         return f"Run {view.short_id} goes on. `hilt tui {view.short_id}` attaches again."
+
+
+def _key(binding: Binding) -> str:
+    return binding.key_display or binding.key.partition(",")[0]

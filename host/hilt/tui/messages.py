@@ -34,3 +34,17 @@ class RunChosen(Message):
     """A run of the list was chosen to be shown."""
 
     uuid: str
+
+
+@dataclass
+class CampaignChosen(Message):
+    """A campaign was chosen to be shown."""
+
+    uuid: str
+
+
+@dataclass
+class ConfigurationChosen(Message):
+    """A configuration of the run's space was chosen to be looked at in depth."""
+
+    configuration: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,8 +11,10 @@ from hilt.engine.events import BoardChanged, Event, Finished, Progress, StateCha
 from hilt.engine.tally import Tally
 from hilt.store import Run, RunState, Store, Trial
 
-PAGE_TRIALS = 200
-"""Trials read from the store at a time."""
+PAGE_TRIALS = 128
+"""Latest trials that are read with the run."""
+RECENT_TRIALS = 64
+"""Of so many the recent share of valid ones is."""
 
 TrialFacts = Trial | TrialRecorded
 """A row of the table: from the store, or as the engine told of it."""
@@ -41,11 +44,14 @@ class RunView:
     trials: Sequence[TrialFacts]
     best: Trial | TrialRecorded | None = None
     boards: dict[str, BoardChanged] = field(default_factory=dict)
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TRIALS))
+    """Whether each of the latest trials was valid, oldest first."""
 
     @classmethod
     def load(cls, store: Store, uuid: str, attached: bool) -> RunView:
         """Reads the store; a fraction of a second at 100,000 trials. Raises StoreError."""
         summary = store.summary(uuid)
+        latest = store.latest_trials(uuid, PAGE_TRIALS)[::-1]
         return cls(
             run=summary.run,
             link=Link.ATTACHED if attached else Link.NONE,
@@ -53,8 +59,9 @@ class RunView:
             detail=summary.run.detail,
             progress=Tally(summary, store.counts(uuid)).progress(),
             curve=store.improvements(uuid),
-            trials=store.latest_trials(uuid, PAGE_TRIALS)[::-1],
+            trials=latest,
             best=summary.best,
+            recent=deque((each.verified for each in latest), maxlen=RECENT_TRIALS),
         )
 
     def apply(self, event: Event) -> None:
@@ -66,7 +73,10 @@ class RunView:
                 self.progress = event
             case BoardChanged():
                 self.boards[event.board] = event
-            case TrialRecorded() if event.verified and event.microseconds is not None:
+            case TrialRecorded():
+                self.recent.append(event.verified)
+                if not event.verified or event.microseconds is None:
+                    return
                 if not self.curve or event.microseconds < self.curve[-1][1]:
                     self.curve.append((event.number, event.microseconds))
                     self.best = event

@@ -11,7 +11,8 @@ from textual.message import Message
 from hilt.engine.events import Command, Failure, Finished, Logged, StateChanged
 from hilt.store import RunState, Store, database_path
 from hilt.tui.messages import EventsArrived
-from hilt.tui.run_view import PAGE_TRIALS, Link
+from hilt.tui.run_view import Link
+from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.widgets.trials_table import TrialsTable
 
 from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
@@ -45,7 +46,7 @@ async def test_a_live_run_shows_curve_trials_board_outcomes_and_progress(tmp_pat
                 "virtual:pynq: running since",
                 "acc_overflow",
                 "h=7 w=14 ci=2",
-                "0 to 29, 30 recorded",
+                "30 recorded, by trial",
                 "best latency, µs",
                 "Pause",
             ):
@@ -163,7 +164,7 @@ async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
             batches.append(len(message.events))
 
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
-        async with app.run_test(message_hook=count) as pilot:
+        async with app.run_test(size=(120, 40), message_hook=count) as pilot:
             await until(pilot, lambda: attached(pilot))
             batches.clear()
             for number in range(1000):
@@ -183,31 +184,35 @@ async def test_copy_gives_the_selected_trial_as_json(tmp_path: Path) -> None:
             assert json.loads(app.clipboard)["knobs"]["tile_h"] == 7
 
 
-async def test_pages_go_back_to_the_first_trial_and_forth_to_the_live_ones(tmp_path: Path) -> None:
-    total = 2 * PAGE_TRIALS + 50
+async def test_the_table_reaches_every_trial(tmp_path: Path) -> None:
+    total = 450
     make_run(tmp_path, trials=total)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
             table = run_screen(pilot).query_one(TrialsTable)
-            assert (table.first_number, table.last_number) == (total - PAGE_TRIALS, total - 1)
-            seen = []
-            for _ in range(2):
-                before = table.first_number
-                await pilot.press("left_square_bracket")
-                await until(pilot, lambda before=before: table.first_number != before)
-                seen.append((table.first_number, table.last_number))
-            assert seen == [(50, PAGE_TRIALS + 49), (0, 49)]
+            assert (table.row_count, table.cursor_row) == (total, total - 1)
+            await pilot.press("home")
+            await until(pilot, lambda: table.selected_trial().number == 0 and "trial▲" in text_of(pilot))
+            await pilot.press("pagedown", "pagedown", "down")
+            below = table.cursor_row
+            assert 10 < below < 40 and json.loads(table.selected() or "")["number"] == below
             engine.record(trial(total))
-            await until(pilot, lambda: run_screen(pilot).view.progress.trials == total + 1)
-            assert table.last_number == 49  # an older page stands still
-            for _ in range(3):
-                before = table.last_number
-                await pilot.press("right_square_bracket")
-                await until(pilot, lambda before=before: table.last_number != before)
-                if table.newest_page:
-                    break
-            assert table.newest_page and table.last_number == total
+            await until(pilot, lambda: table.row_count == total + 1)
+            assert table.cursor_row == below  # who looks at an older trial stays there
+            await pilot.press("end")
+            await until(pilot, lambda: f"\n│    {total} " in text_of(pilot))
+
+
+async def test_a_trial_that_is_on_its_way_is_said(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.record(trial(5))
+            await until(pilot, lambda: text_of(pilot).count("on its way") == 2)
+            engine.record(trial(3), trial(4))
+            await until(pilot, lambda: "on its way" not in text_of(pilot))
 
 
 async def test_new_trials_are_followed_only_by_a_cursor_at_the_end(tmp_path: Path) -> None:
@@ -226,16 +231,48 @@ async def test_new_trials_are_followed_only_by_a_cursor_at_the_end(tmp_path: Pat
             assert table.cursor_row == 28
 
 
-async def test_the_table_stays_bounded(tmp_path: Path) -> None:
-    make_run(tmp_path)
+async def test_filter_order_and_search(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=30)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
+            table, rows = run_screen(pilot).query_one(TrialsTable), run_screen(pilot).watched.trials
+
+            def numbers() -> list[int]:
+                return [rows.number(row) for row in range(len(rows))]
+
+            await pilot.press("f")  # valid ones
+            await until(pilot, lambda: numbers() == [n for n in range(30) if n % 3 != 2])
+            await pilot.press("o")  # by latency: the later, the faster
+            await until(pilot, lambda: numbers() == [n for n in range(29, -1, -1) if n % 3 != 2])
+            assert table.selected_trial().number == 28 and "valid, by latency" in text_of(pilot)
+            engine.record(trial(30))
+            await until(pilot, lambda: rows.number(0) == 30)
+            await pilot.press("f")
+            await until(pilot, lambda: numbers() == [n for n in range(30) if n % 3 == 2])
+            await pilot.press("f", "f", "slash", *"OVERFLOW", "enter")
+            await until(pilot, lambda: len(rows) == 10 and 'with "OVERFLOW"' in text_of(pilot))
+            await pilot.press("escape")
+            await until(pilot, lambda: len(rows) == 31 and "31 recorded, by trial" in text_of(pilot))
+
+
+async def test_the_mouse_selects_sorts_and_changes_screens(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=30)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: attached(pilot))
             table = run_screen(pilot).query_one(TrialsTable)
-            for first in range(0, 1000, 100):
-                engine.record(*(trial(number) for number in range(first, first + 100)))
-                await until(pilot, lambda first=first: table.last_number == first + 99)
-                assert table.row_count <= 2 * PAGE_TRIALS
+            top = table.scroll_offset.y
+            await pilot.click(TrialsTable, offset=(5, 3))
+            await until(pilot, lambda: table.cursor_row == top + 1)  # border, titles, first row, second row
+            await pilot.click(TrialsTable, offset=(15, 1))
+            await until(pilot, lambda: "by latency" in text_of(pilot))
+            assert table.selected_trial().number == 28
+            await pilot.click(TrialsTable, offset=(15, 1))
+            await until(pilot, lambda: "by latency, last first" in text_of(pilot))
+            assert table.selected_trial().number == 0
+            await pilot.click("NavigationBar", offset=(text_of(pilot).splitlines()[0].index("6 Log"), 0))
+            await until(pilot, lambda: isinstance(app.screen, LogScreen))
 
 
 async def test_an_engine_that_came_and_went_unseen_is_noticed(tmp_path: Path) -> None:

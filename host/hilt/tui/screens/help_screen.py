@@ -23,6 +23,12 @@ board_lost    the board's fault; the trial is tried again
 valid         ok, with every element of the output compared: can be the best
 bound         roofline: multiply-accumulates, or bytes over the memory bus
 
+fallback      the schedule of who does not tune: TVM's, or the first that is right
+confidence    the tuner's, that nothing is 1% better than what was found
+canary        a small program that says whether the board is sane
+rung          of the recovery ladder: reconnect, daemon, reboot, power cycle
+
+Numbers, names on top and the mouse change screens; Ctrl+P finds any command.
 The engine is a process of its own. Closing this window stops nothing;
 `hilt tui` attaches again.
 """
@@ -47,5 +53,6 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _key(binding: Binding) -> str:
-    names = {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?"}
-    return names.get(binding.key, binding.key)
+    names = {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?", "slash": "/"}
+    key = binding.key.partition(",")[0]
+    return names.get(key, key)

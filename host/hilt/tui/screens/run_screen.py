@@ -1,33 +1,41 @@
-"""One run, live: curve, trials, outcomes, board, log, and the keys that pause, resume and stop it."""
+"""One run, live: curve, trials, outcomes, tuner, board, log."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.screen import Screen
-from textual.widgets import Footer
+from textual.timer import Timer
+from textual.widgets import Input
 
-from hilt.engine.client import NoEngineError
-from hilt.engine.events import Command, TrialRecorded
-from hilt.engine.files import RunFiles
-from hilt.store import RunState, Store, StoreError
-from hilt.tui.feed import RunFeed
-from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
-from hilt.tui.run_view import PAGE_TRIALS, Link, RunView
-from hilt.tui.screens.confirm_stop import ConfirmStop
+from hilt.engine.events import Event
+from hilt.store import StoreError
+from hilt.store.listing import Listing, Order, Which, trial_numbers
+from hilt.tui.messages import ConfigurationChosen
+from hilt.tui.run_view import Link, RunView
+from hilt.tui.screens.run_page import RunPage
+from hilt.tui.subject import Subject
+from hilt.tui.watch import Watch
 from hilt.tui.widgets.board_panel import BoardPanel
 from hilt.tui.widgets.latency_curve import LatencyCurve
 from hilt.tui.widgets.log_panel import LogPanel
 from hilt.tui.widgets.outcomes_panel import OutcomesPanel
 from hilt.tui.widgets.progress_panel import ProgressPanel
-from hilt.tui.widgets.status_line import StatusLine
 from hilt.tui.widgets.trials_table import TrialsTable
+from hilt.tui.widgets.tuner_panel import TunerPanel
+
+_ARRANGE_SECONDS = 2.0
+"""A list in another order than that of the trials is made anew at most so often while trials come in."""
+_AGREEMENT_SECONDS = 30.0
+_AGREEMENT_TRIALS = 64
 
 
 class Panel(Protocol):
@@ -36,111 +44,136 @@ class Panel(Protocol):
     def show(self, view: RunView) -> None: ...
 
 
-class RunScreen(Screen[None]):
-    """Shows what its feed posts."""
+class RunScreen(RunPage):
+    """Shows what the watch knows of the run; the table's order and selection are its own."""
 
+    NAME = "run"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
-        Binding("r", "command('resume')", "Resume", tooltip="Goes on after a pause"),
-        Binding("s", "stop", "Stop", tooltip="Ends the run after what is on the board; asks first"),
         Binding("c", "copy", "Copy", tooltip="The selected trial, as JSON, to the clipboard"),
-        Binding("left_square_bracket", "older", "Older", tooltip="The trials before this page"),
-        Binding("right_square_bracket", "newer", "Newer", tooltip="The trials after this page; the last page is live"),
+        Binding("f", "filter", "Filter", tooltip="All trials, valid ones, rejected ones, or those that failed"),
+        Binding("o", "order", "Order", tooltip="By trial, by latency, by outcome; a click on a title does it too"),
+        Binding("slash", "search", "Search", key_display="/", show=False, tooltip="Only trials that hold a text"),
     ]
 
-    def __init__(self, home: Path, store: Store, uuid: str) -> None:
-        super().__init__()
-        self._store = store
-        self._uuid = uuid
-        self._log_path = RunFiles(home, uuid).log_path
-        self._feed = RunFeed(home, store, uuid, self.post_message)
-        self._view: RunView | None = None
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(watch)
+        self._arranged = 0.0
+        self._arranging: Timer | None = None
+        self._compared = -math.inf
+        self._subject: Subject | None = None
 
-    @property
-    def view(self) -> RunView | None:
-        """What is shown; None until the store was read."""
-        return self._view
-
-    def compose(self) -> ComposeResult:
-        yield StatusLine("reading the store ...")
+    def body(self) -> ComposeResult:
         with Container(id="top"):
             with Vertical(id="facts"):
                 yield ProgressPanel()
                 yield OutcomesPanel()
+                yield TunerPanel()
                 yield BoardPanel()
             yield LatencyCurve()
-        yield TrialsTable()
+        yield Input(placeholder="text in reason, outcome or knobs; Enter keeps it, Escape shows all", id="search")
+        yield TrialsTable(self.watched.trials)
         yield LogPanel()
-        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
+        self._told = 0
         self._panels: tuple[Panel, ...] = (
-            self.query_one(StatusLine),
             self.query_one(ProgressPanel),
             self.query_one(OutcomesPanel),
             self.query_one(BoardPanel),
             self.query_one(LatencyCurve),
             self.query_one(TrialsTable),
         )
+        self.query_one("#search").display = False
         self.query_one(TrialsTable).focus()
-        self._follow()
 
-    @work(group="feed", exclusive=True, exit_on_error=False)
-    async def _follow(self) -> None:
-        try:
-            await self._feed.follow()
-        except StoreError as error:
-            self.notify(str(error), title="The store cannot be read", severity="error", timeout=60)
+    def take(self, events: Sequence[Event]) -> None:
+        super().take(events)
+        if self.view is not None and self.is_mounted:
+            self._show_log()
 
-    def on_run_loaded(self, message: RunLoaded) -> None:
-        if message.view.link is not Link.ATTACHED:
-            self.query_one(LogPanel).write(f"before: {self._log_path}")
-        self._view = message.view
-        self.query_one(TrialsTable).show_page(message.view.trials, newest=True)
-        self._show()
-
-    def on_events_arrived(self, message: EventsArrived) -> None:
-        if self._view is None:
-            return
-        for event in message.events:
-            self._view.apply(event)
-        self.query_one(TrialsTable).add([event for event in message.events if isinstance(event, TrialRecorded)])
-        self.query_one(LogPanel).add(message.events)
-        self._show()
-
-    def on_engine_gone(self, message: EngineGone) -> None:
-        if self._view is None:
-            return
-        self._view.engine_gone()
-        self._show()
-
-    def _show(self) -> None:
-        assert self._view is not None
+    def refresh_page(self, view: RunView) -> None:
         for panel in self._panels:
-            panel.show(self._view)
+            panel.show(view)
+        self.query_one(TunerPanel).show(view, self.watched)
+        if self.watched.trials.listing.is_plain:
+            self.query_one(TrialsTable).changed()
+        elif self._arranging is None:
+            wait = max(0.0, self._arranged + _ARRANGE_SECONDS - time.monotonic())
+            self._arranging = self.set_timer(wait, self._arrange_again)
+        if time.monotonic() - self._compared > _AGREEMENT_SECONDS and len(view.curve):
+            self._compared = time.monotonic()
+            self._compare_with_twin()
 
-    # keys
+    def _show_log(self) -> None:
+        panel = self.query_one(LogPanel)
+        new = self.watched.arrived - self._told
+        self._told = self.watched.arrived
+        if new:
+            panel.add(list(self.watched.history)[-min(new, len(self.watched.history)) :])
 
-    @work(group="command", exit_on_error=False)
-    async def action_command(self, word: str) -> None:
-        await self._send(Command(word))
+    # which trials, in which order
 
-    @work(group="command", exit_on_error=False)
-    async def action_stop(self) -> None:
-        attached = self._view is not None and self._view.link is Link.ATTACHED
-        if not attached or await self.app.push_screen_wait(ConfirmStop(self._uuid[:8])):
-            await self._send(Command.STOP)
+    def _arrange_again(self) -> None:
+        self._arranging = None
+        self._arrange(self.watched.trials.listing)
 
-    async def _send(self, command: Command) -> None:
-        if self._view is not None and self._view.state is RunState.FINISHED:
-            self.notify(f"run {self._uuid[:8]} has finished", title=f"Nothing to {command}", severity="warning")
-            return
-        try:
-            await asyncio.to_thread(self._feed.send, command)
-        except NoEngineError as error:
-            self.notify(str(error), title=f"Could not {command}", severity="warning")
-        else:
-            self.notify(f"asked the engine to {command}", timeout=3)
+    def action_filter(self) -> None:
+        listing = self.watched.trials.listing
+        kinds = list(Which)
+        self._arrange(replace(listing, which=kinds[(kinds.index(listing.which) + 1) % len(kinds)]))
+
+    def action_order(self) -> None:
+        listing = self.watched.trials.listing
+        orders = list(Order)
+        order = orders[(orders.index(listing.order) + 1) % len(orders)]
+        self._arrange(replace(listing, order=order, descending=False))
+
+    def on_trials_table_order_asked(self, message: TrialsTable.OrderAsked) -> None:
+        listing = self.watched.trials.listing
+        descending = message.order is listing.order and not listing.descending
+        self._arrange(replace(listing, order=message.order, descending=descending))
+
+    def action_search(self) -> None:
+        search = self.query_one("#search", Input)
+        search.display = True
+        search.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._arrange(replace(self.watched.trials.listing, text=event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._leave_search()
+
+    def key_escape(self) -> None:
+        search = self.query_one("#search", Input)
+        search.value = ""
+        self._leave_search()
+        if not self.watched.trials.listing.is_plain:
+            self._arrange(Listing())
+
+    def _leave_search(self) -> None:
+        search = self.query_one("#search", Input)
+        search.display = bool(search.value)
+        self.query_one(TrialsTable).focus()
+
+    @work(group="arrange", exclusive=True, exit_on_error=False)
+    async def _arrange(self, listing: Listing) -> None:
+        watch, table = self.watched, self.query_one(TrialsTable)
+        changed = listing != watch.trials.listing
+        self._arranged = time.monotonic()
+        numbers = None
+        if not listing.is_plain:
+            try:
+                numbers = await asyncio.to_thread(trial_numbers, watch.store, watch.uuid, listing)
+            except StoreError as error:
+                self.notify(str(error), title="The store cannot be read", severity="error", markup=False)
+                return
+        watch.trials.arrange(listing, numbers)
+        if changed:
+            table.move_to(len(watch.trials) - 1 if numbers is None else 0)
+        table.changed()
+
+    # the rest
 
     def action_copy(self) -> None:
         row = self.query_one(TrialsTable).selected()
@@ -150,25 +183,25 @@ class RunScreen(Screen[None]):
             self.app.copy_to_clipboard(row)
             self.notify(row, title="Copied", timeout=4, markup=False)
 
-    @work(group="page", exclusive=True, exit_on_error=False)
-    async def action_older(self) -> None:
-        table = self.query_one(TrialsTable)
-        page = await asyncio.to_thread(
-            self._store.latest_trials, self._uuid, PAGE_TRIALS, table.first_number if table.row_count else None
-        )
-        if page:
-            table.show_page(page[::-1], newest=False)
-        else:
-            self.notify("these are the first trials", timeout=3)
+    def on_trials_table_chosen(self, message: TrialsTable.Chosen) -> None:
+        self.post_message(ConfigurationChosen(message.configuration))
 
-    @work(group="page", exclusive=True, exit_on_error=False)
-    async def action_newer(self) -> None:
-        table = self.query_one(TrialsTable)
-        if table.newest_page or table.last_number is None:
-            return
-        page = await asyncio.to_thread(self._store.trials, self._uuid, table.last_number + 1, PAGE_TRIALS + 1)
-        if len(page) > PAGE_TRIALS:
-            table.show_page(page[:PAGE_TRIALS], newest=False)
-        else:
-            latest = await asyncio.to_thread(self._store.latest_trials, self._uuid, PAGE_TRIALS)
-            table.show_page(latest[::-1], newest=True)
+    @work(group="agreement", exclusive=True, exit_on_error=False)
+    async def _compare_with_twin(self) -> None:
+        """How well the model of the hardware orders what was measured: at first, and every half minute."""
+        try:
+            self.query_one(TunerPanel).agreement = await asyncio.to_thread(self._agreement)
+        except Exception:  # a board that is not known here, a twin that cannot be built: then it is not known
+            self.query_one(TunerPanel).agreement = None
+        if self.view is not None and self.view.link is not Link.ATTACHED:
+            self.query_one(TunerPanel).show(self.view, self.watched)
+
+    def _agreement(self) -> float | None:
+        watch = self.watched
+        latest = watch.store.latest_trials(watch.uuid, 4 * _AGREEMENT_TRIALS)
+        valid = [(each.configuration, each.microseconds) for each in latest if each.verified][:_AGREEMENT_TRIALS]
+        if len(valid) < 2:
+            return None
+        self._subject = self._subject or Subject(watch.store.run(watch.uuid))
+        found = self._subject.twin_agreement([each[0] for each in valid], [each[1] or 0.0 for each in valid])
+        return found if math.isfinite(found) else None

@@ -19,6 +19,7 @@ from hilt.engine.files import RunFiles
 from hilt.store import RunState, RunSummary, Store, StoreError
 from hilt.tui import words
 from hilt.tui.messages import RunChosen
+from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _MOST_RUNS = 100
 # Widths are set: a table that is painted before it has measured its new rows keeps showing them cut.
@@ -50,7 +51,7 @@ class _Row:
 class RunsScreen(Screen[None]):
     """Enter shows a run."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("f5", "read", "Read again")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("f5", "read", "Read again", tooltip="Reads the list again")]
 
     def __init__(self, home: Path, store: Store) -> None:
         super().__init__()
@@ -58,12 +59,13 @@ class RunsScreen(Screen[None]):
         self._store = store
 
     def compose(self) -> ComposeResult:
-        yield Static(" runs, newest first: Enter shows one", id="title")
+        yield NavigationBar("runs")
+        yield Static("runs, newest first: Enter shows one", id="title")
         table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
         for column, width in _COLUMNS.items():
             table.add_column(column, width=width)
         yield table
-        yield Footer(show_command_palette=False)
+        yield Footer()
 
     def on_screen_resume(self) -> None:
         self.action_read()
@@ -89,7 +91,7 @@ class RunsScreen(Screen[None]):
 
     def _show(self, rows: Sequence[_Row]) -> None:
         if not rows:
-            self.query_one("#title", Static).update(" no runs yet; begin one with `hilt tune`")
+            self.query_one("#title", Static).update("no runs yet; n begins one, or `hilt tune`")
         table = self.query_one(DataTable)
         cursor = table.cursor_row
         table.clear()

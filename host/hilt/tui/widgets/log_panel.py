@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from textual.widgets import RichLog
 
-from hilt.engine.events import BoardChanged, Event, Logged
-from hilt.tui import words
+from hilt.engine.events import Event
+from hilt.tui.event_lines import line_of
 
 _MOST_LINES = 1000
 
 
 class LogPanel(RichLog):
-    """Bounded, plain text."""
+    """Bounded, plain text; the log screen has all of it."""
 
     BORDER_TITLE = "log"
 
@@ -22,9 +22,6 @@ class LogPanel(RichLog):
 
     def add(self, events: Sequence[Event]) -> None:
         for event in events[-_MOST_LINES:]:
-            match event:
-                case Logged():
-                    level = "" if event.level == "info" else f"{event.level.upper()}: "
-                    self.write(f"{words.clock(event.at)} {level}{event.text}")
-                case BoardChanged():
-                    self.write(f"{words.clock(event.at)} {event.board}: {event.state} {event.detail}")
+            line = line_of(event)
+            if line is not None:
+                self.write(line[0])

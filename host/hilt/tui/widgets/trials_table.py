@@ -1,102 +1,286 @@
-"""The trials, newest last, a page at a time: as quick with 100,000 as with ten."""
+"""The trials as a table of which only what is seen is read and drawn."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from textual.widgets import DataTable
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 
+from hilt.store import Run
+from hilt.store.listing import Listing, Order, Which
+from hilt.trial import Outcome
 from hilt.tui import words
-from hilt.tui.run_view import PAGE_TRIALS, RunView, TrialFacts
+from hilt.tui.run_view import RunView, TrialFacts
+from hilt.tui.trial_list import TrialList
 
-_MOST_ROWS = 2 * PAGE_TRIALS
-_LATENCY_WIDTH = 9
+_WIDE = 118
+"""Cells from which the columns of a wide table have room."""
 
 
-class TrialsTable(DataTable[str]):
-    """While the newest page is shown, new trials are added below, and the cursor stays with them if it was last."""
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    width: int
+    order: Order | None = None
+    """What a click on the title sorts by."""
+    right: bool = False
+    wide: bool = False
 
-    def __init__(self) -> None:
-        super().__init__(cursor_type="row", zebra_stripes=True)
-        self._rows: dict[int, TrialFacts] = {}
-        self._newest_page = True
-        self._total = 0
 
-    def on_mount(self) -> None:
-        # Widths are given, so that a page need not be measured.
-        self.add_column("trial", width=6)
-        self.add_column("µs".rjust(_LATENCY_WIDTH), width=_LATENCY_WIDTH)
-        self.add_column("outcome", width=12)
-        self.add_column("reason", width=16)
-        self.add_column("configuration", width=64)
+_COLUMNS = (
+    _Column("trial", 7, Order.NUMBER, right=True),
+    _Column("µs", 11, Order.LATENCY, right=True),
+    _Column("cycles", 12, Order.LATENCY, right=True, wide=True),
+    _Column("% of bound", 10, Order.LATENCY, right=True, wide=True),
+    _Column("outcome", 12, Order.OUTCOME),
+    _Column("reason", 17, Order.OUTCOME),
+    _Column("board", 16, wide=True),
+    _Column("configuration", 120),
+)
+
+
+class TrialsTable(ScrollView, can_focus=True):
+    """While the cursor is on the last trial it stays with the newest. Enter shows a trial's configuration, a click on
+    a title sorts by its column."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page of trials back"),
+        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page of trials on"),
+        Binding("home", "move_to(0)", "First", show=False, tooltip="The first trial"),
+        Binding("end", "move_to(-1)", "Last", show=False, tooltip="The last trial; the cursor follows new ones there"),
+        Binding("enter", "choose", "Configuration", show=False, tooltip="The selected trial's configuration in depth"),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "trials--header", "trials--cursor", "trials--odd", "trials--ok", "trials--rejected", "trials--fault",
+    }  # fmt: skip
+
+    @dataclass
+    class Chosen(Message):
+        """Enter, or a second click: the configuration of this trial is asked for."""
+
+        configuration: int
+
+    @dataclass
+    class OrderAsked(Message):
+        """A click on a title."""
+
+        order: Order
+
+    def __init__(self, trials: TrialList) -> None:
+        super().__init__()
+        self._trials = trials
+        self._run: Run | None = None
+        self._cursor = 0
+        self._following = True
+
+    # what is shown
 
     def show(self, view: RunView) -> None:
-        """The titles only; rows come by `show_page` and `add`."""
-        self._total = view.progress.trials
+        """The titles; rows come with the list and `changed`."""
+        self._run = view.run
         self.border_title = f"trials, of a space of {view.run.space_size:,}"
         self._describe()
 
-    def show_page(self, trials: Sequence[TrialFacts], newest: bool) -> None:
-        """Replaces all rows; the cursor goes to the last."""
-        self._newest_page = newest
-        self.clear()
-        self._rows = {}
-        for trial in trials:
-            self._append(trial)
-        self.move_cursor(row=self.row_count - 1)
+    def changed(self) -> None:
+        """The list has more rows, or others."""
+        last = max(len(self._trials) - 1, 0)
+        self._cursor = last if self._following else min(self._cursor, last)
+        self._resize_rows()
+        if self._following:
+            self._show_cursor()
         self._describe()
-
-    def add(self, trials: Sequence[TrialFacts]) -> None:
-        """New trials. Nothing on an older page; there the title still counts them."""
-        new = [trial for trial in trials if trial.number not in self._rows]
-        if not self._newest_page or not new:
-            return
-        following = self.cursor_row >= self.row_count - 1
-        if following and self.row_count + len(new) > _MOST_ROWS:
-            self.show_page([*self._rows.values(), *new][-PAGE_TRIALS:], newest=True)
-            return
-        for trial in new[-PAGE_TRIALS:]:
-            self._append(trial)
-        if following:
-            self.move_cursor(row=self.row_count - 1)
-        self._describe()
+        self.refresh()
 
     @property
-    def first_number(self) -> int | None:
-        """Number of the first trial on the page: an older page ends before it."""
-        return min(self._rows, default=None)
+    def cursor_row(self) -> int:
+        return self._cursor
 
     @property
-    def last_number(self) -> int | None:
-        return max(self._rows, default=None)
+    def row_count(self) -> int:
+        return len(self._trials)
 
-    @property
-    def newest_page(self) -> bool:
-        return self._newest_page
+    def selected_trial(self) -> TrialFacts | None:
+        return self._trials.trial(self._cursor) if len(self._trials) else None
 
     def selected(self) -> str | None:
         """The trial under the cursor as one JSON object."""
-        if not self.row_count:
+        trial = self.selected_trial()
+        if trial is None:
             return None
-        trial = list(self._rows.values())[self.cursor_row]
         names = ("number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "verified")
         return json.dumps({name: getattr(trial, name) for name in names} | {"knobs": dict(trial.knobs)})
 
-    def _append(self, trial: TrialFacts) -> None:
-        self._rows[trial.number] = trial
-        latency = words.NONE if trial.microseconds is None else f"{trial.microseconds:,.1f}"
-        self.add_row(
-            str(trial.number),
-            latency.rjust(_LATENCY_WIDTH),
-            str(trial.outcome),
-            trial.reason,
-            words.knobs(trial.knobs),
+    def move_to(self, row: int) -> None:
+        """Puts the cursor there."""
+        before = self._cursor
+        self._cursor = min(max(row, 0), max(len(self._trials) - 1, 0))
+        self._following = self._cursor == len(self._trials) - 1
+        self._refresh_row(before)
+        self._refresh_row(self._cursor)
+        self._show_cursor()
+
+    # keys and mouse
+
+    def action_move(self, rows: int) -> None:
+        self.move_to(self._cursor + rows)
+
+    def action_page(self, pages: int) -> None:
+        self.move_to(self._cursor + pages * max(self._page_rows, 1))
+
+    def action_move_to(self, row: int) -> None:
+        self.move_to(row if row >= 0 else len(self._trials) - 1)
+
+    def action_choose(self) -> None:
+        trial = self.selected_trial()
+        if trial is not None:
+            self.post_message(self.Chosen(trial.configuration))
+
+    def on_click(self, event: Click) -> None:
+        place = event.get_content_offset(self)
+        if place is None:
+            return
+        if place.y == 0:
+            self._ask_order(place.x)
+            return
+        row = self.scroll_offset.y + place.y - 1
+        if row < len(self._trials):
+            self.move_to(row)
+            if event.chain == 2:
+                self.action_choose()
+
+    def _ask_order(self, x: int) -> None:
+        left = 0
+        for column in self._columns():
+            left += column.width + 1
+            if x < left:
+                if column.order is not None:
+                    self.post_message(self.OrderAsked(column.order))
+                return
+
+    # drawing
+
+    def on_resize(self, event: Resize) -> None:
+        self._resize_rows()
+        self._show_cursor()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        if y == 0:
+            style = self.get_component_rich_style("trials--header")
+            return Strip([Segment(self._titles(), style)]).adjust_cell_length(width, style)
+        row = self.scroll_offset.y + y - 1
+        if row >= len(self._trials):
+            return Strip.blank(width, self.rich_style)
+        style, outcome_style = self._styles(row)
+        before, outcome, after = self._cells(row)
+        strip = Strip([Segment(before, style), Segment(outcome, outcome_style), Segment(after, style)])
+        return strip.adjust_cell_length(width, style)
+
+    def _styles(self, row: int) -> tuple[Style, Style]:
+        if row == self._cursor:
+            style = self.get_component_rich_style("trials--cursor")
+            return style, style
+        style = self.get_component_rich_style("trials--odd") if row % 2 else self.rich_style
+        trial = self._trials.trial(row)
+        if trial is None:
+            return style, style
+        names = {Outcome.OK: "trials--ok", Outcome.REJECTED: "trials--rejected"}
+        return style, style + self.get_component_rich_style(names.get(trial.outcome, "trials--fault"), partial=True)
+
+    def _cells(self, row: int) -> tuple[str, str, str]:
+        """The row before, in and after the column of the outcome."""
+        trial = self._trials.trial(row)
+        if trial is None:
+            return f"{self._trials.number(row):>7} {words.NONE:>11} on its way", "", ""
+        texts = [_fit(column, _text(column.title, trial, self._run)) for column in self._columns()]
+        place = next(number for number, column in enumerate(self._columns()) if column.title == "outcome")
+        return " ".join(texts[:place]) + " ", texts[place], " " + " ".join(texts[place + 1 :])
+
+    def _titles(self) -> str:
+        listing = self._trials.listing
+        arrow = "▼" if listing.descending else "▲"
+        marked = {Order.NUMBER: "trial", Order.LATENCY: "µs", Order.OUTCOME: "outcome"}[listing.order]
+        return " ".join(
+            _fit(column, f"{column.title}{arrow}" if column.title == marked else column.title)
+            for column in self._columns()
         )
 
+    def _columns(self) -> Sequence[_Column]:
+        wide = self.scrollable_content_region.width >= _WIDE
+        return [column for column in _COLUMNS if wide or not column.wide]
+
+    @property
+    def _page_rows(self) -> int:
+        return self.scrollable_content_region.height - 1
+
+    def _resize_rows(self) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._trials) + 1)
+
+    def _show_cursor(self) -> None:
+        top, rows = self.scroll_offset.y, self._page_rows
+        if self._cursor < top:
+            self.scroll_to(y=self._cursor, animate=False, immediate=True)
+        elif rows > 0 and self._cursor >= top + rows:
+            self.scroll_to(y=self._cursor - rows + 1, animate=False, immediate=True)
+
+    def _refresh_row(self, row: int) -> None:
+        self.refresh_line(row + 1)
+
+    def refresh_line(self, y: int) -> None:
+        """Of the whole table; the title's line stays where it is."""
+        self.refresh(Region(0, y - self.scroll_offset.y, max(self.size.width, self.virtual_size.width), 1))
+
     def _describe(self) -> None:
-        if not self._rows:
-            self.border_subtitle = "none yet"
+        listing = self._trials.listing
+        if not len(self._trials):
+            self.border_subtitle = "none yet" if listing.is_plain else f"none: {listing_words(listing)}"
             return
-        span = f"{self.first_number} to {self.last_number}, {self._total} recorded"
-        self.border_subtitle = span if self._newest_page else f"older page: {span}; ] goes on"
+        count = f"{len(self._trials):,} recorded" if listing.is_plain else f"{len(self._trials):,}"
+        self.border_subtitle = f"{count}, {listing_words(listing)}"
+
+
+def listing_words(listing: Listing) -> str:
+    """As `failed on the board, by latency, with "acc"`."""
+    parts = [str(listing.which)] if listing.which is not Which.ALL else []
+    parts.append(f"by {listing.order}{', last first' if listing.descending else ''}")
+    if listing.text:
+        parts.append(f'with "{listing.text}"')
+    return ", ".join(parts)
+
+
+def _fit(column: _Column, text: str) -> str:
+    cut = text if len(text) <= column.width else text[: column.width - 1] + "…"
+    return cut.rjust(column.width) if column.right else cut.ljust(column.width)
+
+
+def _text(title: str, trial: TrialFacts, run: Run | None) -> str:
+    match title:
+        case "trial":
+            return str(trial.number)
+        case "µs":
+            return words.NONE if trial.microseconds is None else f"{trial.microseconds:,.1f}"
+        case "cycles":
+            return words.NONE if trial.cycles is None else f"{trial.cycles:,}"
+        case "% of bound":
+            known = run is not None and trial.microseconds is not None
+            return f"{run.percent_of_bound(trial.microseconds):.1f}" if known else words.NONE  # type: ignore[union-attr,arg-type]
+        case "outcome":
+            return str(trial.outcome)
+        case "reason":
+            return trial.reason
+        case "board":
+            return trial.board
+        case _:
+            return words.knobs(trial.knobs)

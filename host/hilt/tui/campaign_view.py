@@ -1,0 +1,82 @@
+"""What is known of a campaign at this moment, out of the store. Knows nothing of the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
+from hilt.engine.files import RunFiles
+from hilt.store import Campaign, RunState, Store
+
+_ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
+
+
+@dataclass(frozen=True)
+class CampaignView:
+    """A campaign's results, and whether an engine works on it, or on which of its layers."""
+
+    result: CampaignResult
+    live: bool
+    live_runs: frozenset[str]
+
+    @classmethod
+    def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
+        """A few milliseconds a layer. Raises StoreError."""
+        result = load_result(store, store.campaign(campaign.uuid) or campaign)
+        runs = [each.run.uuid for each in result.layers if each.run is not None]
+        live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
+        live = RunFiles(home, campaign.uuid).is_running() if campaign.budget is not None else bool(live_runs)
+        return cls(result, live, live_runs)
+
+    @property
+    def budget_trials(self) -> int | None:
+        """Of all layers together; None where the budget is a time."""
+        campaign = self.result.campaign
+        if campaign.budget is None:
+            return int(campaign.settings["trials"]) * len(self.result.layers)
+        return int(campaign.budget["trials"]) if "trials" in campaign.budget else None
+
+    @property
+    def share_done(self) -> float:
+        """Of the budget, from 0 to 1."""
+        campaign, trials = self.result.campaign, self.budget_trials
+        if trials is not None:
+            return min(self.result.trials / trials, 1.0) if trials else 1.0
+        assert campaign.budget is not None
+        return min(campaign.spent_seconds / campaign.budget["seconds"], 1.0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace until now; None where that is not known."""
+        campaign = self.result.campaign
+        if campaign.budget is not None and "seconds" in campaign.budget:
+            return max(campaign.budget["seconds"] - campaign.spent_seconds, 0.0)
+        done = self.share_done
+        spent = campaign.spent_seconds
+        return spent * (1 - done) / done if done and spent else None
+
+    @property
+    def state_words(self) -> str:
+        """The state for people."""
+        campaign = self.result.campaign
+        if campaign.budget is None:
+            done = sum(each.run is not None and each.run.state is RunState.FINISHED for each in self.result.layers)
+            word = "RUNNING" if self.live else "FINISHED" if done == len(self.result.layers) else "NOT RUNNING"
+            return f"{word}: {done} of {len(self.result.layers)} layers are done"
+        if not self.live and campaign.state not in _ENDED:
+            return f"INTERRUPTED (was {campaign.state}): r goes on with it"
+        return f"{campaign.state.upper()}: {campaign.detail}" if campaign.detail else campaign.state.upper()
+
+    def share(self, layer: LayerResult) -> float | None:
+        """Of the network's time with what was found."""
+        total = self.result.microseconds
+        return layer.microseconds / total if layer.microseconds and total else None
+
+    def layer_state(self, layer: LayerResult) -> str:
+        if layer.run is None:
+            return "waiting"
+        state = layer.run.state
+        if state in (RunState.RUNNING, RunState.PAUSED) and layer.run.uuid not in self.live_runs:
+            return "interrupted"
+        return "skipped" if state is RunState.STOPPED and self.result.campaign.budget is not None else str(state)

@@ -1,0 +1,50 @@
+"""What can be written to files of a run, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+from enum import StrEnum
+from pathlib import Path
+
+from hilt.store import Store
+from hilt.store.autotvm_exchange import export_run
+from hilt.store.autotvm_log import write_log
+from hilt.tui.words import target_of
+from hilt.vta.parameters import VTAParameters
+from hilt.whole_file import whole_file
+
+
+class ExportKind(StrEnum):
+    TRIALS = "trials.csv"
+    AUTOTVM = "autotvm.log"
+    SCREEN = "screen.svg"
+
+
+WORDS = {
+    ExportKind.TRIALS: "all trials as CSV",
+    ExportKind.AUTOTVM: "AutoTVM's log, for TVM v0.9's apply_history_best",
+    ExportKind.SCREEN: "the screen behind this one, as SVG",
+}
+_COLUMNS = ("number", "configuration", "outcome", "reason", "cycles", "microseconds", "verified", "board", "attempt")
+
+
+def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -> str:
+    """Writes it and says in a line what was written. `screen` is an SVG. Raises StoreError, UnwritableFileError,
+    OSError, and ValueError for a parameter set that TVM has no name for."""
+    if kind is ExportKind.SCREEN:
+        with whole_file(path) as file:
+            file.write(screen)
+        return f"the screen, to {path}"
+    run, trials = store.run(uuid), store.trials(uuid)
+    if kind is ExportKind.AUTOTVM:
+        exported = export_run(run, trials, VTAParameters.from_name(run.parameters), target_of(run.board))
+        write_log(path, exported.records)
+        left_out = sum(exported.left_out.values())
+        return f"{len(exported.records)} trials ({left_out} left out that TVM could not use), to {path}"
+    with whole_file(path) as file:
+        writer = csv.writer(file)
+        knobs = list(trials[0].knobs) if trials else []
+        writer.writerow([*_COLUMNS, *knobs])
+        for trial in trials:
+            writer.writerow([*(getattr(trial, name) for name in _COLUMNS), *(trial.knobs[name] for name in knobs)])
+    return f"{len(trials)} trials, to {path}"

@@ -1,0 +1,237 @@
+"""A network's campaign: every layer's progress, best schedule and gain over the fallback schedule; the time left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Static
+
+from hilt.engine.campaign_results import LayerResult
+from hilt.engine.events import Command
+from hilt.store import Campaign, Store, StoreError
+from hilt.tui import steering, words
+from hilt.tui.campaign_view import CampaignView
+from hilt.tui.messages import CampaignChosen, RunChosen
+from hilt.tui.screens.confirm import Confirm
+from hilt.tui.widgets.navigation_bar import NavigationBar
+
+_READ_SECONDS = 1.0
+_COLUMNS = {
+    "layer": 22, "times": 5, "trials": 6, "progress": 8, "best µs": 11, "gain": 7, "share": 6, "state": 11,
+}  # fmt: skip
+_WIDE_COLUMNS = {"fallback µs": 12, "% of bound": 10, "valid": 6, "all µs": 12, "run": 8}
+_WIDE = 150
+
+
+class CampaignScreen(Screen[None]):
+    """Enter shows a layer's run. Without an engine it shows what was found until then."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "pause", "Pause", tooltip="Nothing new is given to the board until Resume"),
+        Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
+        Binding("s", "stop", "Stop", tooltip="Ends the campaign after what is on the board; asks first"),
+        Binding("x", "skip", "Skip layer", tooltip="The selected layer gets no more trials; asks first"),
+        Binding("c", "next_campaign", "Next", tooltip="The next older campaign; after the oldest, the newest"),
+    ]
+
+    def __init__(self, home: Path, store: Store, uuid: str | None = None) -> None:
+        super().__init__()
+        self._home = home
+        self._store = store
+        self._uuid = uuid
+        self._view: CampaignView | None = None
+        self._shown: tuple[object, ...] = ()
+
+    @property
+    def view(self) -> CampaignView | None:
+        """What is shown; None where there is no campaign."""
+        return self._view
+
+    def compose(self) -> ComposeResult:
+        yield NavigationBar("campaign")
+        yield Static("reading the store ...", id="campaign-words")
+        yield DataTable(cursor_type="row", zebra_stripes=True)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        table = self.query_one(DataTable)
+        columns = _COLUMNS | (_WIDE_COLUMNS if self.app.size.width >= _WIDE else {})
+        for name, width in columns.items():
+            table.add_column(name, width=width)
+        self._names = list(columns)
+        table.focus()
+        self._read()
+        self.set_interval(_READ_SECONDS, self._read)
+
+    @work(group="read", exclusive=True, exit_on_error=False)
+    async def _read(self) -> None:
+        try:
+            self._view = await asyncio.to_thread(self._load)
+        except StoreError as error:
+            self.query_one("#campaign-words", Static).update(Content(str(error)))
+            return
+        self._show()
+
+    def _load(self) -> CampaignView | None:
+        campaigns = self._store.campaigns()
+        chosen = next((each for each in campaigns if each.uuid == self._uuid), campaigns[0] if campaigns else None)
+        if chosen is None:
+            return None
+        self._uuid = chosen.uuid
+        return CampaignView.load(self._store, self._home, chosen)
+
+    def _show(self) -> None:
+        view = self._view
+        head = self.query_one("#campaign-words", Static)
+        if view is None:
+            head.update(Content("no campaigns yet; begin one with `hilt campaign model.onnx`"))
+            return
+        head.update(_head(view))
+        rows = [self._row(view, layer) for layer in view.result.layers]
+        if rows != list(self._shown):
+            self._shown = tuple(rows)
+            table = self.query_one(DataTable)
+            cursor = table.cursor_row
+            table.clear()
+            for row in rows:
+                table.add_row(*row)
+            table.move_cursor(row=cursor)
+
+    def _row(self, view: CampaignView, layer: LayerResult) -> list[str]:
+        best = layer.best.microseconds if layer.best is not None else None
+        fallback = layer.fallback.microseconds if layer.fallback is not None else None
+        trials = view.result.trials
+        share = view.share(layer)
+        cells = {
+            "layer": layer.layer.workload,
+            "times": str(layer.layer.count).rjust(5),
+            "trials": str(layer.trials).rjust(6),
+            "progress": words.bar(layer.trials / trials if trials else 0.0, 8),
+            "best µs": _number(best, 11),
+            "gain": (f"{layer.gain:.2f}x" if layer.gain else words.NONE).rjust(7),
+            "share": (f"{100 * share:.1f}%" if share else words.NONE).rjust(6),
+            "state": view.layer_state(layer),
+            "fallback µs": _number(fallback, 12),
+            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else words.NONE).rjust(10),
+            "valid": words.share(layer.valid, layer.trials).rjust(6),
+            "all µs": _number(layer.microseconds, 12),
+            "run": layer.run.uuid[:8] if layer.run else words.NONE,
+        }
+        return [cells[name] for name in self._names]
+
+    # keys
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        layer = self._selected()
+        if layer is not None and layer.run is not None:
+            self.post_message(RunChosen(layer.run.uuid))
+        elif layer is not None:
+            self.notify(f"{layer.layer.workload} has not begun yet", timeout=3, markup=False)
+
+    def _selected(self) -> LayerResult | None:
+        row = self.query_one(DataTable).cursor_row
+        layers = self._view.result.layers if self._view is not None else ()
+        return layers[row] if 0 <= row < len(layers) else None
+
+    def action_pause(self) -> None:
+        self._steer("pause", Command.PAUSE)
+
+    @work(group="command", exit_on_error=False)
+    async def action_stop(self) -> None:
+        if self._view is None:
+            return
+        name = self._view.result.campaign.name
+        question = Confirm(
+            f"Stop the campaign of {name}?",
+            "What is on the board is finished and recorded; r goes on with it.",
+            "Stop",
+            "Keep running",
+        )
+        if await self.app.push_screen_wait(question):
+            self._steer("stop", Command.STOP)
+
+    @work(group="command", exit_on_error=False)
+    async def action_skip(self) -> None:
+        layer = self._selected()
+        if layer is None or layer.run is None:
+            self.notify("a layer that has not begun cannot be skipped yet", severity="warning", timeout=4)
+            return
+        question = Confirm(
+            f"Skip {layer.layer.workload}?",
+            "It gets no more trials in this campaign; what was found for it is kept.",
+            "Skip",
+            "Keep it",
+        )
+        if await self.app.push_screen_wait(question):
+            await self._do("skip it", steering.send, self._home, layer.run.uuid, Command.STOP)
+
+    @work(group="command", exit_on_error=False)
+    async def action_resume(self) -> None:
+        view = self._view
+        if view is None:
+            return
+        if view.result.campaign.budget is not None:
+            await self._do("resume", steering.resume_campaign, self._home, view.result.campaign.uuid)
+            return
+        layer = self._selected()
+        if layer is None or layer.run is None:
+            self.notify("`hilt tune` of the same model goes on with this campaign", timeout=6)
+        elif layer.run.uuid in view.live_runs:
+            await self._do("resume", steering.send, self._home, layer.run.uuid, Command.RESUME)
+        else:
+            await self._do("resume", steering.resume_run, self._store, self._home, layer.run.uuid)
+
+    @work(group="command", exit_on_error=False)
+    async def _steer(self, word: str, command: Command) -> None:
+        """The campaign's engine, or, of a campaign without one, that of the run which is going on."""
+        view = self._view
+        if view is None:
+            return
+        uuid = view.result.campaign.uuid if view.result.campaign.budget is not None else next(iter(view.live_runs), "")
+        await self._do(word, steering.send, self._home, uuid or view.result.campaign.uuid, command)
+
+    async def _do(self, word: str, act: Callable[..., None], *arguments: object) -> None:
+        try:
+            await asyncio.to_thread(act, *arguments)
+        except Exception as error:  # of engine, board or store: each says in a line what to do
+            self.notify(str(error), title=f"Could not {word}", severity="warning", timeout=15, markup=False)
+        else:
+            self.notify(f"asked the engine to {word}", timeout=3)
+        self._read()
+
+    def action_next_campaign(self) -> None:
+        campaigns: list[Campaign] = self._store.campaigns()
+        names = [each.uuid for each in campaigns]
+        if self._uuid in names:
+            self._uuid = names[(names.index(self._uuid) + 1) % len(names)]
+            self.post_message(CampaignChosen(self._uuid))
+            self._read()
+
+
+def _number(value: float | None, width: int) -> str:
+    return (words.NONE if value is None else f"{value:,.1f}").rjust(width)
+
+
+def _head(view: CampaignView) -> Content:
+    """State; network and progress; what was gained."""
+    result, trials = view.result, view.budget_trials
+    budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
+    left = f", {words.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
+    gain = f", {result.gain:.2f} times as fast as the fallback schedules" if result.gain else ""
+    unsolved = f"; {len(result.unsolved)} layers have no verified schedule yet" if result.unsolved else ""
+    where = f"{result.network.name} on {result.campaign.settings['board']}"
+    return Content("\n").join(
+        [
+            Content.assemble((view.state_words, "bold"), f"  {result.campaign.uuid[:8]}  {where}"),
+            Content(f"{budget} {words.bar(view.share_done, 16)} {view.share_done:.0%}{left}"),
+            Content(f"{result.microseconds:,.1f} µs in all its layers{gain}{unsolved}"),
+        ]
+    )

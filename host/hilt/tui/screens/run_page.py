@@ -1,0 +1,116 @@
+"""What the screens about one run have in common: its name and state on top, and the keys that steer it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from hilt.engine.client import NoEngineError
+from hilt.engine.events import Command, Event
+from hilt.store import RunState
+from hilt.tui import steering
+from hilt.tui.run_view import Link, RunView
+from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.export_screen import ExportScreen
+from hilt.tui.watch import Watch
+from hilt.tui.widgets.navigation_bar import NavigationBar
+from hilt.tui.widgets.status_line import StatusLine
+
+
+class RunPage(Screen[None]):
+    """A page says what it is in `body`, and shows what is watched in `refresh_page`, which is called when something
+    changed while the page is shown, and when it comes to be shown."""
+
+    NAME: ClassVar[str]
+    """A word of PAGES."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
+        Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
+        Binding("s", "stop", "Stop", tooltip="Ends the run after what is on the board; asks first"),
+        Binding("e", "export", "Export", show=False, tooltip="Writes trials, AutoTVM's log or this screen to a file"),
+    ]
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self.watched = watch
+
+    @property
+    def view(self) -> RunView | None:
+        """What is shown; None until the store was read."""
+        return self.watched.view
+
+    def compose(self) -> ComposeResult:
+        yield NavigationBar(self.NAME)
+        yield StatusLine("reading the store ...")
+        yield from self.body()
+        yield Footer()
+
+    def body(self) -> ComposeResult:
+        raise NotImplementedError
+
+    def on_screen_resume(self) -> None:
+        self.take(())
+
+    def take(self, events: Sequence[Event]) -> None:
+        """The watch has changed, by these events among others."""
+        if self.view is not None and self.is_mounted:
+            self.query_one(StatusLine).show(self.view)
+            self.refresh_page(self.view)
+
+    def refresh_page(self, view: RunView) -> None:
+        raise NotImplementedError
+
+    # keys
+
+    @work(group="command", exit_on_error=False)
+    async def action_command(self, word: str) -> None:
+        await self._send(Command(word))
+
+    @work(group="command", exit_on_error=False)
+    async def action_stop(self) -> None:
+        short = self.watched.short_id
+        question = Confirm(
+            f"Stop run {short}?",
+            f"What is on the board is finished and recorded; `hilt resume {short}` goes on with it.",
+            "Stop",
+            "Keep running",
+        )
+        attached = self.view is not None and self.view.link is Link.ATTACHED
+        if not attached or await self.app.push_screen_wait(question):
+            await self._send(Command.STOP)
+
+    @work(group="command", exit_on_error=False)
+    async def action_resume(self) -> None:
+        """A paused run goes on; one without an engine gets one."""
+        view = self.view
+        if view is None or view.link is Link.ATTACHED or view.state is RunState.FINISHED:
+            await self._send(Command.RESUME)
+            return
+        self.notify("starting an engine ...", timeout=3)
+        try:
+            await asyncio.to_thread(steering.resume_run, self.watched.store, self.watched.home, self.watched.uuid)
+        except Exception as error:  # of board, link, store or tuner: each says in a line what to do
+            self.notify(str(error), title="Could not resume", severity="error", timeout=20, markup=False)
+
+    async def _send(self, command: Command) -> None:
+        if self.view is not None and self.view.state is RunState.FINISHED:
+            text = f"run {self.watched.short_id} has finished"
+            self.notify(text, title=f"Nothing to {command}", severity="warning")
+            return
+        try:
+            await asyncio.to_thread(self.watched.feed.send, command)
+        except NoEngineError as error:
+            self.notify(str(error), title=f"Could not {command}", severity="warning", markup=False)
+        else:
+            self.notify(f"asked the engine to {command}", timeout=3)
+
+    def action_export(self) -> None:
+        if self.view is not None:
+            self.app.push_screen(ExportScreen(self.watched, self.app.export_screenshot()))

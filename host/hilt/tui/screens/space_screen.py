@@ -1,0 +1,166 @@
+"""The run's space as a picture: what the compiler accepts, how that clusters, how fast the measured ones are."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from hilt.schedule import Reason
+from hilt.store.listing import latencies
+from hilt.tui import words
+from hilt.tui.event_lines import one_line
+from hilt.tui.messages import ConfigurationChosen
+from hilt.tui.run_view import RunView
+from hilt.tui.screens.run_page import RunPage
+from hilt.tui.space_picture import GLYPHS, Unfolding, by_cluster, by_latency
+from hilt.tui.subject import Subject
+from hilt.tui.watch import Watch
+from hilt.tui.widgets.space_grid import SpaceGrid
+
+_AGAIN_SECONDS = 2.0
+
+
+class SpaceScreen(RunPage):
+    """The cursor's configuration is said beside the picture; Enter shows it in depth."""
+
+    NAME = "space"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "colour", "Latency/clusters", tooltip="Cells by measured latency, or by cluster"),
+        Binding("b", "best", "Best", tooltip="The cursor to the best configuration of the run"),
+        Binding("c", "copy", "Copy", show=False, tooltip="The number of the configuration, to the clipboard"),
+    ]
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(watch)
+        self._subject: Subject | None = None
+        self._unfolding: Unfolding | None = None
+        self._clusters = False
+        self._measured: dict[int, float] = {}
+        self._drawn = (-1, 0.0)
+        self._busy = False
+
+    def body(self) -> ComposeResult:
+        with Container(id="space"):
+            yield SpaceGrid()
+            with VerticalScroll(id="cell", can_focus=False):
+                yield Static("the space is being surveyed ...", id="cell-words")
+
+    def on_mount(self) -> None:
+        self.query_one("#cell").border_title = "configuration"
+        self.query_one(SpaceGrid).focus()
+
+    def refresh_page(self, view: RunView) -> None:
+        trials, at = self._drawn
+        if not self._busy and trials != view.progress.trials and time.monotonic() - at > _AGAIN_SECONDS:
+            self._draw(first=trials < 0)
+
+    @work(group="draw", exit_on_error=False)
+    async def _draw(self, first: bool = False) -> None:
+        view = self.view
+        assert view is not None
+        self._busy = True
+        trials = view.progress.trials
+        try:
+            cells = await asyncio.to_thread(self._cells)
+        except Exception as error:  # of board or store, or a space too large: each says in a line what is wrong
+            self._drawn = (trials, time.monotonic())
+            self.query_one("#cell-words", Static).update(Content(one_line(str(error))))
+            return
+        finally:
+            self._busy = False
+        self._drawn = (trials, time.monotonic())
+        assert self._unfolding is not None
+        grid = self.query_one(SpaceGrid)
+        grid.show(self._unfolding, cells)
+        self._describe_space(grid)
+        if first:
+            wanted = self.watched.explained_configuration()
+            grid.go_to(wanted if wanted is not None and wanted < len(self._ready.space) else 0)
+        elif grid.configuration is not None:
+            self._describe(grid.configuration)
+
+    def _cells(self) -> NDArray[np.int8]:
+        watch = self.watched
+        self._subject = self._subject or Subject(watch.store.run(watch.uuid))
+        facts = self._subject.facts
+        self._unfolding = self._unfolding or Unfolding(self._subject.space)
+        cells, self._measured = by_latency(facts, latencies(watch.store, watch.uuid))
+        return by_cluster(facts) if self._clusters else cells
+
+    @property
+    def _ready(self) -> Subject:
+        assert self._subject is not None
+        return self._subject
+
+    def _describe_space(self, grid: SpaceGrid) -> None:
+        assert self._unfolding is not None
+        found = self._ready.facts.clusters
+        sizes = found.sizes
+        largest = f", largest {sizes[0]:,}" if len(sizes) else ""
+        grid.border_title = (
+            f"{len(found.members):,} of {found.size:,} accepted ({100 * found.valid_ratio:.0f}%), "
+            f"{len(sizes):,} clusters{largest}"
+        )
+        if self._clusters:
+            grid.border_subtitle = f"{GLYPHS[4]} largest cluster … {GLYPHS[-1]} small ones, blank rejected"
+        else:
+            grid.border_subtitle = f"@ best {GLYPHS[4]} fast … {GLYPHS[-1]} slow × failed · not tried, blank rejected"
+
+    def on_space_grid_moved(self, message: SpaceGrid.Moved) -> None:
+        self._describe(message.configuration)
+
+    def on_space_grid_chosen(self, message: SpaceGrid.Chosen) -> None:
+        self.post_message(ConfigurationChosen(message.configuration))
+
+    def _describe(self, configuration: int) -> None:
+        subject, view, unfolding = self._ready, self.view, self._unfolding
+        assert view is not None and unfolding is not None
+        facts = subject.facts
+        verdict, label = Reason(int(facts.verdicts[configuration])), int(facts.labels[configuration])
+        latency = self._measured.get(configuration)
+        lines = [
+            Content.assemble(("configuration ", "dim"), (f"{configuration}", "bold"), f" of {len(subject.space):,}"),
+            Content(words.knobs(subject.space.configuration(configuration))),
+            Content("accepted" if label >= 0 else f"rejected: {verdict.text}"),
+        ]
+        if label >= 0:
+            lines.append(Content(f"cluster {label + 1}, of {facts.clusters.sizes[label]:,} configurations"))
+        if latency is None:
+            lines.append(Content("not measured in this run"))
+        else:
+            share = view.run.percent_of_bound(latency)
+            lines.append(Content(f"{words.microseconds(latency)}, {share:.1f}% of the bound"))
+            best = min(self._measured.values())
+            lines.append(Content(f"{latency / best:.2f} times the best's"))
+        across, down = (", ".join(each.removeprefix("tile_") for each in names) for names in
+                        (unfolding.columns, unfolding.rows))  # fmt: skip
+        lines.append(Content.styled(f"along a row: {across or 'nothing'}; down: {down or 'nothing'}", "dim"))
+        self.query_one("#cell-words", Static).update(Content("\n").join(lines))
+
+    # keys
+
+    def action_colour(self) -> None:
+        self._clusters = not self._clusters
+        self._draw()
+
+    def action_best(self) -> None:
+        if self._measured:
+            self.query_one(SpaceGrid).go_to(min(self._measured, key=lambda each: (self._measured[each], each)))
+        else:
+            self.notify("nothing was measured yet", severity="warning", timeout=3)
+
+    def action_copy(self) -> None:
+        configuration = self.query_one(SpaceGrid).configuration
+        if configuration is not None:
+            self.app.copy_to_clipboard(str(configuration))
+            self.notify(str(configuration), title="Copied", timeout=3)

@@ -1,0 +1,36 @@
+"""Commands to engines and starting them, whatever they serve: a run, or a campaign and its layers. For threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hilt.campaign import launch as campaign_launch
+from hilt.engine import launch
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.events import Command
+from hilt.store import Store
+
+
+def send(home: Path, uuid: str, command: Command) -> None:
+    """To the engine of this run or campaign. Raises NoEngineError."""
+    with EngineClient.attach(home, uuid) as client:
+        client.send(command)
+
+
+def resume_run(store: Store, home: Path, uuid: str) -> None:
+    """Starts an engine for a run that has none: that of its campaign, where it is of one with a budget. Raises what
+    hilt.engine.launch.resume and hilt.campaign.launch.resume raise."""
+    run = store.run(uuid)
+    campaign = store.campaign(run.campaign) if run.campaign else None
+    if campaign is not None and campaign.budget is not None:
+        campaign_launch.resume(campaign.uuid, home)
+    else:
+        launch.resume(uuid, home)
+
+
+def resume_campaign(home: Path, uuid: str) -> None:
+    """A paused campaign goes on; one without an engine gets one. Raises what hilt.campaign.launch.resume raises."""
+    try:
+        send(home, uuid, Command.RESUME)
+    except NoEngineError:
+        campaign_launch.resume(uuid, home)

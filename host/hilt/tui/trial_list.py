@@ -1,0 +1,70 @@
+"""A run's trials as rows that are read in blocks as they are looked at: as quick with 100,000 as with ten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hilt.store import Store
+from hilt.store.listing import Listing, trials_of
+from hilt.tui.run_view import TrialFacts
+
+_BLOCK = 128
+_MOST_KEPT = 8192
+"""Rows kept in memory; a screen shows a few dozen."""
+
+
+class TrialList:
+    """Row i is trial i, or the i-th of the numbers that were asked for. From one thread only."""
+
+    def __init__(self, store: Store, uuid: str) -> None:
+        self._store = store
+        self._uuid = uuid
+        self._kept: dict[int, TrialFacts | None] = {}
+        self._end = 0
+        self._numbers: list[int] | None = None
+        self.listing = Listing()
+
+    def __len__(self) -> int:
+        return self._end if self._numbers is None else len(self._numbers)
+
+    def number(self, row: int) -> int:
+        return row if self._numbers is None else self._numbers[row]
+
+    def row_of(self, number: int) -> int | None:
+        """Where a trial stands; None where it is not among those that are shown."""
+        if self._numbers is None:
+            return number if number < self._end else None
+        return self._numbers.index(number) if number in self._numbers else None
+
+    def trial(self, row: int) -> TrialFacts | None:
+        """None for a number that is on the board still. Raises StoreError, IndexError."""
+        number = self.number(row)
+        if number not in self._kept:
+            self._read(row)
+        return self._kept[number]
+
+    def add(self, trials: Iterable[TrialFacts]) -> None:
+        """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
+        for trial in trials:
+            self._kept[trial.number] = trial
+            self._end = max(self._end, trial.number + 1)
+
+    def forget(self) -> None:
+        """What was on its way may have come without our hearing of it: all is read again when it is looked at."""
+        self._kept.clear()
+
+    def arrange(self, listing: Listing, numbers: Sequence[int] | None) -> None:
+        """`numbers` are what `listing` comes to; None where it is the plain one."""
+        self.listing = listing
+        self._numbers = None if numbers is None else list(numbers)
+
+    def _read(self, row: int) -> None:
+        first = row - row % _BLOCK
+        numbers = [self.number(each) for each in range(first, min(first + _BLOCK, len(self)))]
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.clear()
+        found: dict[int, TrialFacts] = {each.number: each for each in trials_of(self._store, self._uuid, numbers)}
+        for number in numbers:
+            # What was told in the meantime is newer than what was read.
+            if self._kept.get(number) is None:
+                self._kept[number] = found.get(number)

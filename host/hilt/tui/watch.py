@@ -1,0 +1,78 @@
+"""One run as it is watched: what its feed posts, put together. The screens show it; it knows nothing of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from textual.message import Message
+
+from hilt.engine.chronicle import read_chronicle
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, StateChanged, TrialRecorded, TunerTold
+from hilt.engine.files import RunFiles
+from hilt.store import Store
+from hilt.tui.feed import RunFeed
+from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
+from hilt.tui.run_view import RunView
+from hilt.tui.trial_list import TrialList
+
+_MOST_EVENTS = 5000
+
+
+class Watch:
+    """`view` is None until the store was read. `history` are states, boards and log lines, oldest first; `arrived`
+    counts all of them, those that were dropped too. `configuration` is the one that is looked at in depth."""
+
+    def __init__(self, home: Path, store: Store, uuid: str, post: Callable[[Message], object]) -> None:
+        self.home = home
+        self.store = store
+        self.uuid = uuid
+        self.files = RunFiles(home, uuid)
+        self.feed = RunFeed(home, store, uuid, post)
+        self.view: RunView | None = None
+        self.trials = TrialList(store, uuid)
+        self.history: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        self.arrived = 0
+        self.told: TunerTold | None = None
+        self.configuration: int | None = None
+        self._add_history(read_chronicle(self.files.chronicle_path))
+
+    @property
+    def short_id(self) -> str:
+        return self.uuid[:8]
+
+    def take(self, message: RunLoaded | EventsArrived | EngineGone) -> None:
+        """One message of the feed."""
+        match message:
+            case RunLoaded(view=view):
+                self.view = view
+                self.trials.forget()
+                self.trials.add(view.trials)
+            case EventsArrived(events=events) if self.view is not None:
+                for event in events:
+                    self.view.apply(event)
+                    if isinstance(event, TunerTold):
+                        self.told = event
+                self.trials.add(event for event in events if isinstance(event, TrialRecorded))
+                self._add_history(events)
+            case EngineGone() if self.view is not None:
+                self.view.engine_gone()
+            case _:
+                pass
+
+    def explained_configuration(self) -> int | None:
+        """The configuration that was chosen, else the best, else that of the latest trial."""
+        if self.configuration is not None or self.view is None:
+            return self.configuration
+        if self.view.best is not None:
+            return self.view.best.configuration
+        return self.view.trials[-1].configuration if self.view.trials else None
+
+    def _add_history(self, events: Sequence[Event]) -> None:
+        last = self.history[-1] if self.history else None
+        kept = [each for each in events if isinstance(each, StateChanged | BoardChanged | Logged | Finished)]
+        if kept and kept[0] == last:  # attaching gives the latest once more
+            kept = kept[1:]
+        self.history.extend(kept)
+        self.arrived += len(kept)

@@ -1,0 +1,40 @@
+"""How sure the tuner is, and how well what it knows has served it."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from hilt.tui import words
+from hilt.tui.run_view import RunView
+from hilt.tui.watch import Watch
+
+
+class TunerPanel(Static):
+    """Its confidence, the share of valid trials lately, the last better one, how well the twin orders the trials."""
+
+    BORDER_TITLE = "tuner and model"
+    agreement: float | None = None
+    """Share of pairs of the latest valid trials that the twin orders as the board; None where it is not known."""
+
+    def show(self, view: RunView, watch: Watch) -> None:
+        lines = [_confidence(view, watch), _lately(view)]
+        if self.agreement is not None:
+            lines.append(f"twin orders {100 * self.agreement:.0f}% of pairs of trials as the board does")
+        self.update(Content("\n".join(lines)))
+
+
+def _confidence(view: RunView, watch: Watch) -> str:
+    told = watch.told
+    if told is None or told.confidence is None:
+        return f"{view.run.tuner}: has told no confidence"
+    return f"{100 * told.confidence:.1f}% sure that nothing is 1% better, after {told.trials} trials"
+
+
+def _lately(view: RunView) -> str:
+    if not view.recent:
+        return "no trials yet"
+    share = words.share(sum(view.recent), len(view.recent))
+    since = view.progress.trials - 1 - view.curve[-1][0] if view.curve else None
+    better = "no better one yet" if since is None else f"last better one {since} trials ago"
+    return f"{share} of the last {len(view.recent)} valid; {better}"
