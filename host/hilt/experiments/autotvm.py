@@ -28,9 +28,9 @@ from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.metrics import geometric_mean, ndcg_at, pairwise_accuracy
 
 TRIALS = 512
-PROTOCOL = Protocol(trials=TRIALS, batch=64, pipelined=False)
-"""A batch is a plan: measured before the next is made."""
-DOUBLED = Protocol(trials=2 * TRIALS, batch=128, pipelined=False)
+PROTOCOL = Protocol(trials=TRIALS, batch=64, pipelined=False, until_optimum=True)
+"""A batch is a plan: measured before the next is made. What is best so far does not change after the optimum."""
+DOUBLED = Protocol(trials=2 * TRIALS, batch=128, pipelined=False, until_optimum=True)
 """Two measurements for each trial of the others."""
 _FEW = ("resnet18.C2", "resnet18.C5", "resnet18.C8", "resnet18.C11")
 _SOURCES = RESNET18[:5]
