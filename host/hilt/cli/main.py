@@ -14,6 +14,7 @@ from hilt.cli.bench import bench
 from hilt.cli.campaign import campaign, campaigns
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
+from hilt.cli.report import report
 from hilt.cli.sim import sim
 from hilt.cli.space import space
 from hilt.cli.trace import trace
@@ -39,14 +40,18 @@ def hilt(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @application.command()
-def tui(run: Annotated[str | None, typer.Argument(help="A run; the live or newest one.")] = None) -> None:
+def tui(
+    run: Annotated[
+        str | None, typer.Argument(help="A run's id; the running or else the newest one unless given.")
+    ] = None,
+) -> None:
     """Watch and steer a run in the terminal; closing it stops nothing."""
     from hilt.tui import run as run_tui
 
     run_tui(paths.home(), run)
 
 
-for command in (tune, campaign, resume, campaigns, tuners, runs, show, best, space, explain, trace, sim, bench):
+for command in (tune, campaign, resume, campaigns, tuners, runs, show, report, best, space, explain, trace, sim, bench):
     application.command()(command)
 application.add_typer(bitstream.application, name="bitstream")
 application.add_typer(boards.application, name="boards")

@@ -1,0 +1,79 @@
+"""`hilt report`: a run or a campaign as a page, as pictures, and as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hilt import paths
+from hilt.store import Campaign, Run, Store, UnknownRunError, database_path
+
+if TYPE_CHECKING:
+    from hilt.report.facts import Facts
+
+
+def report(
+    identifier: Annotated[
+        str, typer.Argument(metavar="RUN|CAMPAIGN", help="Its id, the beginning of it, or `last`: the newest run.")
+    ],
+    html: Annotated[Path | None, typer.Option(help="One page that needs nothing else.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Every trial, a line each.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="The same as Parquet.")] = None,
+    png: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as PNG.")] = None,
+    svg: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as SVG.")] = None,
+    schedule: Annotated[Path | None, typer.Option(help="A campaign's schedules as JSON.")] = None,
+) -> None:
+    """Write a report of a run or a campaign: page, pictures, tables. It may be going on."""
+    if not any((html, csv, parquet, png, svg, schedule)):
+        raise typer.BadParameter("say what to write: --html, --csv, --parquet, --png, --svg or --schedule")
+    from hilt.report.facts import facts_of_campaign, facts_of_run
+    from hilt.report.html import write_report
+    from hilt.report.schedule_file import write_schedule
+    from hilt.report.trials_file import write_csv, write_parquet
+
+    with Store(database_path(paths.home())) as store:
+        found = _find(store, identifier)
+        if isinstance(found, Run):
+            facts = facts_of_run(store, found)
+        else:
+            from hilt.engine.campaign_results import load_result
+
+            facts = facts_of_campaign(store, load_result(store, found))
+    if schedule is not None:
+        if facts.result is None:
+            raise typer.BadParameter("--schedule is of a campaign; `hilt show RUN` has a run's best configuration")
+        write_schedule(schedule, facts.result)
+    if html is not None:
+        write_report(html, facts)
+    if csv is not None:
+        write_csv(csv, facts.runs)
+    if parquet is not None:
+        write_parquet(parquet, facts.runs)
+    for directory, ending in ((png, ".png"), (svg, ".svg")):
+        if directory is not None:
+            _draw(facts, directory, ending)
+    for written in (html, csv, parquet, png, svg, schedule):
+        if written is not None:
+            typer.echo(str(written))
+
+
+def _draw(facts: Facts, directory: Path, ending: str) -> None:
+    from hilt.report.figures import save
+    from hilt.report.plots import pictures
+
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, _, figure in pictures(facts):
+        save(figure, directory / f"{name}{ending}")
+
+
+def _find(store: Store, identifier: str) -> Run | Campaign:
+    """Raises UnknownRunError."""
+    campaign = store.campaign(identifier)
+    if campaign is not None:
+        return campaign
+    try:
+        return store.run(identifier)
+    except UnknownRunError as error:
+        raise UnknownRunError(f"{error}, `hilt campaigns` campaigns") from error

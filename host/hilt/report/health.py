@@ -1,0 +1,69 @@
+"""How the boards of a run or campaign fared: trials, faults, time by step, and what happened on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from statistics import median
+
+from hilt.engine.events import BoardChanged, Event, Logged
+from hilt.report.facts import FAULTS, Facts
+from hilt.store import Trial
+
+MOST_EVENTS = 60
+_QUIET = ("connecting", "loaded", "ready", "running")
+"""States on the way to measuring, which say nothing of a board's health."""
+
+
+def board_rows(facts: Facts) -> list[dict[str, object]]:
+    """By board: trials that it answered, those it was asked again for, timeouts, crashes and bus errors, recoveries."""
+    measured = [trial for trial in _trials(facts) if trial.board]
+    recoveries = Counter(
+        event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "recovering"
+    )
+    lost = Counter(event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "lost")
+    names = sorted({trial.board for trial in measured} | set(recoveries) | set(lost))
+    return [
+        {
+            "board": name,
+            "trials": sum(trial.board == name for trial in measured),
+            "again": sum(trial.board == name and trial.attempt > 0 for trial in measured),
+            "faults": sum(trial.board == name and trial.outcome in FAULTS for trial in measured),
+            "recoveries": recoveries[name],
+            "lost": lost[name],
+        }
+        for name in names
+    ]
+
+
+def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:
+    """(step, trials, median seconds, seconds in all) of wall clock, longest first. `answer` holds all that a board does
+    for a trial, so the steps overlap."""
+    spent: dict[str, list[float]] = {}
+    for trial in _trials(facts):
+        for step, seconds in trial.seconds.items():
+            spent.setdefault(step, []).append(seconds)
+    rows = [(step, len(each), median(each), sum(each)) for step, each in spent.items()]
+    return sorted(rows, key=lambda row: -row[3])
+
+
+def event_rows(facts: Facts) -> list[tuple[str, str, str]]:
+    """(time, board or level, words) of the last MOST_EVENTS changes of a board's health and warnings, oldest first."""
+    told = [row for event in facts.events for row in _told(event)]
+    return told[-MOST_EVENTS:]
+
+
+def _told(event: Event) -> Iterator[tuple[str, str, str]]:
+    if isinstance(event, BoardChanged) and event.state not in _QUIET:
+        yield _clock(event.at), event.board, f"{event.state}: {event.detail}" if event.detail else event.state
+    elif isinstance(event, Logged) and event.level != "info":
+        yield _clock(event.at), event.level, event.text
+
+
+def _trials(facts: Facts) -> Iterator[Trial]:
+    return (trial for each in facts.runs for trial in each.trials)
+
+
+def _clock(since_epoch: float) -> str:
+    return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")

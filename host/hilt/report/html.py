@@ -1,0 +1,110 @@
+"""A run or a campaign as one HTML file that needs nothing else: to read on a phone, to print, to send."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from hilt.engine.campaign_results import CampaignResult
+from hilt.report.errors import MissingLibraryError
+from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
+from hilt.report.figures import inline_svg
+from hilt.report.health import board_rows, event_rows, step_rows
+from hilt.report.plots import pictures
+from hilt.report.reproduce import commands, origin_rows
+from hilt.store import Run, Store
+from hilt.trial import Outcome
+from hilt.whole_file import whole_file
+
+
+def write_campaign_report(path: Path, store: Store, result: CampaignResult) -> None:
+    """Whole or not at all. Raises MissingLibraryError without the extra `report`, StoreError, UnwritableFileError."""
+    write_report(path, facts_of_campaign(store, result))
+
+
+def write_run_report(path: Path, store: Store, run: Run) -> None:
+    """As write_campaign_report."""
+    write_report(path, facts_of_run(store, run))
+
+
+def write_report(path: Path, facts: Facts) -> None:
+    """As write_campaign_report, of facts that were read before."""
+    page = render(facts)
+    with whole_file(path) as file:
+        file.write(page)
+
+
+def render(facts: Facts) -> str:
+    """The page. All that comes from users is escaped by the template. Raises MissingLibraryError."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingLibraryError("a report", "Jinja2") from error
+    environment = Environment(
+        loader=PackageLoader("hilt.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"number": _number, "share": _share}
+    drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}
+    return environment.get_template("report.html.j2").render(
+        facts=facts,
+        result=facts.result,
+        network=facts.result.network if facts.result else None,
+        layers=[_layer(place, each, facts) for place, each in enumerate(facts.runs)],
+        drawn=drawn,
+        boards=board_rows(facts),
+        steps=step_rows(facts),
+        happened=event_rows(facts),
+        commands=commands(facts),
+        origin=origin_rows(facts),
+        title=_title(facts),
+        made=time.strftime("%Y-%m-%d %H:%M %Z"),
+    )
+
+
+def _title(facts: Facts) -> str:
+    name = facts.result.network.name if facts.result else facts.runs[0].name
+    return f"{name} on {facts.runs[0].run.board}" if facts.runs else name
+
+
+def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
+    """What a layer's row and section show."""
+    run, best, fallback = each.run, each.best, each.fallback
+    latency = best.microseconds if best is not None else None
+    total = facts.result.microseconds if facts.result else None
+    everywhere = each.layer.count * latency if latency else None
+    return {
+        "place": place,
+        "name": each.name,
+        "run": run,
+        "count": each.layer.count,
+        "nodes": each.layer.nodes,
+        "trials": len(each.trials),
+        "valid": each.valid,
+        "best": best,
+        "fallback": fallback,
+        "latency": latency,
+        "everywhere": everywhere,
+        "share": everywhere / total if everywhere and total else None,
+        "gain": each.result.gain,
+        "gops": run.gops(latency) if latency else None,
+        "percent": run.percent_of_bound(latency) if latency else None,
+        "knobs": " ".join(f"{name}={value}" for name, value in best.knobs.items()) if best is not None else "",
+        "outcomes": [
+            (str(outcome), count, ", ".join(f"{reason or 'no reason given'} {times}" for reason, times in
+                                            each.reasons.get(outcome, {}).items()))
+            for outcome, count in sorted(each.counts.items(), key=lambda item: (item[0] is not Outcome.OK, -item[1]))
+        ],
+    }  # fmt: skip
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"

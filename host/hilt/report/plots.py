@@ -1,0 +1,233 @@
+"""The pictures of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.report.facts import Facts, RunFacts
+from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
+from hilt.schedule import Reason, space_for
+from hilt.schedule.bounds import least_bytes
+from hilt.schedule.space import Space
+from hilt.schedule.survey import survey
+from hilt.schedule.workload import Conv2d
+from hilt.trial import Outcome
+from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LARGEST_PICTURE = 1 << 20
+"""Configurations of the largest space that is drawn."""
+_COMPILES, _REJECTED = np.array([[205, 219, 232], [244, 244, 246]], dtype=np.uint8)
+_MANY = 1500
+"""Points from which on a scatter is drawn as an image."""
+
+
+def pictures(facts: Facts) -> Iterator[tuple[str, str, Figure]]:
+    """(name, what it shows, figure) of each: of the network first, then of each run. Names do for files and ids."""
+    if len(facts.runs) > 1:
+        if facts.total_curve:
+            yield "network", "The network's latency over the trials of all its layers", network_curve(facts)
+        yield "allocation", "Trials that each layer was given", allocation(facts)
+    if any(each.best for each in facts.runs):
+        yield "roofline", "Roofline: every layer's fallback and best schedule", roofline(facts)
+    for place, each in enumerate(facts.runs):
+        if each.trials:
+            yield f"curve-{place}", f"Latency of each trial of {each.name}", curve(each)
+            if each.run.space_size <= LARGEST_PICTURE:
+                yield f"space-{place}", f"The space of {each.name}", space_picture(each)
+
+
+def accelerator_of(facts: RunFacts) -> Accelerator:
+    """As the run's record has it."""
+    run = facts.run
+    parameters = VTAParameters.from_name(run.parameters)
+    return Accelerator.for_parameters(parameters, IsaRevision(run.isa), clock_hz=run.clock_hz)
+
+
+def space_of(facts: RunFacts) -> Space:
+    """The run's space."""
+    orders: Any = facts.run.orders  # were an Orders and a SpaceKind when the run was made
+    kind: Any = facts.run.space_kind
+    return space_for(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), orders=orders, kind=kind)
+
+
+def curve(facts: RunFacts) -> Figure:
+    """Each verified trial, the best so far, the fallback and the bound; failures on the axis."""
+    figure, axes = new_figure(2.5)
+    points = [(each.number, each.microseconds) for each in facts.trials if each.verified and each.microseconds]
+    failed = [each.number for each in facts.trials if each.outcome is not Outcome.OK]
+    bound = facts.run.bound_microseconds
+    if points:
+        numbers, latencies = zip(*points, strict=True)
+        axes.scatter(numbers, latencies, s=9, color=QUIET, label="verified", rasterized=len(points) > _MANY)
+        steps = [*facts.improvements, (facts.trials[-1].number, facts.improvements[-1][1])]
+        axes.step(*zip(*steps, strict=True), where="post", color=BEST, label="best so far")
+        if max(latencies) > 3 * min(latencies):
+            _log(axes, "y")
+    axes.axhline(bound, color=QUIET, linewidth=1, linestyle="--", label="roofline bound")
+    if facts.fallback is not None and facts.fallback.microseconds is not None:
+        axes.scatter([facts.fallback.number], [facts.fallback.microseconds], s=36, facecolors="none",
+                     edgecolors=FALLBACK, label="fallback")  # fmt: skip
+    if failed:
+        axes.plot(failed, [0.02] * len(failed), "|", color=FAILED, label="failed",
+                  transform=axes.get_xaxis_transform(), rasterized=len(failed) > _MANY)  # fmt: skip
+    axes.set_xlabel("trial")
+    axes.set_ylabel("µs")
+    _legend_above(axes)
+    return figure
+
+
+def network_curve(facts: Facts) -> Figure:
+    """Milliseconds of the network with the best schedules so far."""
+    figure, axes = new_figure(2.4)
+    places, totals = zip(*facts.total_curve, strict=True)
+    axes.step(places, [each / 1e3 for each in totals], where="post", color=BEST)
+    axes.set_xlabel("trials of all layers, in order")
+    axes.set_ylabel("ms, all layers")
+    if totals[0] > 3 * totals[-1]:
+        _log(axes, "y")
+    else:
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def allocation(facts: Facts) -> Figure:
+    """Trials by layer, verified and not."""
+    figure, axes = new_figure(0.9 + 0.24 * len(facts.runs))
+    names = [_short_name(each.name) for each in facts.runs]
+    valid = np.array([each.valid for each in facts.runs])
+    others = np.array([len(each.trials) for each in facts.runs]) - valid
+    rows = np.arange(len(names))
+    axes.barh(rows, valid, color=BEST, label="verified")
+    axes.barh(rows, others, left=valid, color=FAILED, label="not")
+    axes.set_yticks(rows, names)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("trials")
+    _legend_above(axes)
+    return figure
+
+
+def roofline(facts: Facts) -> Figure:
+    """GOP/s over operations per byte that a layer needs to move at least, under the accelerator's peak and its bus."""
+    figure, axes = new_figure(3.4)
+    shown = [each for each in facts.runs if each.best is not None and each.best.microseconds]
+    accelerator = accelerator_of(shown[0])
+    parameters = accelerator.parameters
+    peak = 2 * parameters.batch * parameters.block**2 * accelerator.clock_hz / 1e9
+    bandwidth = accelerator.bus_bits / 8 * accelerator.clock_hz / 1e9
+    intensities = [_intensity(each, accelerator) for each in shown]
+    reach = np.geomspace(min(*intensities, peak / bandwidth) / 3, max(*intensities, peak / bandwidth) * 3, 60)
+    axes.plot(reach, np.minimum(peak, bandwidth * reach), color="black", linewidth=1.2)
+    axes.annotate(f"{peak:g} GOP/s", (reach[-1], peak), (0, 3), textcoords="offset points", ha="right", fontsize=8)
+    for place, (each, intensity) in enumerate(zip(shown, intensities, strict=True)):
+        assert each.best is not None and each.best.microseconds is not None
+        top = each.run.gops(each.best.microseconds)
+        fallback = each.fallback
+        if fallback is not None and fallback.microseconds is not None:
+            low = each.run.gops(fallback.microseconds)
+            axes.plot([intensity] * 2, [low, top], color=QUIET, linewidth=0.8)
+            axes.plot(intensity, low, "o", markersize=4.5, markerfacecolor="white", color=FALLBACK,
+                      label=None if place else "fallback")  # fmt: skip
+        axes.plot(intensity, top, "o", markersize=4.5, color=BEST, label=None if place else "best")
+    _name_points(axes, shown, intensities)
+    _log(axes, "x")
+    _log(axes, "y")
+    axes.set_xlabel(f"operations per byte that must be moved (bus: {bandwidth:g} GB/s)")
+    axes.set_ylabel("GOP/s")
+    _legend_above(axes)
+    return figure
+
+
+def space_picture(facts: RunFacts) -> Figure:
+    """The space as a grid: what the compiler accepts is tinted, measured configurations have their latency's colour."""
+    figure, axes = new_figure(3.0)
+    space = space_of(facts)
+    across = _across(space)
+    checks: Any = facts.run.checks
+    found = survey(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), space, checks)
+    width = int(np.prod(space.sizes[:across]))
+    grid = (found.verdicts == Reason.OK).reshape(-1, width)
+    colours = np.where(grid[..., None], _COMPILES, _REJECTED)
+    axes.imshow(colours, aspect="auto", interpolation="nearest", origin="lower",
+                extent=(-0.5, width - 0.5, -0.5, len(grid) - 0.5))  # fmt: skip
+    axes.grid(visible=False)
+    failed = [each.configuration for each in facts.trials if each.outcome is not Outcome.OK]
+    if failed:
+        axes.scatter(*_cells(failed, width), s=14, marker="x", linewidths=0.9, color=FAILED, label="failed",
+                     rasterized=len(failed) > _MANY)  # fmt: skip
+    verified = [each for each in facts.trials if each.verified and each.microseconds]
+    if verified:
+        latencies = np.array([each.microseconds for each in verified], dtype=np.float64)
+        drawn = axes.scatter(*_cells([each.configuration for each in verified], width), s=16, c=np.log10(latencies),
+                             cmap="viridis", edgecolors="black", linewidths=0.3,
+                             rasterized=len(verified) > _MANY)  # fmt: skip
+        bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=28)
+        ticks = np.linspace(np.log10(latencies.min()), np.log10(latencies.max()), 4)
+        bar.set_ticks(ticks.tolist(), labels=[f"{10**each:,.0f}" for each in ticks])
+        bar.set_label("µs")
+    if facts.best is not None:
+        axes.scatter(*_cells([facts.best.configuration], width), s=90, marker="*", color="white", edgecolors="black",
+                     label="best")  # fmt: skip
+    axes.set_xlabel(", ".join(knob.name for knob in space.knobs[:across] if len(knob.values) > 1))
+    axes.set_ylabel(", ".join(knob.name for knob in space.knobs[across:] if len(knob.values) > 1))
+    axes.set_xticks([])
+    axes.set_yticks([])
+    _legend_above(axes)
+    return figure
+
+
+def _across(space: Space) -> int:
+    """How many of the first knobs go across, so that the picture is about as wide as high."""
+    widths = np.cumprod(space.sizes.astype(np.float64))
+    return int(np.argmin(np.abs(np.log(widths**2 / len(space))))) + 1
+
+
+def _cells(configurations: list[int], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Column and row: the first knobs, which turn fastest, go across."""
+    indices = np.array(configurations, dtype=np.int64)
+    return indices % width, indices // width
+
+
+def _intensity(facts: RunFacts, accelerator: Accelerator) -> float:
+    return 2 * facts.run.macs / least_bytes(Conv2d.from_dict(facts.run.workload_spec), accelerator)
+
+
+def _name_points(axes: Axes, shown: list[RunFacts], intensities: list[float]) -> None:
+    """Names above the best points, on three heights in turn where neighbours are near."""
+    for rank, place in enumerate(np.argsort(intensities).tolist()):
+        best = shown[place].best
+        assert best is not None and best.microseconds is not None
+        where = (intensities[place], shown[place].run.gops(best.microseconds))
+        axes.annotate(_short_name(shown[place].name), where, (0, -11 - 9 * (rank % 3)), textcoords="offset points",
+                      ha="center", fontsize=7.5)  # fmt: skip
+
+
+def _short_name(name: str) -> str:
+    """`C5` of `resnet18.C5`; of a spelled operator its sizes."""
+    short = name.partition(":")[2] or name.rpartition(".")[2]
+    return short if len(short) <= 24 else short[:23] + "…"
+
+
+def _log(axes: Axes, which: str) -> None:
+    """Makes axis `x` or `y` logarithmic, with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _legend_above(axes: Axes) -> None:
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2, handletextpad=0.4,
+                    columnspacing=1.2)  # fmt: skip

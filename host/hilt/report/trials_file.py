@@ -1,0 +1,81 @@
+"""Trials as a table in a file: CSV, or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hilt.report.errors import MissingLibraryError
+from hilt.report.facts import RunFacts
+from hilt.whole_file import UnwritableFileError, whole_file
+
+_FACTS = (
+    "run", "workload", "board", "tuner", "seed", "number", "configuration", "outcome", "reason", "verified", "cycles",
+    "microseconds", "gops", "percent_of_bound", "attempt", "recorded_at",
+)  # fmt: skip
+
+
+def columns(runs: Sequence[RunFacts]) -> list[str]:
+    """What both files have: facts of a trial, `knob_` of each knob of any run, `seconds_` of each step of any trial.
+    `recorded_at` is in seconds since the epoch, latencies in microseconds."""
+    knobs = dict.fromkeys(name for each in runs for trial in each.trials for name in trial.knobs)
+    steps = sorted({name for each in runs for trial in each.trials for name in trial.seconds})
+    return [*_FACTS, *(f"knob_{name}" for name in knobs), *(f"seconds_{name}" for name in steps)]
+
+
+def rows(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
+    """A row for each trial by column; what it has not is not there."""
+    for each in runs:
+        run = each.run
+        for trial in each.trials:
+            latency = trial.microseconds
+            row: dict[str, Any] = {
+                "run": run.uuid,
+                "workload": run.workload,
+                "board": trial.board or run.board,
+                "tuner": run.tuner,
+                "seed": run.seed,
+                "number": trial.number,
+                "configuration": trial.configuration,
+                "outcome": str(trial.outcome),
+                "reason": trial.reason,
+                "verified": trial.verified,
+                "cycles": trial.cycles,
+                "microseconds": latency,
+                "gops": run.gops(latency) if latency else None,
+                "percent_of_bound": run.percent_of_bound(latency) if latency else None,
+                "attempt": trial.attempt,
+                "recorded_at": trial.recorded_at,
+            }
+            row |= {f"knob_{name}": value for name, value in trial.knobs.items()}
+            yield row | {f"seconds_{name}": value for name, value in trial.seconds.items()}
+
+
+def write_csv(path: Path, runs: Sequence[RunFacts]) -> None:
+    """Whole or not at all. Raises UnwritableFileError, OSError."""
+    with whole_file(path) as file:
+        writer = csv.DictWriter(file, columns(runs), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows(runs))
+
+
+def write_parquet(path: Path, runs: Sequence[RunFacts]) -> None:
+    """Whole or not at all. Raises MissingLibraryError without pyarrow, UnwritableFileError."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingLibraryError("a Parquet file", "pyarrow") from error
+    found = list(rows(runs))
+    table = pyarrow.table({name: [row.get(name) for row in found] for name in columns(runs)})
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pyarrow.parquet.write_table(table, half)
+        half.replace(path)
+    except OSError as error:
+        raise UnwritableFileError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        half.unlink(missing_ok=True)
