@@ -14,11 +14,11 @@ from hilt.cli.words import print_json, seconds_text
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Of `hilt bench --list`.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments of `hilt bench --list`.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="What can be run, and how long it takes.")] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each landscape.")] = None,
     workloads: Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="As much as the paper ran.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     output: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where CSV, PNG, SVG and about.json go; else HILT_HOME.")

@@ -28,7 +28,7 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
     listing = table("name", "board", "part", "parameters", "ISA", ">bus", ">clock", "hazards", "file")
     for entry in entries:
         where = "here" if _is_here(entry) else "to fetch" if entry.source else "to build"
-        hardware = (entry.isa, f"{entry.bus_bits}", f"{entry.clock_hz / 1e6:g} MHz", entry.hazards)
+        hardware = (entry.isa, f"{entry.bus_bits} bit", f"{entry.clock_hz / 1e6:g} MHz", entry.hazards)
         listing.add_row(entry.name, entry.board, entry.part, entry.parameters, *hardware, where)
     console().print(listing)
 

@@ -75,8 +75,12 @@ def add(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     address: Annotated[str, typer.Argument(metavar="USER@HOST[:PORT]", help="As for ssh.")],
     bitstream: Annotated[str, typer.Option(help="A name of `hilt bitstream list`.")],
-    key: Annotated[str | None, typer.Option(help="A private key; else the SSH agent's and those of ~/.ssh.")] = None,
-    python: Annotated[str | None, typer.Option(help="The interpreter on the board that imports pynq.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="A private key file; unless given, the SSH agent's keys and those of ~/.ssh.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="The Python on the board that imports pynq; that of PYNQ images unless given.")
+    ] = None,
     sudo: Annotated[bool, typer.Option(help="Run the agent as root, which registers and memory need.")] = True,
     service: Annotated[bool, typer.Option("--service", help="Have systemd start the agent with the board.")] = False,
 ) -> None:
@@ -103,7 +107,7 @@ def add(
 
 @application.command()
 def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Look at a board from SSH to the canary; each failure with its cause and its mend."""
+    """Look at a board from SSH to the canary; each failure with its cause and what to do."""
     from dataclasses import asdict
 
     from hilt.cli.host_keys import confirm_host_key
@@ -129,7 +133,7 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
 
 
 @application.command()
-def power(switch: Switch, name: _NAME) -> None:
+def power(switch: Annotated[Switch, typer.Argument(help="What to do.")], name: _NAME) -> None:
     """Switch a board's power: on, off or cycle."""
     from hilt.link.errors import PowerError
     from hilt.measure.boards import resolve

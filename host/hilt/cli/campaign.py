@@ -24,7 +24,9 @@ def campaign(
     ] = None,
     board: Annotated[
         list[str] | None,
-        typer.Option(help="A board of `hilt boards`; virtual:pynq. Named again for each of several that are alike."),
+        typer.Option(
+            help="A board of `hilt boards`; virtual:pynq unless given. Boards that are alike measure together."
+        ),
     ] = None,
     budget: Annotated[
         str | None, typer.Option(help="For all layers together: trials, as 200, or time, as 2h, 90m, 1h30m.")
@@ -36,22 +38,26 @@ def campaign(
         SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")
     ] = SpaceName.AUTOTVM,
     orders: Annotated[
-        int | None, typer.Option(help="Loop orders of the autotvm space: 4, or 1, which is exactly TVM's space.")
+        int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
     ] = None,
     checks: Annotated[
         CheckLevel, typer.Option(help="What is rejected before it travels, as of `hilt tune`.")
     ] = CheckLevel.COMPILER,
-    repeat: Annotated[int, typer.Option(help="Figures taken of each program; the median counts.")] = 1,
-    number: Annotated[int, typer.Option(help="Runs averaged in each figure, as TVM's number.")] = 1,
+    repeat: Annotated[int, typer.Option(help="Times that each program is timed; the median counts.")] = 1,
+    number: Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")] = 1,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds that a program may run, by the board's clock; 100 times the bound.")
+        float | None,
+        typer.Option(
+            help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound."
+        ),
     ] = None,
     tuner_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the tuner, such as plan_size=32.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(file_okay=False, help="Where schedule, AutoTVM log and report go; else hilt keeps them."),
+        typer.Option(file_okay=False, help="Where schedule, AutoTVM log and report go; in HILT_HOME unless given."),
     ] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on with a campaign that was stopped or interrupted; or `last`.")
@@ -61,7 +67,7 @@ def campaign(
     skip: Annotated[
         list[str] | None, typer.Option(metavar="LAYER", help="Give this layer of the campaign ID no more trials.")
     ] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Start it and leave it to itself.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on by itself.")] = False,
     as_json: Json = False,
 ) -> None:
     """Tune a network: trials go to the layers where they save most. Ends with schedules, AutoTVM's log and a report."""

@@ -45,7 +45,11 @@ def train(
 
 
 @application.command()
-def show(weights: Annotated[Path, typer.Argument(help="A weights file; those that ship with hilt.")] = SHIPPED) -> None:
+def show(
+    weights: Annotated[
+        Path, typer.Argument(help="A weights file; the one that ships with hilt unless given.")
+    ] = SHIPPED,
+) -> None:
     """What weights were trained on, and what they never saw."""
     loaded = load_weights(weights)
     found = loaded.metadata

@@ -23,7 +23,8 @@ from hilt.cli.tuners import tuners
 
 application = typer.Typer(
     name="hilt",
-    help="Finds the fastest schedules for a VTA accelerator by trying them on the board.",
+    help="Finds the fastest schedules for a VTA accelerator by trying them on the board.\n\n"
+    "First: `hilt tune resnet18.C5`, which needs no board: virtual:pynq is one.",
     epilog=exits.HELP,
     no_args_is_help=True,
     add_completion=False,
@@ -39,7 +40,6 @@ def hilt(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit
 
 
-@application.command()
 def tui(
     run: Annotated[
         str | None, typer.Argument(help="A run's id; the running or else the newest one unless given.")
@@ -51,13 +51,20 @@ def tui(
     run_tui(paths.home(), run)
 
 
-for command in (tune, campaign, resume, campaigns, tuners, runs, show, report, best, space, explain, trace, sim, bench):
-    application.command()(command)
-application.add_typer(bitstream.application, name="bitstream")
-application.add_typer(boards.application, name="boards")
-application.add_typer(glimpse.application, name="glimpse")
-application.add_typer(log.application, name="log")
-application.add_typer(landscape.application, name="landscape")
+_PANELS = {
+    "Tuning": (tune, campaign, resume, tui),
+    "Results": (runs, campaigns, show, best, report),
+    "Schedules and hardware": (space, explain, trace, sim),
+    "Tuners and experiments": (tuners, bench),
+}
+for panel, listed in _PANELS.items():
+    for command in listed:
+        application.command(rich_help_panel=panel)(command)
+application.add_typer(log.application, name="log", rich_help_panel="Results")
+application.add_typer(boards.application, name="boards", rich_help_panel="Boards")
+application.add_typer(bitstream.application, name="bitstream", rich_help_panel="Boards")
+application.add_typer(landscape.application, name="landscape", rich_help_panel="Tuners and experiments")
+application.add_typer(glimpse.application, name="glimpse", rich_help_panel="Tuners and experiments")
 
 
 def main() -> None:

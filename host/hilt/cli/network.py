@@ -59,9 +59,7 @@ def tune_network(network: Network, settings: Settings, home: Path, launcher: Lau
     return tune_campaign(campaign, home, launcher, as_json)
 
 
-def tune_campaign(
-    campaign: Campaign, home: Path, launcher: Launcher, as_json: bool, board: str | None = None
-) -> Exit:
+def tune_campaign(campaign: Campaign, home: Path, launcher: Launcher, as_json: bool, board: str | None = None) -> Exit:
     """Tunes the layers that are not done yet, on `board` where one is given. One that fails or is interrupted ends it;
     what was found until then is shown. Raises what `launcher` raises."""
     console = Console(stderr=as_json)

@@ -22,11 +22,12 @@ Orders = Literal[1, 4]
 def space(
     workload: Annotated[str, typer.Argument(help="A workload, or a group of the catalogue such as deepbench.")],
     checks: Annotated[
-        str | None, typer.Option(help="Only this level of the compiler's checks; else all. With --csv: compiler.")
+        str | None,
+        typer.Option(help="Only this level: compiler, strict, tvm or off; all unless given. With --csv: compiler."),
     ] = None,
     kind: Annotated[str, typer.Option("--space", help="autotvm (TVM's knobs) or ml2 (ML2Tuner's).")] = "autotvm",
     orders: Annotated[
-        int | None, typer.Option(help="Loop orders of the autotvm space: 4, or 1, as TVM. A group shows both.")
+        int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 as TVM. A group shows both.")
     ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a row for each configuration: knobs, verdict, reason.")

@@ -46,9 +46,7 @@ def trace(
         twin = Twin(accelerator)
         fetch_busy = int(twin.predict([program], memory)["fetch"]["busy"][0])
         title = f"{described.name} on {board}"
-        timeline = stage_timeline(
-            title, program.instructions, accelerator, twin.timeline(program, memory), fetch_busy
-        )
+        timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch_busy)
         perfetto.write_text(json.dumps(timeline) + "\n", encoding="utf-8")
         typer.echo(f"{perfetto}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
 

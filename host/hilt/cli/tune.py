@@ -38,7 +38,7 @@ class SpaceName(StrEnum):
 Json = Annotated[
     bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
 ]
-Detach = Annotated[bool, typer.Option("--detach", help="Start the run and leave it to itself.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Start the run and return; it goes on by itself.")]
 
 
 def tune(
@@ -51,7 +51,9 @@ def tune(
     ],
     board: Annotated[
         list[str] | None,
-        typer.Option(help="A board of `hilt boards`; virtual:pynq. Several that are alike, as A,B, measure one run."),
+        typer.Option(
+            help="A board of `hilt boards`; virtual:pynq unless given. Boards that are alike measure one run together."
+        ),
     ] = None,
     tuner: Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")] = "hilt",
     trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
@@ -61,7 +63,7 @@ def tune(
         SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")
     ] = SpaceName.AUTOTVM,
     orders: Annotated[
-        int | None, typer.Option(help="Loop orders of the autotvm space: 4, or 1, which is exactly TVM's space.")
+        int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
     ] = None,
     checks: Annotated[
         CheckLevel,
@@ -70,13 +72,17 @@ def tune(
             "tvm: what TVM would not run; off: nothing, the board finds out."
         ),
     ] = CheckLevel.COMPILER,
-    repeat: Annotated[int, typer.Option(help="Figures taken of each program; the median counts.")] = 1,
-    number: Annotated[int, typer.Option(help="Runs averaged in each figure, as TVM's number.")] = 1,
+    repeat: Annotated[int, typer.Option(help="Times that each program is timed; the median counts.")] = 1,
+    number: Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")] = 1,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds that a program may run, by the board's clock; 100 times the bound.")
+        float | None,
+        typer.Option(
+            help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound."
+        ),
     ] = None,
     tuner_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the tuner, such as plan_size=32.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
     ] = None,
     detach: Detach = False,
     as_json: Json = False,
@@ -118,7 +124,7 @@ def tune(
 
 def resume(
     run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`; or a campaign's id.")],
-    board: Annotated[str | None, typer.Option(help="Go on on another board of the same kind.")] = None,
+    board: Annotated[str | None, typer.Option(help="Go on with another board of the same kind.")] = None,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:

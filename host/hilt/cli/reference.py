@@ -1,0 +1,148 @@
+"""`python -m hilt.cli.reference > docs/cli.md`: every command, argument and option, as the code declares them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeGuard, Union, get_args, get_origin
+
+import typer
+from typer.models import ArgumentInfo, ParameterInfo, ParamMeta
+from typer.utils import get_params_from_function
+
+from hilt.cli import exits
+from hilt.cli.main import application
+
+_HEAD = """# Command line
+
+Made by `python -m hilt.cli.reference` from the code; tests/unit/cli/test_reference.py says when it is out of date.
+`hilt COMMAND --help` shows the same in the terminal."""
+
+_WORDS: dict[object, str] = {str: "TEXT", int: "INT", float: "FLOAT", Path: "PATH"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument or option of a command."""
+
+    spelled: str
+    """As it is typed: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
+    usage: str
+    """The same in the line of usage; empty for what may be left out and is no argument."""
+    help: str
+    default: str
+    """Empty where there is none to tell."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command by its words, such as `hilt boards add`."""
+
+    words: str
+    help: str
+    parameters: tuple[Parameter, ...]
+
+
+def commands() -> list[Command]:
+    """Every command that `hilt --help` leads to, in its order."""
+    return list(_commands(application, "hilt"))
+
+
+def text() -> str:
+    """The whole reference, Markdown."""
+    listed = commands()
+    contents = " · ".join(f"[{each.words.removeprefix('hilt ')}](#{each.words.replace(' ', '-')})" for each in listed)
+    parts = [_HEAD, contents, *(_section(each) for each in listed), f"## Exit codes\n\n{exits.HELP}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(command: Command) -> str:
+    usage = " ".join([command.words, *(each.usage for each in command.parameters if each.usage)])
+    optional = any(not each.usage for each in command.parameters)
+    lines = [f"## {command.words}", "", f"`{usage}{' [OPTIONS]' if optional else ''}`", "", command.help]
+    if command.parameters:
+        lines += ["", "| | | default |", "|---|---|---|"]
+        lines += [
+            f"| `{_cell(each.spelled)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
+        ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _commands(group: typer.Typer, words: str) -> Iterator[Command]:
+    for each in group.registered_commands:
+        assert each.callback is not None
+        name = each.name or each.callback.__name__.replace("_", "-")
+        yield _command(f"{words} {name}", each.callback)
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        below = f"{words} {inner.name}"
+        callback = inner.typer_instance.registered_callback
+        if callback is not None and callback.callback is not None:  # a group that does something by itself
+            yield _command(below, callback.callback)
+        yield from _commands(inner.typer_instance, below)
+
+
+def _command(words: str, function: Callable[..., Any]) -> Command:
+    declared = get_params_from_function(function).values()
+    parameters = (_parameter(each) for each in declared if isinstance(each.default, ParameterInfo))
+    words_of_it = " ".join(inspect.cleandoc(function.__doc__ or "").split())
+    return Command(words, words_of_it, tuple(each for each in parameters if each is not None))
+
+
+def _parameter(declared: ParamMeta) -> Parameter | None:
+    info: ParameterInfo = declared.default
+    kind, many = _kind(declared.annotation)
+    required = info.default is ...
+    if isinstance(info, ArgumentInfo):
+        spelled = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
+        usage = f"{spelled}..." if many else spelled
+        return Parameter(spelled, usage if required else f"[{usage}]", info.help or "", _default(info.default))
+    if info.hidden:
+        return None
+    named = " ".join(info.param_decls or ())
+    dashed = named or f"--{declared.name.replace('_', '-')}"
+    if kind is bool:
+        spelled = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
+        return Parameter(spelled, "", info.help or "", "" if named else _default(info.default))
+    spelled = f"{dashed} {info.metavar or _word(kind)}"
+    help_words = (info.help or "") + (" May be given several times." if many else "")
+    return Parameter(spelled, spelled if required else "", help_words, _default(info.default))
+
+
+def _kind(hint: object) -> tuple[object, bool]:
+    """The type of one value, and whether there may be many: of `list[str] | None`, str and True."""
+    inner = hint
+    if get_origin(inner) in (Union, types.UnionType):
+        inner = next(each for each in get_args(inner) if each is not type(None))
+    return (get_args(inner)[0], True) if get_origin(inner) is list else (inner, False)
+
+
+def _word(kind: object) -> str:
+    return "|".join(str(each.value) for each in kind) if _is_choice(kind) else _WORDS[kind]
+
+
+def _is_choice(kind: object) -> TypeGuard[type[Enum]]:
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def _default(value: object) -> str:
+    if value is ... or value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Path):  # the place of the installation says nothing to others
+        return ""
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())
