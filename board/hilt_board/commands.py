@@ -224,6 +224,11 @@ def _daemon(home: Home, options: argparse.Namespace) -> int:
             os.write(options.ready, b"ready")
             os.close(options.ready)
 
+    if os.environ.get("HILT_CHAOS"):
+        from .chaos_clock import follow_clock
+
+        follow_clock()
+
     async def serve() -> None:
         await Daemon(home, _agent_hash(), options.silence).run(listen(home), ready)
 
@@ -240,6 +245,12 @@ def _worker(home: Home, options: argparse.Namespace) -> int:
         from . import verilated  # noqa: F401  registers the virtual board's device with pynq
     from .worker import run
 
+    if os.environ.get("HILT_CHAOS"):
+        from .chaos import ChaosWorker
+        from .chaos_clock import follow_clock
+
+        follow_clock()
+        return run(options.descriptor, home, ChaosWorker)
     return run(options.descriptor, home)
 
 

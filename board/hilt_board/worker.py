@@ -186,8 +186,8 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
 
 
-def run(descriptor: int, home: Home) -> int:
+def run(descriptor: int, home: Home, kind: Type[Worker] = Worker) -> int:
     """Serves the daemon at the other end of a socket. Returns the exit code."""
     connection = socket.socket(fileno=descriptor)
-    Worker(connection, home).serve()
+    kind(connection, home).serve()
     return 0

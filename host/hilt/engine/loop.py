@@ -29,7 +29,8 @@ from hilt.vta.program import Program
 MAX_LOSSES = 3
 """A trial whose board is lost so often ends the session; it is not recorded, and resuming tries it again."""
 DOUBTFUL = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
-"""Verdicts that a fault of the board can bring about too: the second verdict, on the recovered board, is recorded."""
+"""Verdicts that a fault of the board can bring about too: one is recorded when it was given twice, the board having
+recovered in between."""
 _GROUP_SECONDS = 2.0
 """The board is given about so much at once: it is how long a stop takes."""
 _FIRST_GROUP = 2
@@ -225,7 +226,7 @@ class TuningLoop:
         return replace(pending, attempt=pending.attempt + 1, losses=pending.losses + 1, loss=reason)
 
     def _after_doubt(self, pending: _Pending, result: Result) -> _Pending:
-        text = f"trial {pending.number} ended as {result.outcome} ({result.reason}); it is tried once more to be sure"
+        text = f"trial {pending.number} ended as {result.outcome} ({result.reason}); it is tried again to be sure"
         self._publish(Logged("info", text, time()))
         return replace(pending, attempt=pending.attempt + 1, doubts=(*pending.doubts, result.outcome))
 

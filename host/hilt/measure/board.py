@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import logging
@@ -22,6 +23,7 @@ from hilt.link.quarantine import check_free, quarantine
 from hilt.measure.boards import Target
 from hilt.measure.canary import make_canary
 from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
+from hilt.measure.suspects import Suspects
 from hilt.measure.trials import Blobs, Shipment, result_of, ship
 from hilt.measure.types import BoardDescription, BoardEvent, BoardState, Listen, Report, Request
 from hilt.measure.usage import Usage
@@ -46,6 +48,8 @@ _REPLY_MARGIN_SECONDS = 240.0
 _FAULTS = (LinkError, VirtualBoardError)
 _FAULTS_OF_THE_AGENT = ("board_broken", "worker_failed", "internal")
 """Refusals after which connecting again is not enough."""
+_FAILURES_WITH_PROGRAMS = ("worker_failed", "internal")
+"""Of these it is known which trial they came with."""
 _REFUSALS_OF_PROGRAMS = ("program_invalid", "out_of_memory")
 _SHORTEST_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
@@ -62,8 +66,12 @@ class _InFlight:
 class _Connected:
     """A programmed board on the line, with what is known of it as long as this connection lasts."""
 
-    def __init__(self, agent: AgentConnection, bitstream: str, journal: list[Measured]) -> None:
+    def __init__(
+        self, agent: AgentConnection, bitstream: str, journal: list[Measured], agent_began: float
+    ) -> None:
         self.client = agent.client
+        self.agent_began = agent_began
+        """When its daemon was started, by this process' monotonic clock."""
         self.agent = agent
         self.bitstream = bitstream
         self.journal = {each.key: each for each in journal}
@@ -89,6 +97,7 @@ class BoardMeasurer:
         self._boot_id: str | None = None
         self._closing = threading.Event()
         self.usage = Usage(target.description.name)
+        self._suspects = Suspects()
         self.climbed: list[Climbed] = []
         """Every rung of the recovery ladder that was climbed, in order."""
 
@@ -135,9 +144,12 @@ class BoardMeasurer:
                 continue
             except _FAULTS as error:
                 setbacks = 1 if self.usage.trials > before else setbacks + 1
-                # Another board may have them at once; mending this one takes its time.
-                work.put_back(list(taken.values()), str(error))
+                suspect = self._suspects.after_loss(list(taken.values()))
+                # Another board may have the others at once; mending this one takes its time.
+                work.put_back([each for each in taken.values() if each is not suspect], str(error))
                 reason = error if setbacks > SETBACKS_ALLOWED else self._recover(error, _first_rung(error))
+                if suspect is not None and self._convict(suspect, error, reason, work):
+                    setbacks = 0
             if reason is not None:
                 return self._give_up(reason)
 
@@ -148,6 +160,19 @@ class BoardMeasurer:
             self._disconnect()
             self._target.release()
             self._tell(BoardState.RELEASED, str(self.usage))
+
+    def _convict(self, suspect: Request, error: Exception, reason: Exception | None, work: Work) -> bool:
+        """Whether a trial that the board was lost with is answered: it is where the board is well again, its canary
+        included, and the agent that had taken the trial is gone. Else it is tried again, for nothing is known of it."""
+        connected = self._connection
+        if reason is not None or connected is None or connected.agent_began < self._suspects.lost_at:
+            work.put_back([suspect], str(error))
+            return False
+        text = f"it took the board's agent or the board itself down, alone on a board that was well: {error}"
+        with contextlib.suppress(PoolClosedError):
+            work.answer(suspect, Result(Outcome.CRASH, text, board=self.description.name))
+            self.usage.trials += 1
+        return True
 
     # --- running ---
 
@@ -183,7 +208,9 @@ class BoardMeasurer:
         while len(in_flight) < PIPELINE_DEPTH:
             if not in_flight:
                 self.usage.idle()
-            request = work.take(idle=not in_flight)
+            if in_flight and self._suspects.has(in_flight[-1].request):
+                return  # it goes alone
+            request = work.take(self.description.name, idle=not in_flight)
             if request is None:
                 return
             taken[request.number] = request
@@ -228,6 +255,8 @@ class BoardMeasurer:
         try:
             measured = connected.client.reply(flying.reply, Measured, Deadline(self._patience(connected, request)))
         except RefusedError as error:
+            if error.code in _FAILURES_WITH_PROGRAMS:
+                self._suspects.accuse(request)
             if error.code not in _REFUSALS_OF_PROGRAMS:
                 raise
             self._answer(request, self._refused(error.code, str(error)), work, taken)
@@ -305,11 +334,12 @@ class BoardMeasurer:
         digest = hashlib.sha256(bitstream).hexdigest()
         programmed = program_board(agent.client, self._target, bitstream, deadline)
         journal = agent.client.results(0, deadline)
-        degrees = agent.client.status(deadline).temperature
+        status = agent.client.status(deadline)
+        degrees = status.temperature
         heat = "" if degrees is None else f", chip at {degrees:.0f} °C"
         what = f"{self._target.manifest.parameters} at {programmed.clock_hz / 1e6:g} MHz"
         self._tell(BoardState.READY, f"{what} programmed in {programmed.seconds:.1f} s{heat}")
-        return _Connected(agent, digest, journal)
+        return _Connected(agent, digest, journal, time.monotonic() - status.uptime_seconds)
 
     def _recover(self, error: Exception, first: Rung) -> Exception | None:
         """Climbs from a rung until the board is programmed and its canary well, and returns None; or what was in the

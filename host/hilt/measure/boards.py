@@ -18,7 +18,7 @@ from hilt.virtual.bitstream import MODEL_FORM, bitstream_identity, make_bitstrea
 from hilt.virtual.control import ChassisControl, ChassisStatus
 from hilt.virtual.directory import USER
 from hilt.virtual.errors import VirtualBoardError
-from hilt.virtual.names import PREFIX, parse_virtual_name
+from hilt.virtual.names import PREFIX, chaos_of, parse_virtual_name
 from hilt.virtual.personality import PERSONALITIES
 from hilt_board.protocol import Manifest
 
@@ -113,6 +113,7 @@ class VirtualTarget:
 
     def __init__(self, name: str, form: Form = MODEL_FORM) -> None:
         self._personality, self._directory = parse_virtual_name(name)
+        self._chaos = chaos_of(name)
         self._form = form
         self._chassis: ChassisControl | None = None
         self._holding = threading.Lock()
@@ -181,4 +182,5 @@ class VirtualTarget:
                 except VirtualBoardError:
                     self._let_go()
             self._chassis = ChassisControl.hold(self._directory, self._personality)
+            self._directory.write_chaos(self._chaos)
             return act(self._chassis)

@@ -59,8 +59,8 @@ class FleetMeasurer:
         self.boards = list(boards)
         self._pool = Pool(SETBACKS_ALLOWED)
         self._closing = threading.Event()
-        for _ in self.boards:
-            self._pool.join()
+        for each in self.boards:
+            self._pool.join(each.description.name)
         self._threads = [threading.Thread(target=self._serve, args=(each,), daemon=True) for each in self.boards]
         for thread in self._threads:
             thread.start()
@@ -110,7 +110,7 @@ class FleetMeasurer:
                 return
             if reason is None:
                 return
-            self._pool.leave(reason)
+            self._pool.leave(board.description.name, reason)
             if board.description.name in quarantined() or self._closing.wait(RETRY_SECONDS):
                 return
-            self._pool.join()
+            self._pool.join(board.description.name)

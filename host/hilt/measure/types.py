@@ -51,6 +51,8 @@ class Request:
     """Runs averaged in one figure (TVM's `number`)."""
     repeat: int = 1
     """Figures taken; the result is their median."""
+    board: str | None = None
+    """The only board that may answer it, where several measure together; None: any."""
     configuration: int | None = None
     """Its index in the run's space; only a landscape looks at it."""
 

@@ -15,7 +15,7 @@ from hilt.trial import Outcome, Result
 class Work(Protocol):
     """Requests for a board that pulls. A request that was taken is either answered or put back."""
 
-    def take(self, *, idle: bool) -> Request | None:
+    def take(self, board: str, *, idle: bool) -> Request | None:
         """The next request; None where there is none for this board. `idle`: it has nothing else to do, and waits."""
 
     def answer(self, request: Request, result: Result) -> None:
@@ -32,7 +32,7 @@ class Batch:
         self._waiting = deque(requests)
         self._report = report
 
-    def take(self, *, idle: bool) -> Request | None:
+    def take(self, board: str, *, idle: bool) -> Request | None:
         return self._waiting.popleft() if self._waiting else None
 
     def answer(self, request: Request, result: Result) -> None:
@@ -72,23 +72,23 @@ class Pool:
         """The requests of this `measure` without a reported answer, by number."""
         self._losses: dict[int, int] = {}
         self._losses_allowed = losses_allowed
-        self._boards = 0
+        self._boards: list[str] = []
         self._deserted = "no board is left"
         self._error: BaseException | None = None
         self._closed = False
 
     # --- for boards ---
 
-    def join(self) -> None:
+    def join(self, board: str) -> None:
         with self._changed:
-            self._boards += 1
+            self._boards.append(board)
 
-    def leave(self, reason: str) -> None:
-        """A board gives up. Where it was the last one, nobody is left to answer what waits."""
+    def leave(self, board: str, reason: str) -> None:
+        """A board gives up. What only it may answer, and all where it was the last one, nobody is left to answer."""
         with self._changed:
-            self._boards -= 1
+            self._boards.remove(board)
             self._deserted = reason
-            self._fail_if_deserted()
+            self._fail_deserted()
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
@@ -97,15 +97,18 @@ class Pool:
             self._error = error
             self._changed.notify_all()
 
-    def take(self, *, idle: bool) -> Request | None:
+    def take(self, board: str, *, idle: bool) -> Request | None:
         """A board that is busy takes one more only while every other board could have one too: what is left at the end
         of a batch goes to who is free first."""
         with self._changed:
             if idle:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-            elif len(self._waiting) < self._boards:
+                self._changed.wait_for(lambda: self._for(board) is not None or self._closed)
+            elif len(self._waiting) < len(self._boards):
                 return None
-            return self._waiting.popleft() if self._waiting and not self._closed else None
+            request = None if self._closed else self._for(board)
+            if request is not None:
+                self._waiting.remove(request)
+            return request
 
     def answer(self, request: Request, result: Result) -> None:
         answer = _Answer(request, result)
@@ -128,6 +131,7 @@ class Pool:
                     self._answers.append(_Answer(request, Result(Outcome.BOARD_LOST, reason)))
                 else:
                     self._waiting.appendleft(request)
+            self._fail_deserted()
             self._changed.notify_all()
 
     # --- for who waits ---
@@ -138,7 +142,7 @@ class Pool:
             self._waiting.extend(requests)
             self._open = {request.number: request for request in requests}
             self._losses.clear()
-            self._fail_if_deserted()
+            self._fail_deserted()
             self._changed.notify_all()
         try:
             while self._open:
@@ -155,7 +159,7 @@ class Pool:
     def close(self) -> None:
         with self._changed:
             self._closed = True
-            self._fail_all("measurer was closed")
+            self._fail_deserted()
             self._changed.notify_all()
 
     def _next(self) -> _Answer:
@@ -174,11 +178,14 @@ class Pool:
                 answer.reported.set()
             self._answers.clear()
 
-    def _fail_if_deserted(self) -> None:
-        if self._boards <= 0 or self._closed:
-            self._fail_all("measurer was closed" if self._closed else self._deserted)
+    def _for(self, board: str) -> Request | None:
+        return next((each for each in self._waiting if each.board in (None, board)), None)
 
-    def _fail_all(self, reason: str) -> None:
-        for request in self._waiting:
-            self._answers.append(_Answer(request, Result(Outcome.BOARD_LOST, reason)))
-        self._waiting.clear()
+    def _fail_deserted(self) -> None:
+        """What no board is left for, or all once closed."""
+        reason = "measurer was closed" if self._closed else self._deserted
+        for request in list(self._waiting):
+            here = request.board in self._boards if request.board else bool(self._boards)
+            if self._closed or not here:
+                self._waiting.remove(request)
+                self._answers.append(_Answer(request, Result(Outcome.BOARD_LOST, reason)))

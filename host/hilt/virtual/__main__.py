@@ -10,7 +10,7 @@ from hilt.virtual.chassis import run_chassis
 from hilt.virtual.control import IDLE_SECONDS, ChassisControl
 from hilt.virtual.directory import USER, BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
-from hilt.virtual.names import parse_virtual_name
+from hilt.virtual.names import chaos_of, parse_virtual_name
 
 SWITCHES = {
     "on": ChassisControl.power_on,
@@ -25,6 +25,8 @@ def main() -> None:
         personality, directory = parse_virtual_name(f"virtual:{arguments.board}")
         directory.create()
         directory.write_personality(personality.device_settings())
+        if chaos := chaos_of(f"virtual:{arguments.board}"):
+            directory.write_chaos(chaos)
         if arguments.power:
             with ChassisControl.hold(directory, personality) as chassis:
                 SWITCHES[arguments.power](chassis)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from hilt import paths
+from hilt.virtual.chaos import Chaos
 from hilt.virtual.errors import VirtualBoardError
 
 USER = "xilinx"
@@ -43,6 +45,8 @@ class BoardDirectory:
         self.personality = self.root / "personality.json"
         """What the board's pynq Device reads (HILT_VERILATED)."""
         self.log = self.root / "chassis.log"
+        self.chaos = self.root / "chaos"
+        """What is to go wrong, and what went wrong (hilt_board.chaos)."""
 
     @property
     def client_key(self) -> Path:
@@ -56,6 +60,7 @@ class BoardDirectory:
             public = _ensure_key(self.client_key)
             _ensure_key(self.host_key)
             self.commands.mkdir(mode=0o700, exist_ok=True)
+            self.chaos.mkdir(mode=0o700, exist_ok=True)
             _write(self.commands / "reboot", _REBOOT, 0o700)
             if not self.authorized_keys.exists():
                 _write(self.authorized_keys, f"{public}\n".encode())
@@ -74,6 +79,23 @@ class BoardDirectory:
                     f"take {before}@{self.name} or another name, or remove {self.root}"
                 )
         _write(self.personality, json.dumps(settings, indent=2).encode())
+
+    def write_chaos(self, chaos: Chaos | None) -> None:
+        """From the next trial on; None: from then on nothing happens any more."""
+        settings = self.chaos / "settings.json"
+        if chaos is None:
+            settings.unlink(missing_ok=True)
+        else:
+            _write(settings, json.dumps(asdict(chaos)).encode())
+
+    def take_chaos(self, what: str) -> str | None:
+        """What the board's worker asked for under that name; None where it did not, or somebody took it."""
+        try:
+            text = (self.chaos / what).read_text(encoding="ascii")
+            (self.chaos / what).unlink()
+        except FileNotFoundError:
+            return None
+        return text
 
     @contextlib.contextmanager
     def locked(self, what: str) -> Iterator[None]:

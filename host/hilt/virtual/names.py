@@ -1,7 +1,8 @@
-"""`virtual:<personality>[@name]`: which virtual board is meant."""
+"""`virtual:<personality>[@name][?chaos]`: which virtual board is meant, and what is to happen to it."""
 
 from __future__ import annotations
 
+from hilt.virtual.chaos import Chaos, parse_chaos
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.personality import Personality, personality
 
@@ -13,5 +14,11 @@ def parse_virtual_name(name: str) -> tuple[Personality, BoardDirectory]:
 
     Raises UnknownPersonalityError, and VirtualBoardError for a name that cannot be one.
     """
-    kind, at, own_name = name.removeprefix(PREFIX).partition("@")
+    kind, at, own_name = name.removeprefix(PREFIX).partition("?")[0].partition("@")
     return personality(kind), BoardDirectory(own_name if at else kind)
+
+
+def chaos_of(name: str) -> Chaos | None:
+    """The faults on purpose that a name asks for. Raises VirtualBoardError."""
+    _, mark, text = name.partition("?")
+    return parse_chaos(text) if mark else None

@@ -61,6 +61,7 @@ def session_environment(directory: BoardDirectory, boot_id: str) -> dict[str, st
         "HILT_VERILATED": str(directory.personality),
         "HILT_BOOT_ID": boot_id,
         "HILT_INIT_PID": str(os.getppid()),
+        "HILT_CHAOS": str(directory.chaos),
     }
 
 
@@ -108,7 +109,8 @@ async def _run_command(
     )
     assert child.stdin and child.stdout and child.stderr
     feeding = asyncio.create_task(_feed(process.stdin, child.stdin))
-    await asyncio.gather(_drain(child.stdout, process.stdout), _drain(child.stderr, process.stderr))
+    scissors = _Scissors(directory, process.get_extra_info("connection"))
+    await asyncio.gather(_drain(child.stdout, process.stdout, scissors), _drain(child.stderr, process.stderr))
     status = await child.wait()
     feeding.cancel()
     if status < 0:
@@ -132,12 +134,36 @@ async def _feed(source: asyncssh.SSHReader[bytes], target: asyncio.StreamWriter)
         target.close()
 
 
-async def _drain(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
+class _Scissors:
+    """Cuts a session in the middle of a frame, or ends the server with all sessions, when the board's chaos says so."""
+
+    def __init__(self, directory: BoardDirectory, connection: asyncssh.SSHServerConnection) -> None:
+        self._directory = directory
+        self._connection = connection
+
+    @property
+    def wanted(self) -> bool:
+        return any((self._directory.chaos / each).exists() for each in ("cut", "gone"))
+
+    def cut(self) -> None:
+        if self._directory.take_chaos("gone") is not None:
+            os._exit(1)
+        if self._directory.take_chaos("cut") is not None:
+            self._connection.abort()
+
+
+async def _drain(
+    source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes], scissors: _Scissors | None = None
+) -> None:
     """Copies until the child closes it. What cannot be delivered any more is dropped, so that the child can end."""
     delivering = True
     while data := await source.read(_CHUNK_BYTES):
         if delivering:
             try:
+                if scissors is not None and scissors.wanted:
+                    target.write(data[: len(data) // 2])  # the frame that this belongs to never ends
+                    scissors.cut()
+                    continue
                 target.write(data)
                 await target.drain()
             except (OSError, asyncssh.Error):

@@ -1,7 +1,8 @@
 """Process 1 of a virtual board: keeps its SSH server up, adopts its daemons, takes all with it when power goes.
 
 `python -m hilt.virtual.system NAME BOOT_ID`: power is standard input staying open; "kill-ssh" on it kills the server.
-SIGUSR1, which the board's own `reboot` command sends, ends it with the exit code REBOOT.
+SIGUSR1, which the board's own `reboot` command sends, ends it with the exit code REBOOT; SIGUSR2 freezes the board: all
+that runs on it stops, and only its power switch helps.
 It is a process apart from the chassis so that the board goes dark also when the chassis is killed.
 """
 
@@ -9,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import socket
 import sys
 import time
 
-from hilt.virtual.processes import adopt_orphans, end_descendants
+from hilt.virtual.directory import BoardDirectory
+from hilt.virtual.processes import adopt_orphans, descendants, end_descendants
 
 REBOOT = 64
 """Exit code: power stays on, and the board is to start again."""
@@ -29,18 +32,41 @@ def main() -> None:
     events = selectors.DefaultSelector()
     events.register(_signal_wakeups(), selectors.EVENT_READ, "signal")
     events.register(sys.stdin.fileno(), selectors.EVENT_READ, "power")
+    if not _boot(BoardDirectory(name)):
+        return
     server = _Server([sys.executable, "-m", "hilt.virtual.ssh_server", name, boot_id])
     try:
         while True:
             for key, _ in events.select():
                 if key.data == "signal":
-                    if signal.SIGUSR1 in key.fileobj.recv(64):  # type: ignore[union-attr]
+                    numbers = key.fileobj.recv(64)  # type: ignore[union-attr]
+                    if signal.SIGUSR1 in numbers:
                         sys.exit(REBOOT)
+                    if signal.SIGUSR2 in numbers:
+                        _freeze()
                     server.reap()
                 elif not _obey(sys.stdin.fileno(), server):
                     return
     finally:
         end_descendants()
+
+
+def _boot(directory: BoardDirectory) -> bool:
+    """Takes its time where a slow reboot is wanted; False when power is gone meanwhile."""
+    seconds = float(directory.take_chaos("slow") or 0.0)
+    if not seconds:
+        return True
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if select.select([sys.stdin], [], [], left)[0] and not os.read(sys.stdin.fileno(), 4096):
+            return False
+    return True
+
+
+def _freeze() -> None:
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
 
 
 def _obey(descriptor: int, server: _Server) -> bool:
@@ -56,7 +82,7 @@ def _signal_wakeups() -> socket.socket:
     reading, writing = socket.socketpair()
     reading.setblocking(False)
     writing.setblocking(False)
-    for number in (signal.SIGCHLD, signal.SIGUSR1):
+    for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writing.detach())
     return reading

@@ -30,7 +30,7 @@ class Fake:
         return replace(describe_board("virtual:pynq"), name=self.name)
 
     def serve(self, work: Work) -> str | None:
-        while (request := work.take(idle=True)) is not None:
+        while (request := work.take(self.name, idle=True)) is not None:
             if callable(self.pause):
                 self.pause(request)
             result = self.plan(request)  # type: ignore[operator]
@@ -164,12 +164,12 @@ def test_an_error_of_a_boards_thread_reaches_who_waits() -> None:
 
 def test_a_request_that_loses_every_board_is_given_back() -> None:
     pool = Pool(losses_allowed=2)
-    pool.join()
+    pool.join("a")
     wanted = requests(1)
     losses: list[int] = []
 
     def board() -> None:
-        while (request := pool.take(idle=True)) is not None:
+        while (request := pool.take("a", idle=True)) is not None:
             losses.append(request.number)
             pool.put_back([request], "frozen")
 

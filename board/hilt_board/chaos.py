@@ -1,0 +1,191 @@
+"""Faults on purpose, on virtual boards only: a worker that strikes some of its trials in the middle of their run.
+
+HILT_CHAOS names a directory outside of the board's disk. `settings.json` there is what is wanted (hilt.virtual.chaos
+says what each kind is); without it nothing happens. `struck` has a line of JSON for each fault: trial, kind, and when.
+The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process; `clock` is what the
+board's clock is off by, in seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import resource
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, Optional, Set
+
+import pynq
+
+from . import execution
+from .chaos_clock import ENVIRONMENT, clock_offset
+from .home import open_home
+from .model import RUNNING
+from .protocol import Record
+from .worker import Worker
+
+_DAY = 86400.0
+_FULL_SECONDS = 1.0
+_END_SECONDS = 60.0
+"""Whoever waits for its end has it long before."""
+
+
+class Plan:
+    """Which trial is struck by what."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._struck: Set[str] = set()
+        with contextlib.suppress(FileNotFoundError):
+            lines = (directory / "struck").read_text(encoding="ascii").splitlines()
+            self._struck = {json.loads(line)["trial"] for line in lines}
+
+    def settings(self) -> Optional[Dict[str, Any]]:
+        try:
+            return json.loads((self.directory / "settings.json").read_text(encoding="ascii"))  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            return None
+
+    def strike(self, key: str) -> Optional[str]:
+        """The kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
+        settings = self.settings()
+        trial, _, attempt = key.rpartition("/")
+        if settings is None or not (settings["again"] or (attempt == "0" and trial not in self._struck)):
+            return None
+        kind = choose(settings, trial.rpartition("/")[2])
+        if kind is None:
+            return None
+        self._struck.add(trial)
+        line = json.dumps({"trial": trial, "kind": kind, "at": time.time() - clock_offset(self.directory)}) + "\n"
+        with (self.directory / "struck").open("a", encoding="ascii") as file:
+            file.write(line)
+        return kind
+
+
+def choose(settings: Dict[str, Any], number: str) -> Optional[str]:
+    """Of a seed and a trial's number only."""
+    digest = hashlib.sha256("{}/{}".format(settings["seed"], number).encode("ascii")).digest()
+    if int.from_bytes(digest[:8], "big") >= settings["rate"] * 2**64:
+        return None
+    kinds = settings["kinds"]
+    return str(kinds[int.from_bytes(digest[8:16], "big") % len(kinds)])
+
+
+class ChaosWorker(Worker):
+    """A worker that is struck now and then."""
+
+    def __init__(self, connection: Any, home: Any) -> None:
+        self._plan = Plan(Path(os.environ[ENVIRONMENT]))
+        _make_room()
+        super().__init__(connection, home)
+
+    def _measure(self, message: Any) -> Record:
+        kind = self._plan.strike(message.trial.key)
+        if kind is None:
+            return super()._measure(message)
+        with _struck(kind, self._plan):
+            return super()._measure(message)
+
+
+@contextlib.contextmanager
+def _struck(kind: str, plan: Plan) -> Iterator[None]:
+    if kind == "wrong_output":
+        with _corrupted_once():
+            yield
+    elif kind == "full_disk":
+        _fill_disk()
+        yield
+    else:
+        model = pynq.Device.active_device._model
+        model.step = _first_step(kind, plan, model)
+        try:
+            yield
+        finally:
+            model.__dict__.pop("step", None)
+
+
+def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
+    """Instead of the model's step: the program has been started, and is not done."""
+    if kind == "hang":
+        return lambda cycles: (RUNNING, 0)
+
+    def step(cycles: int) -> Any:
+        del model.step
+        _ACTIONS[kind](plan)
+        return model.step(cycles)
+
+    return step
+
+
+@contextlib.contextmanager
+def _corrupted_once() -> Iterator[None]:
+    """The first output that is compared has a bit that the accelerator did not write."""
+    compare = execution.Placed.compare
+
+    def corrupted(placed: execution.Placed) -> Any:
+        setattr(execution.Placed, "compare", compare)  # noqa: B010
+        placed.output[len(placed.output) // 2] ^= 1
+        return compare(placed)
+
+    setattr(execution.Placed, "compare", corrupted)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(execution.Placed, "compare", compare)  # noqa: B010
+
+
+def _crash_worker(plan: Plan) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _crash_daemon(plan: Plan) -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(_END_SECONDS)  # the kernel kills the worker with its daemon
+
+
+def _freeze(plan: Plan) -> None:
+    os.kill(int(os.environ["HILT_INIT_PID"]), signal.SIGUSR2)
+    time.sleep(_END_SECONDS)
+
+
+def _reboot_slowly(plan: Plan) -> None:
+    settings = plan.settings() or {}
+    (plan.directory / "slow").write_text(str(settings.get("boot_seconds", 0.0)), encoding="ascii")
+    os.kill(int(os.environ["HILT_INIT_PID"]), signal.SIGUSR1)
+    time.sleep(_END_SECONDS)
+
+
+def _jump(plan: Plan) -> None:
+    offset = -_DAY if clock_offset(plan.directory) > 0 else _DAY
+    (plan.directory / "clock").write_text(str(offset), encoding="ascii")
+
+
+_ACTIONS: Dict[str, Callable[[Plan], None]] = {
+    "worker_crash": _crash_worker,
+    "daemon_crash": _crash_daemon,
+    "link_drop": lambda plan: (plan.directory / "cut").touch(),
+    "ssh_gone": lambda plan: (plan.directory / "gone").touch(),
+    "freeze": _freeze,
+    "slow_reboot": _reboot_slowly,
+    "clock_jump": _jump,
+}
+KINDS = {"hang", "wrong_output", "full_disk", *_ACTIONS}
+
+
+def _fill_disk() -> None:
+    """The daemon's journal cannot grow for a while: the limit on the size of its files stands for the disk."""
+    size = open_home().journal.stat().st_size
+    hard = resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, hard))
+    timer = threading.Timer(_FULL_SECONDS, _make_room)
+    timer.daemon = True
+    timer.start()
+
+
+def _make_room() -> None:
+    hard = resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (hard, hard))

@@ -1,0 +1,75 @@
+"""Faults on purpose: which trials of a virtual board are struck, and by what.
+
+`virtual:pynq?rate=0.1&seed=1&kinds=hang+freeze` is such a board. Its own worker strikes (hilt_board.chaos); here is how
+people say it. What happens to a trial depends on the seed and on the trial's number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hilt.virtual.errors import VirtualBoardError
+
+KINDS = {
+    "hang": "the accelerator stands still",
+    "worker_crash": "the process that owns the device is killed",
+    "daemon_crash": "the agent's daemon is killed",
+    "link_drop": "the connection ends in the middle of a frame",
+    "ssh_gone": "the SSH server dies with all its connections, and is started again",
+    "wrong_output": "one byte of the output is not what the accelerator wrote",
+    "freeze": "nothing on the board moves any more; only its power switch helps",
+    "slow_reboot": "the board starts anew and takes its time",
+    "full_disk": "the result cannot be kept, for there is no room on the board's disk for a while",
+    "clock_jump": "the board's clock jumps by a day",
+}
+
+
+@dataclass(frozen=True)
+class Chaos:
+    """Raises VirtualBoardError for what cannot be."""
+
+    rate: float = 0.1
+    """Share of the trials that are struck, each once, and never when it is tried again to confirm a verdict."""
+    seed: int = 0
+    kinds: tuple[str, ...] = tuple(KINDS)
+    again: bool = False
+    """Struck trials are struck each time, as by a program that does it."""
+    boot_seconds: float = 20.0
+    """What a slow reboot takes longer."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate <= 1:
+            raise VirtualBoardError(f"chaos: rate is {self.rate}; it must be from 0 to 1")
+        if not 0 <= self.boot_seconds <= 50:
+            raise VirtualBoardError(f"chaos: boot_seconds is {self.boot_seconds}; it must be from 0 to 50")
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise VirtualBoardError(f"chaos: no kind {kind!r}; there are {', '.join(KINDS)}")
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "rate": float,
+    "seed": int,
+    "kinds": lambda text: tuple(text.split("+")),
+    "again": lambda text: bool(int(text)),
+    "boot_seconds": float,
+}
+
+
+def parse_chaos(text: str) -> Chaos:
+    """Of `rate=0.1,seed=1,kinds=hang+freeze`, as an option has it, or with & between, as a board's name has it.
+
+    Raises VirtualBoardError.
+    """
+    values = {}
+    for part in text.replace("&", ",").split(","):
+        name, _, value = part.partition("=")
+        if name not in _READERS:
+            raise VirtualBoardError(f"chaos: {part!r} is none of {', '.join(f'{each}=' for each in _READERS)}")
+        try:
+            values[name] = _READERS[name](value)
+        except ValueError:
+            raise VirtualBoardError(f"chaos: {value!r} is no value of {name}") from None
+    return Chaos(**values)
