@@ -29,8 +29,14 @@ $(BOARD)/.ready: pyproject.toml
 	$(BOARD)/bin/python $(PIP_INSTALL) --group board
 	touch $@
 
-demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH
-	HILT_HOME=$(BUILD)/demo $(HOST)/bin/hilt tune resnet18.C5 --board virtual:pynq --tuner autotvm --trials 64 --seed 1
+DEMO := resnet18.C5 --board virtual:pynq --tuner autotvm --trials 64 --seed 1
+demo: export HILT_HOME := $(BUILD)/demo
+demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the terminal UI where there is a terminal
+	if [ -t 0 ] && [ -t 1 ]; then \
+	    $(HOST)/bin/hilt tune $(DEMO) --detach && $(HOST)/bin/hilt tui last; \
+	else \
+	    $(HOST)/bin/hilt tune $(DEMO); \
+	fi
 
 test: setup lint  ## lint, types and all tests
 	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile

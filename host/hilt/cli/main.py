@@ -44,11 +44,17 @@ def tui(
     run: Annotated[
         str | None, typer.Argument(help="A run's id; the running or else the newest one unless given.")
     ] = None,
+    web: Annotated[bool, typer.Option("--web", help="Serve it to a browser on this machine.")] = False,
+    port: Annotated[int, typer.Option(help="Of the page, with --web.")] = 8000,
 ) -> None:
-    """Watch and steer a run in the terminal; closing it stops nothing."""
+    """Watch and steer runs and campaigns in the terminal; closing it stops nothing."""
     from hilt.tui import run as run_tui
+    from hilt.tui.web import serve
 
-    run_tui(paths.home(), run)
+    if web:
+        serve(run, port)
+    else:
+        run_tui(paths.home(), run)
 
 
 _PANELS = {

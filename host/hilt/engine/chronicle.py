@@ -1,5 +1,5 @@
-"""What happened in a run besides its trials: states, boards, log lines, in a file beside the engine's log. For people
-and reports; nothing depends on it."""
+"""What happened in a run besides its trials: states, boards, confidence, log lines, in a file beside the engine's log.
+For people and reports; nothing depends on it."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def _is_kept(event: Event) -> bool:
             return bool(event.detail) or event.state not in _QUIET
         case StateChanged() | Logged() | Finished():
             return True
-        case TunerTold():
-            return False
+        case TunerTold(confidence=confidence):
+            return confidence is not None
     return False

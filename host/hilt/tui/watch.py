@@ -34,9 +34,10 @@ class Watch:
         self.trials = TrialList(store, uuid)
         self.history: deque[Event] = deque(maxlen=_MOST_EVENTS)
         self.arrived = 0
-        self.told: TunerTold | None = None
         self.configuration: int | None = None
-        self._add_history(read_chronicle(self.files.chronicle_path))
+        before = read_chronicle(self.files.chronicle_path)
+        self.told: TunerTold | None = next((each for each in reversed(before) if isinstance(each, TunerTold)), None)
+        self._add_history(before)
 
     @property
     def short_id(self) -> str:

@@ -14,12 +14,13 @@ from hilt.store import RunState
 KEPT: list[Event] = [
     StateChanged(RunState.RUNNING, ""),
     BoardChanged("desk", "recovering", "reboot over SSH: timeout", 1.0),
+    TunerTold(8, 0.5, 1.0),
     Logged("warning", "desk: reboot over SSH took 12.0 s, canary well", 2.0),
 ]
 PASSED_BY: list[Event] = [
     BoardChanged("desk", "running", "", 1.0),
     Progress(1, 2, {}, 0, 1.0),
-    TunerTold(8, 0.5, 1.0),
+    TunerTold(8, None, 1.0),
 ]
 
 
@@ -34,10 +35,10 @@ def test_states_boards_and_log_lines_are_kept_and_all_is_handed_on(tmp_path: Pat
 
 def test_half_a_line_and_another_versions_words_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    Chronicle(path).recording(lambda event: None)(KEPT[2])
+    Chronicle(path).recording(lambda event: None)(KEPT[3])
     with path.open("ab") as file:
         file.write(b'{"event":"weather"}\nnoise\n{"event":"log","lev')
-    assert read_chronicle(path) == [KEPT[2]]
+    assert read_chronicle(path) == [KEPT[3]]
 
 
 def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:

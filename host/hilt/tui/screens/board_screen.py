@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.widgets import Static
 
 from hilt.engine.events import BoardChanged, Logged
@@ -30,9 +30,10 @@ class BoardScreen(RunPage):
 
     NAME = "board"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b", "next_board", "Next board", tooltip="The next board of a run on several"),
+        Binding("escape", "leave", "Back", show=False, tooltip="From the check or the log back to the recoveries"),
+        Binding("b", "next_board", "Next", tooltip="The next board of a run on several"),
         Binding("d", "check", "Check", tooltip="Looks at the board from SSH to the canary; heat, memory and disk too"),
-        Binding("g", "agent_log", "Agent's log", tooltip="The end of the log of the agent on the board"),
+        Binding("g", "agent_log", "Agent log", tooltip="The end of the log of the agent on the board"),
         Binding("x", "quarantine", "Quarantine", tooltip="Keeps the board apart, or lets it be used again; asks first"),
         Binding("w", "power_cycle", "Power", tooltip="Switches its power off and on again; asks first"),
         Binding("c", "copy", "Copy", show=False, tooltip="The line under the cursor, to the clipboard"),
@@ -52,14 +53,14 @@ class BoardScreen(RunPage):
         return names[self._place % len(names)]
 
     def body(self) -> ComposeResult:
-        with Horizontal(id="boards"):
+        with Container(id="boards"):
             with VerticalScroll(id="board-facts", can_focus=False):
                 yield Static(id="board-words")
             yield LineView(follow=True, id="recovery")
         yield LineView(id="asked")
 
     def on_mount(self) -> None:
-        self.query_one("#asked", LineView).focus()
+        self.query_one("#recovery", LineView).focus()
         self.query_one("#board-facts").border_title = "board"
         self.query_one("#recovery").border_title = "recovery and canary"
         self.query_one("#asked").border_title = "check and agent's log"
@@ -80,6 +81,10 @@ class BoardScreen(RunPage):
 
     # keys
 
+    def action_leave(self) -> None:
+        self.remove_class("-asked")
+        self.query_one("#recovery").focus()
+
     def action_next_board(self) -> None:
         self._place += 1
         self.take(())
@@ -94,6 +99,8 @@ class BoardScreen(RunPage):
     async def _ask(self, doing: str, ask: Callable[[str, Callable[[Line], None]], None]) -> None:
         """Lines come as they are found."""
         name = self.board
+        self.add_class("-asked")
+        self.query_one("#asked", LineView).focus()
         self._asked[name] = [(f"{doing} {name} ...", "heading")]
         self.take(())
 

@@ -59,7 +59,7 @@ class CampaignScreen(Screen[None]):
         yield NavigationBar("campaign")
         yield Static("reading the store ...", id="campaign-words")
         yield DataTable(cursor_type="row", zebra_stripes=True)
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)

@@ -39,6 +39,7 @@ class LogScreen(RunPage):
     def body(self) -> ComposeResult:
         yield Input(placeholder="text; Enter keeps it, Escape shows all", id="search")
         yield LineView(follow=True, id="log")
+        yield Static(id="line", markup=False)
         yield Static(str(self.watched.files.log_path), id="path", markup=False)
 
     def on_mount(self) -> None:
@@ -59,6 +60,10 @@ class LogScreen(RunPage):
         log.border_title = f"log: {self._level}" + (f', with "{text}"' if text else "")
         log.border_subtitle = f"{len(lines):,} lines"
         log.set_lines(lines or [("nothing was said", "muted")])
+
+    def on_line_view_highlighted(self, message: LineView.Highlighted) -> None:
+        """All of it: in the list above a long one is cut."""
+        self.query_one("#line", Static).update(message.line)
 
     def action_filter(self) -> None:
         self._level = _LEVELS[(_LEVELS.index(self._level) + 1) % len(_LEVELS)]

@@ -50,7 +50,7 @@ class RunPage(Screen[None]):
         yield NavigationBar(self.NAME)
         yield StatusLine("reading the store ...")
         yield from self.body()
-        yield Footer()
+        yield Footer(compact=True)
 
     def body(self) -> ComposeResult:
         raise NotImplementedError

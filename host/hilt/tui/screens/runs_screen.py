@@ -65,7 +65,7 @@ class RunsScreen(Screen[None]):
         for column, width in _COLUMNS.items():
             table.add_column(column, width=width)
         yield table
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_screen_resume(self) -> None:
         self.action_read()

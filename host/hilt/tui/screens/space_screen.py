@@ -109,7 +109,7 @@ class SpaceScreen(RunPage):
         largest = f", largest {sizes[0]:,}" if len(sizes) else ""
         grid.border_title = (
             f"{len(found.members):,} of {found.size:,} accepted ({100 * found.valid_ratio:.0f}%), "
-            f"{len(sizes):,} clusters{largest}"
+            f"{len(sizes):,} {'cluster' if len(sizes) == 1 else 'clusters'}{largest}"
         )
         if self._clusters:
             grid.border_subtitle = f"{GLYPHS[4]} largest cluster … {GLYPHS[-1]} small ones, blank rejected"

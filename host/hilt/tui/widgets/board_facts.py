@@ -61,7 +61,7 @@ def _canary(spoken: Sequence[str], mine: Sequence[BoardChanged]) -> str:
     """It runs when the bitstream is programmed, and after each rung."""
     well = sum("canary well" in text for text in spoken) + sum("programmed in" in each.detail for each in mine)
     failed = sum("canary failed" in text for text in spoken)
-    return f"well {well} times, failed {failed} times" if well or failed else "not heard of yet"
+    return f"well {well}×, failed {failed}×" if well or failed else "not heard of yet"
 
 
 def _heat(mine: Sequence[BoardChanged]) -> str:

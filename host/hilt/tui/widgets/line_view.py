@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -22,6 +24,8 @@ class LineView(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
         Binding("down,j", "move(1)", "Down", show=False),
+        Binding("left", "shift(-8)", "Left", show=False),
+        Binding("right", "shift(8)", "Right", show=False, tooltip="The rest of long lines; left goes back"),
         Binding("pageup", "page(-1)", "Page up", show=False),
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home", "move_to(0)", "First", show=False, tooltip="The first line"),
@@ -30,6 +34,12 @@ class LineView(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "lines--cursor", "lines--heading", "lines--good", "lines--warning", "lines--error", "lines--muted",
     }  # fmt: skip
+
+    @dataclass
+    class Highlighted(Message):
+        """The line that the cursor is on now."""
+
+        line: str
 
     def __init__(self, *, follow: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -59,6 +69,7 @@ class LineView(ScrollView, can_focus=True):
         self.virtual_size = Size(width, len(self._lines))
         self._show_cursor()
         self.refresh()
+        self._tell()
 
     def move_to(self, row: int) -> None:
         last = max(len(self._lines) - 1, 0)
@@ -66,9 +77,17 @@ class LineView(ScrollView, can_focus=True):
         self._following = self._cursor == last
         self._show_cursor()
         self.refresh()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._lines:
+            self.post_message(self.Highlighted(self._lines[self._cursor][0]))
 
     def action_move(self, rows: int) -> None:
         self.move_to(self._cursor + rows)
+
+    def action_shift(self, cells: int) -> None:
+        self.scroll_to(x=self.scroll_offset.x + cells, animate=False, immediate=True)
 
     def action_page(self, pages: int) -> None:
         self.move_to(self._cursor + pages * max(self.scrollable_content_region.height, 1))

@@ -1,0 +1,8 @@
+"""`python -m hilt.tui [RUN]`: what `hilt tui --web` runs for each visit."""
+
+import sys
+
+from hilt import paths
+from hilt.tui import run
+
+run(paths.home(), sys.argv[1] if len(sys.argv) > 1 else None)
