@@ -25,7 +25,7 @@ def report(
     svg: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as SVG.")] = None,
     schedule: Annotated[Path | None, typer.Option(help="A campaign's schedules as JSON.")] = None,
 ) -> None:
-    """Write a report of a run or a campaign: page, pictures, tables. It may be going on."""
+    """Write a report of a run or a campaign: page, pictures, tables. Also while it is running."""
     if not any((html, csv, parquet, png, svg, schedule)):
         raise typer.BadParameter("say what to write: --html, --csv, --parquet, --png, --svg or --schedule")
     from hilt.report.facts import facts_of_campaign, facts_of_run

@@ -14,7 +14,10 @@ def summary_text(store: Store, run: Run) -> str:
     """Best configuration, how many trials were valid, what became of the others, what to do next."""
     summary = store.summary(run.uuid)
     name = short(run.uuid)
-    lines = ["", f"{run.workload} on {run.board}: {summary.trials} of {run.budget} trials, {summary.valid} valid"]
+    counted = f"{summary.trials} of {run.budget} trials, {summary.valid} valid"
+    ended_early = run.state is RunState.FINISHED and summary.trials < run.budget
+    ending = "; the tuner asked for no more" if ended_early else ""
+    lines = ["", f"{run.workload} on {run.board}: {counted}{ending}"]
     if summary.valid:
         lines.append(
             f"every valid trial's output was compared in full with the reference "

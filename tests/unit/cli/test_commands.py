@@ -11,6 +11,7 @@ import pytest
 
 from hilt.cli.history import sparkline
 from hilt.cli.main import run as hilt
+from hilt.cli.summary import summary_text
 from hilt.cli.words import seconds_text
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
@@ -199,3 +200,11 @@ def test_sparkline_falls_from_the_first_verified_trial() -> None:
 
 def test_time_left_is_said_in_few_words() -> None:
     assert [seconds_text(seconds) for seconds in (0.4, 59, 61, 3725)] == ["0 s", "59 s", "1 min 01 s", "1 h 02 min"]
+
+
+def test_a_run_that_ended_before_its_budget_says_who_ended_it(filled: Path) -> None:
+    with Store(database_path(filled)) as store:
+        counted = summary_text(store, store.run("a" * 32)).splitlines()[1]
+        assert counted.endswith("4 of 64 trials, 1 valid; the tuner asked for no more")
+        store.set_state("a" * 32, RunState.STOPPED)
+        assert "asked for no more" not in summary_text(store, store.run("a" * 32))
