@@ -205,6 +205,6 @@ def test_time_left_is_said_in_few_words() -> None:
 def test_a_run_that_ended_before_its_budget_says_who_ended_it(filled: Path) -> None:
     with Store(database_path(filled)) as store:
         counted = summary_text(store, store.run("a" * 32)).splitlines()[1]
-        assert counted.endswith("4 of 64 trials, 1 valid; the tuner asked for no more")
+        assert counted.endswith("4 of 64 trials, 2 valid; the tuner asked for no more")
         store.set_state("a" * 32, RunState.STOPPED)
         assert "asked for no more" not in summary_text(store, store.run("a" * 32))
