@@ -19,6 +19,9 @@ def bench(
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each landscape.")] = None,
     workloads: Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")] = None,
     full: Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")] = False,
+    checks: Annotated[
+        str | None, typer.Option(help="Only this level of checks, of those that it has: tvm or compiler.")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     output: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where CSV, PNG, SVG and about.json go; else HILT_HOME.")
@@ -47,7 +50,7 @@ def bench(
         raise typer.BadParameter("name an experiment; --list shows them")
     wanted = {name: experiment(name) for name in names}
     chosen = tuple(workloads.split(",")) if workloads else None
-    settings = Settings(seeds, chosen, full, jobs)
+    settings = Settings(seeds, chosen, full, jobs, checks)
     results = {}
     for name, each in wanted.items():
         started = time.monotonic()

@@ -17,6 +17,7 @@ from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Cell, Report, Runs, perform
 from hilt.measure.landscape import Subject
 from hilt.measure.landscape.build import provenance
+from hilt.schedule.checks import Checks
 from hilt.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Settings:
     workloads: tuple[str, ...] | None = None
     full: bool = False
     jobs: int = 0
+    checks: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,13 @@ class Bench:
             if name not in full:
                 raise ExperimentError(f"{self.name} has no workload {name!r}; it has {', '.join(full)}")
         return list(self.settings.workloads)
+
+    def levels(self, every: Sequence[Checks]) -> list[Checks]:
+        """Which levels of checks. Raises ExperimentError for one that the experiment does not have."""
+        wanted = [each for each in every if self.settings.checks in (None, each)]
+        if not wanted:
+            raise ExperimentError(f"{self.name} has no level {self.settings.checks!r}; it has {', '.join(every)}")
+        return wanted
 
     def runs(
         self,

@@ -31,10 +31,11 @@ AUTOTVM, GLIMPSE, RANDOM = Contender.of("autotvm"), Contender.of("glimpse"), Con
 
 def initial(bench: Bench) -> None:
     """Figure 4: performance of the first 100 configurations, sorted."""
-    subjects = [subject(name, checks=checks) for checks in LEVELS for name in bench.workloads(_FEW, EVIDENCE)]
+    levels = bench.levels(LEVELS)
+    subjects = [subject(name, checks=checks) for checks in levels for name in bench.workloads(_FEW, EVIDENCE)]
     results = bench.runs(subjects, [RANDOM, AUTOTVM, GLIMPSE], _FIRST, bench.seeds(5, 20))
     rows = []
-    with bench.plot("figure4", rows=len(LEVELS), columns=len(subjects) // len(LEVELS)) as plots:
+    with bench.plot("figure4", rows=len(levels), columns=len(subjects) // len(levels)) as plots:
         for place, of in enumerate(subjects):
             for label, cells in results.items():
                 performance = -np.sort(-(cells[place].landscape.optimum / cells[place].microseconds), axis=1)
@@ -44,7 +45,7 @@ def initial(bench: Bench) -> None:
             plots[place].set(title=of.name.split("@")[0] + f", {of.checks}", xlabel="configuration", ylim=(0, 1.03))
             plots[place].legend(fontsize=6)
     bench.table("figure4", rows)
-    for checks in LEVELS:
+    for checks in levels:
         best = {
             label: np.mean([row["best"] for row in rows if row["tuner"] == label and f".{checks}." in row["landscape"]])
             for label in results
@@ -89,7 +90,7 @@ def short_budget(bench: Bench) -> None:
 
 def steps(bench: Bench) -> None:
     """Figure 6: steps of the search until what AutoTVM ends with."""
-    for checks in LEVELS:
+    for checks in bench.levels(LEVELS):
         results = _against_autotvm(bench, checks)
         bench.table(f"figure6_{checks}", convergence_rows(results))
         _curves(bench, f"figure6_{checks}", results)
@@ -106,7 +107,7 @@ def steps(bench: Bench) -> None:
 def invalid(bench: Bench) -> None:
     """Figure 7: how much rarer invalid measurements are."""
     rows: list[dict[str, Any]] = []
-    for checks in LEVELS:
+    for checks in bench.levels(LEVELS):
         results = _against_autotvm(bench, checks)
         shares = {label: [float(runs.invalid_share().mean()) for runs in cells] for label, cells in results.items()}
         names = [runs.cell.subject.workload.name for runs in results[AUTOTVM.label]]
@@ -122,8 +123,8 @@ def invalid(bench: Bench) -> None:
                 f"{before / after:.2f} ({before:.3f} to {after:.3f})" if after else f"all of them ({before:.3f} to 0)",
             )
     bench.table("figure7", rows)
-    with bench.plot("figure7", columns=len(LEVELS), wide=2) as plots:
-        for axes, checks in zip(plots, LEVELS, strict=True):
+    with bench.plot("figure7", columns=len(bench.levels(LEVELS)), wide=2) as plots:
+        for axes, checks in zip(plots, bench.levels(LEVELS), strict=True):
             mine = [row for row in rows if row["checks"] == checks]
             labels = [name for name in mine[0] if name not in ("checks", "workload")]
             for place, label in enumerate(labels):

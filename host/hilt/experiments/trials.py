@@ -70,7 +70,7 @@ def _hold(bench: Bench, boards: Sequence[str], workloads: Sequence[str], contend
     rows: list[dict[str, Any]] = []
     summary: list[dict[str, Any]] = []
     for board in boards:
-        for checks in LEVELS:
+        for checks in bench.levels(LEVELS):
             subjects = usable(bench, [subject(name, board, checks) for name in workloads])
             held = [*contenders, UNINFORMED] if checks == "tvm" else contenders
             protocols = {each.label: PROTOCOL for each in held if each.tuner == "hilt"}
