@@ -15,7 +15,7 @@ KNOBS = ("tile_b", "tile_h", "tile_w", "tile_ci", "tile_co", "oc_nthread", "h_nt
 GOOD = {
     "resnet18.C2": (1, 7, 56, 1, 2, 1, 2),
     "resnet18.C3": (1, 28, 7, 1, 4, 2, 1),
-    "resnet18.C4": (1, 28, 7, 1, 4, 2, 1),
+    "resnet18.C4": (1, 4, 28, 1, 4, 2, 2),
     "resnet18.C5": (1, 14, 28, 2, 2, 2, 1),
     "resnet18.C6": (1, 14, 14, 1, 4, 2, 1),
     "resnet18.C7": (1, 14, 7, 2, 8, 2, 1),
@@ -24,8 +24,8 @@ GOOD = {
     "resnet18.C10": (1, 7, 7, 1, 16, 2, 1),
     "resnet18.C11": (1, 7, 7, 1, 8, 2, 1),
 }
-EPILOGUE_OPERATIONS = 4
-"""Reset, SHR, MAX and MIN: one cycle each for every output element, in the stage that runs the GEMM."""
+EPILOGUE_CYCLES = 2
+"""Of every output element, in the stage that runs the GEMM: reset, SHR, MAX and MIN, each of two elements a cycle."""
 
 
 def run(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> tuple[ProgramRun, int]:
@@ -47,7 +47,9 @@ def test_a_good_configuration_is_right_and_near_what_the_compute_stage_can_do(na
     print(f"{name}: {cycles} cycles, {cycles / bound:.3f} of the roofline bound {bound}")
     outputs = workload.batch * workload.out_channels // PYNQ.parameters.block * workload.out_height * workload.out_width
     micro_ops = workload.macs // PYNQ.macs_per_cycle
-    assert micro_ops + EPILOGUE_OPERATIONS * outputs < cycles < 1.08 * (micro_ops + EPILOGUE_OPERATIONS * outputs)
+    least = micro_ops + EPILOGUE_CYCLES * outputs
+    # In the 1x1 layers, 30,000 cycles long, the first loads and the last store are nearly a tenth.
+    assert least < cycles < (1.03 if least > 100_000 else 1.10) * least
 
 
 def test_virtual_threads_hide_the_loads() -> None:
