@@ -47,10 +47,21 @@ def mismatch(bench: Bench) -> None:
     _hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), contenders)
 
 
+def informed(bench: Bench) -> None:
+    """What it is worth to hilt, at `tvm`, to start out from what is published of TVM's runtime."""
+    few = ["deepbench.3", "deepbench.48", "deepbench.59", "resnet18.C9", "resnet18.C10", "resnet18.C11"]
+    contenders = [Contender.of(BASELINE), Contender.of("hilt"), UNINFORMED]
+    subjects = usable(bench, [subject(name) for name in bench.workloads(few, EVIDENCE)])
+    results = bench.runs(subjects, contenders, _TO_OPTIMUM, bench.seeds(5, 20), _protocols(contenders))
+    bench.table("trials", convergence_rows(results))
+    _summarise(bench, results, f"{HOME_BOARD}, tvm")
+    _plot(bench, results, "trials")
+
+
 def peers(bench: Bench) -> None:
     """Peers that others wrote, on the spaces where most configurations are invalid."""
     few = ["deepbench.42", "deepbench.59", "deepbench.107", "resnet18.C5", "resnet18.C9", "resnet18.C11"]
-    protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False)
+    protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False, until_optimum=True)
     contenders = [Contender.of(name) for name in (BASELINE, "random", "hilt", *OTHERS)]
     # Kernel Tuner's strategies plan by their budget.
     contenders += [
@@ -72,14 +83,16 @@ def _hold(bench: Bench, boards: Sequence[str], workloads: Sequence[str], contend
     for board in boards:
         for checks in bench.levels(LEVELS):
             subjects = usable(bench, [subject(name, board, checks) for name in workloads])
-            held = [*contenders, UNINFORMED] if checks == "tvm" else contenders
-            protocols = {each.label: PROTOCOL for each in held if each.tuner == "hilt"}
-            results = bench.runs(subjects, held, _TO_OPTIMUM, seeds, protocols)
+            results = bench.runs(subjects, contenders, _TO_OPTIMUM, seeds, _protocols(contenders))
             rows += convergence_rows(results)
             summary += _summarise(bench, results, f"{board}, {checks}")
             _plot(bench, results, f"{board}_{checks}")
     bench.table("trials", rows)
     bench.table("summary", summary)
+
+
+def _protocols(contenders: Sequence[Contender]) -> dict[str, Protocol]:
+    return {each.label: PROTOCOL for each in contenders if each.tuner == "hilt"}
 
 
 def usable(bench: Bench, subjects: Sequence[Subject]) -> list[Subject]:
