@@ -13,6 +13,8 @@ from .worker_process import agent_archive
 
 UNIT = "hilt-board.service"
 DIRECTORY = Path("/etc/systemd/system")
+ARCHIVE = Path("/usr/local/lib/hilt/hilt-board.pyz")
+"""What the service runs: root's own copy, for what lies in a user's home is the user's to change."""
 
 # A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended.
 _TEXT = """[Unit]
@@ -55,11 +57,10 @@ def install(home: Home) -> str:
         raise ServiceError("systemd does not run here")
     if os.geteuid() != 0:
         raise ServiceError("installing a service needs root: run it with sudo")
-    text = unit_text(sys.executable, str(archive), str(home.root), os.environ.get("XILINX_XRT", "/usr"))
-    fresh = DIRECTORY / (UNIT + ".new")
-    fresh.write_text(text, encoding="ascii")
-    fresh.chmod(0o644)
-    fresh.replace(DIRECTORY / UNIT)
+    text = unit_text(sys.executable, str(ARCHIVE), str(home.root), os.environ.get("XILINX_XRT", "/usr"))
+    ARCHIVE.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    _write(ARCHIVE, archive.read_bytes())
+    _write(DIRECTORY / UNIT, text.encode("ascii"))
     _systemctl(["daemon-reload"])
     _systemctl(["enable", UNIT])
     return "{} is installed; it starts with the board".format(DIRECTORY / UNIT)
@@ -73,8 +74,18 @@ def remove() -> str:
         raise ServiceError("removing a service needs root: run it with sudo")
     _systemctl(["disable", UNIT])
     (DIRECTORY / UNIT).unlink()
+    ARCHIVE.unlink(missing_ok=True)
     _systemctl(["daemon-reload"])
     return "{} is removed".format(UNIT)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all; for root to write and all to read."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    fresh.write_bytes(data)
+    fresh.chmod(0o644)
+    fresh.replace(path)
 
 
 def _systemctl(words: List[str]) -> None:

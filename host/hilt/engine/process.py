@@ -21,6 +21,7 @@ from hilt.engine.design import RunTask, check_same
 from hilt.engine.errors import RunOverError, failure_of
 from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Hello, Logged, StateChanged
 from hilt.engine.files import RunFiles
+from hilt.engine.infrastructure import Infrastructure
 from hilt.engine.loop import TuningLoop
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
@@ -74,6 +75,8 @@ class _Session:
         self._control = Control()
         self._publish: Callable[[Event], None] = lambda event: None
         self._run: Run = store.run(files.uuid)
+        self._failing: str | None = None
+        """Why it stops of itself: its boards fail all the time."""
 
     def run(self) -> int:
         if self._run.state is RunState.FINISHED:
@@ -81,7 +84,7 @@ class _Session:
         board = self._boards.describe_board(self._run.board)
         check_same(self._run, board)
         with EngineServer(self._files, Hello(self._run.uuid, os.getpid()), self._obey) as server:
-            self._publish = Chronicle(self._files.chronicle_path).recording(server.publish)
+            self._publish = self._watched(Chronicle(self._files.chronicle_path).recording(server.publish))
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._obey(Command.STOP))
             handler = EventHandler(self._publish)
@@ -110,6 +113,8 @@ class _Session:
             measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
+        if self._failing is not None:
+            return Finished(RunState.FAILED, self._failing, Failure.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._run.uuid[:8]}` goes on")
 
     def _end(self, finished: Finished) -> None:
@@ -126,6 +131,19 @@ class _Session:
     def _obey(self, command: Command) -> None:
         self._control.obey(command)
         self._publish(StateChanged(RunState.RUNNING, _SAYINGS[command]))
+
+    def _watched(self, publish: Callable[[Event], None]) -> Callable[[Event], None]:
+        infrastructure = Infrastructure()
+
+        def publish_and_watch(event: Event) -> None:
+            publish(event)
+            wrong = infrastructure.hear(event)
+            if wrong is not None and self._failing is None:
+                self._failing = f"{wrong}, then `hilt resume {self._run.uuid[:8]}`"
+                self._control.obey(Command.STOP)
+                publish(Logged("error", self._failing, time()))
+
+        return publish_and_watch
 
     def _hear(self, event: BoardEvent) -> None:
         self._publish(BoardChanged(event.board, event.state, event.detail, event.at))

@@ -7,6 +7,7 @@ A deterministic board gives the same cycles whatever ran before: there nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import time
 from typing import Protocol
 
@@ -52,8 +53,12 @@ class Remeasurer:
         self._store = store
         self._control = control
         self._publish = publish
+        self._boards = measurer.description.name.split(",")
         self._is_needed = not measurer.description.deterministic
         self._reference: Trial | None = None
+        rows = store.remeasurements(run.uuid)
+        self._confirming = next((row.board for row in rows if row.purpose is Purpose.CONFIRMATION), None)
+        """The one board that confirms: no latency of another is compared with its own."""
         self._done = {(row.purpose, row.round, row.number) for row in store.remeasurements(run.uuid)}
         self._said = False
 
@@ -67,7 +72,7 @@ class Remeasurer:
             if not verified:
                 return
             self._reference = self._store.trials(self._run.uuid, verified[0][0], 1)[0]
-        self._measure(Purpose.DRIFT, check, [self._reference])
+        self._measure(Purpose.DRIFT, check, [self._reference], self._reference.board)
         drift = largest_drift(self._store.remeasurements(self._run.uuid))
         if drift > DRIFT_TOLERANCE and not self._said:
             self._said = True
@@ -85,7 +90,7 @@ class Remeasurer:
         for turn in range(ROUNDS):
             if self._control.stopping:
                 return False
-            self._measure(Purpose.CONFIRMATION, turn, finalists)
+            self._measure(Purpose.CONFIRMATION, turn, finalists, self._confirming)
         winner = self._store.best(self._run.uuid)
         if winner is not None and winner.number != finalists[0].number:
             text = (
@@ -95,13 +100,15 @@ class Remeasurer:
             self._publish(Logged("info", text, time()))
         return True
 
-    def _measure(self, purpose: Purpose, turn: int, trials: Sequence[Trial]) -> None:
-        """One after another, in this order. What the board does not answer well is left out of this round."""
+    def _measure(self, purpose: Purpose, turn: int, trials: Sequence[Trial], board: str | None) -> None:
+        """One after another, in this order, on that board (None: on any, which confirms from then on). What it does not
+        answer well is left out of this round."""
         for trial in trials:
             if (purpose, turn, trial.number) in self._done:
                 continue
             key = f"{self._run.uuid}/{trial.number}/{_FIRST_KEY[purpose] + turn}"
             request = self._task.request(trial.number, key, self._task.lower(trial.configuration))
+            request = replace(request, board=board if board in self._boards else None)
             results: dict[int, Result] = {}
             self._measurer.measure([request], results.__setitem__)
             result = results[trial.number]
@@ -109,6 +116,8 @@ class Remeasurer:
                 row = Remeasurement(purpose, turn, trial.number, result.microseconds, result.board)
                 self._store.record_remeasurement(self._run.uuid, row)
                 self._done.add((purpose, turn, trial.number))
+                if purpose is Purpose.CONFIRMATION:
+                    board = self._confirming = result.board
             else:
                 text = f"trial {trial.number}, measured again for {purpose}: {result.outcome} ({result.reason})"
                 self._publish(Logged("warning", text, time()))

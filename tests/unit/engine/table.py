@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hilt.link.errors import UnreachableError
@@ -66,7 +67,7 @@ class TableMeasurer:
 class TableBoards:
     """Instead of hilt.measure, for an engine's process. Boards `table:<bitstream>[@<which>]`.
 
-    `@away` cannot be opened."""
+    `@away` cannot be opened; `@shaky` needs to be recovered for every trial."""
 
     def describe_board(self, name: str) -> BoardDescription:
         return description(name, name.removeprefix("table:").partition("@")[0] * 8)
@@ -75,7 +76,14 @@ class TableBoards:
         if name.endswith("@away"):
             raise UnreachableError(f"{name} is not reachable; is it on?")
         listen(BoardEvent(name, BoardState.READY, "", 0.0))
-        return TableMeasurer(by_program, pass_gate, self.describe_board(name))
+        recover = BoardEvent(name, BoardState.RECOVERING, "reconnect: link lost", 0.0)
+        before = (lambda request: listen(recover)) if name.endswith("@shaky") else pass_gate
+        answer_of = shaky if name.endswith("@shaky") else by_program
+        return TableMeasurer(answer_of, before, self.describe_board(name))
+
+
+def shaky(request: Request) -> Result:
+    return replace(by_program(request), board="table:plain@shaky")
 
 
 def by_program(request: Request) -> Result:

@@ -131,3 +131,23 @@ def test_the_summary_says_what_was_measured_again(bench: Bench, monkeypatch: pyt
     text = summary_text(bench.store, bench.run)
     assert "measured again 5 times in turn with 4 others" in text
     assert "the board drifted by up to" in text
+
+
+def test_one_board_of_several_confirms(bench: Bench) -> None:
+    """Trials take turns on two boards of which one is slower; what is compared at the end is of one board."""
+    boards: list[str | None] = []
+
+    def two(request: Request) -> Result:
+        result = latency(request)
+        if int(request.key.rpartition("/")[2]) < 9000:
+            return replace(result, board="ab"[request.number % 2])
+        boards.append(request.board)
+        board = request.board or "b"
+        assert result.microseconds is not None
+        return replace(result, board=board, microseconds=result.microseconds + 50 * (board == "b"))
+
+    fleet = TableMeasurer(two, described=replace(SHAKY, name="a,b"))
+    assert bench.session(fleet, tuner=InOrder())
+    rows = [row for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
+    assert {row.board for row in rows} == {"b"}
+    assert boards == [None, *["b"] * (len(rows) - 1)]

@@ -152,6 +152,16 @@ def test_closing_in_the_middle_reports_the_rest_lost() -> None:
     assert len(seen) == 200 and seen[:3] == [Outcome.OK] * 3 and seen[-1] is Outcome.BOARD_LOST
 
 
+def test_a_request_for_one_board_is_answered_by_no_other() -> None:
+    measurer = fleet(*(Fake(name, lambda request, name=name: replace(ok(request), board=name)) for name in "ab"))
+    wanted = [replace(request, board="ab"[request.number % 3 == 0]) for request in requests(30)]
+    results = measure(measurer, wanted)
+    gone = measure(measurer, [replace(requests(1)[0], board="c")])
+    measurer.close()
+    assert {number: result.board for number, result in results.items()} == {each.number: each.board for each in wanted}
+    assert gone[0].outcome is Outcome.BOARD_LOST
+
+
 def test_an_error_of_a_boards_thread_reaches_who_waits() -> None:
     def broken(request: Request) -> Result:
         raise KeyError("a bug")

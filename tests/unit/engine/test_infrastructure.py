@@ -1,0 +1,46 @@
+"""A run whose board fails for every trial stops with a line, and goes on when it is told to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hilt.engine.events import BoardChanged, Failure, TrialRecorded
+from hilt.engine.infrastructure import MOST_IN_A_ROW, Infrastructure
+from hilt.store import RunState
+from hilt.trial import Outcome
+
+from .test_process import at_root, resume, start, to_the_end  # noqa: F401  (a fixture)
+
+
+def trial(board: str, outcome: Outcome = Outcome.OK) -> TrialRecorded:
+    return TrialRecorded(0, 0, {}, outcome, "", None, None, False, board, 0.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=80))
+def test_it_speaks_exactly_when_every_board_failed_so_often_in_a_row(history: list[tuple[str, bool]]) -> None:
+    infrastructure = Infrastructure()
+    for board in "ab":
+        infrastructure.hear(BoardChanged(board, "ready", "", 0.0))
+    row = {"a": 0, "b": 0}
+    for board, fails in history:
+        if fails:
+            infrastructure.hear(BoardChanged(board, "recovering", "reconnect: gone", 0.0))
+        infrastructure.hear(trial(board, Outcome.REJECTED))  # never was on a board
+        row[board] = row[board] + 1 if fails else 0
+        said = infrastructure.hear(trial(board))
+        assert (said is not None) is (min(row.values()) >= MOST_IN_A_ROW)
+
+
+def test_a_run_stops_of_itself_and_goes_on_elsewhere(tmp_path: Path) -> None:
+    run = start(tmp_path, board="table:plain@shaky")
+    failed, before = to_the_end(tmp_path, run)
+    assert (failed.state, failed.failure) == (RunState.FAILED, Failure.BOARD)
+    assert "STOPPED: table:plain@shaky had to be recovered for each of the last 10 trials" in failed.detail
+    assert f"hilt resume {run.uuid[:8]}" in failed.detail
+    assert MOST_IN_A_ROW <= len(before) < 40
+    resume(tmp_path, run.uuid, board="table:plain")
+    finished, trials = to_the_end(tmp_path, run)
+    assert (finished.state, len(trials)) == (RunState.FINISHED, 40)
