@@ -180,6 +180,8 @@ def _steer(home: Path, identifier: str, pause: bool, stop: bool, skip: list[str]
     unknown = [name for name in skip if name not in runs]
     if unknown:
         raise typer.BadParameter(f"campaign {short(found.uuid)} has no layer {unknown[0]!r}; it has {', '.join(runs)}")
+    if not RunFiles(home, found.uuid).is_running():
+        raise typer.BadParameter(f"campaign {short(found.uuid)} is not running; `hilt campaigns` says how it stands")
     for name in skip:
         with EngineClient.attach(home, runs[name].uuid) as client:
             client.send(Command.STOP)

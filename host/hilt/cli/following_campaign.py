@@ -208,6 +208,9 @@ def total_words(result: CampaignResult) -> str:
         words += f"; {result.fallback_microseconds / 1e3:,.2f} ms with the fallback schedules, {result.gain:.2f} times"
         if len(result.compared) < len(result.layers):
             words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
+    wanted = (result.campaign.budget or {}).get("trials", 0)
+    if result.campaign.state is RunState.FINISHED and result.trials < wanted:
+        words += f"\n{result.trials} of {wanted:.0f} trials: no tuner took what was left to be worth one"
     if result.unsolved:
         words += f"; without {', '.join(each.layer.workload for each in result.unsolved)}: nothing verified was found"
     return words

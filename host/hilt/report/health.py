@@ -12,7 +12,7 @@ from hilt.report.facts import FAULTS, Facts
 from hilt.store import Trial
 
 MOST_EVENTS = 60
-_QUIET = ("connecting", "loaded", "ready", "running")
+_QUIET = ("connecting", "loaded", "ready", "running", "released")
 """States on the way to measuring, which say nothing of a board's health."""
 
 
@@ -46,6 +46,15 @@ def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:
             spent.setdefault(step, []).append(seconds)
     rows = [(step, len(each), median(each), sum(each)) for step, each in spent.items()]
     return sorted(rows, key=lambda row: -row[3])
+
+
+def usage_rows(facts: Facts) -> list[tuple[str, str]]:
+    """(board, how it was used), for each time that it was released."""
+    return [
+        (event.board, event.detail)
+        for event in facts.events
+        if isinstance(event, BoardChanged) and event.state == "released" and event.detail
+    ]
 
 
 def event_rows(facts: Facts) -> list[tuple[str, str, str]]:

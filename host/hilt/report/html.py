@@ -10,7 +10,7 @@ from hilt.engine.campaign_results import CampaignResult
 from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
 from hilt.report.figures import inline_svg
-from hilt.report.health import board_rows, event_rows, step_rows
+from hilt.report.health import board_rows, event_rows, step_rows, usage_rows
 from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
 from hilt.store import Run, Store
@@ -58,6 +58,7 @@ def render(facts: Facts) -> str:
         drawn=drawn,
         boards=board_rows(facts),
         steps=step_rows(facts),
+        used=usage_rows(facts),
         happened=event_rows(facts),
         commands=commands(facts),
         origin=origin_rows(facts),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hilt.report.facts import Facts, RunFacts
 from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
 from hilt.schedule import Reason, space_for
 from hilt.schedule.bounds import least_bytes
-from hilt.schedule.space import Space
+from hilt.schedule.space import Knob, Space
 from hilt.schedule.survey import survey
 from hilt.schedule.workload import Conv2d
 from hilt.trial import Outcome
@@ -79,6 +81,7 @@ def curve(facts: RunFacts) -> Figure:
         axes.plot(failed, [0.02] * len(failed), "|", color=FAILED, label="failed",
                   transform=axes.get_xaxis_transform(), rasterized=len(failed) > _MANY)  # fmt: skip
     axes.set_xlabel("trial")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("µs")
     _legend_above(axes)
     return figure
@@ -111,6 +114,7 @@ def allocation(facts: Facts) -> Figure:
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("trials")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     _legend_above(axes)
     return figure
 
@@ -126,7 +130,7 @@ def roofline(facts: Facts) -> Figure:
     intensities = [_intensity(each, accelerator) for each in shown]
     reach = np.geomspace(min(*intensities, peak / bandwidth) / 3, max(*intensities, peak / bandwidth) * 3, 60)
     axes.plot(reach, np.minimum(peak, bandwidth * reach), color="black", linewidth=1.2)
-    axes.annotate(f"{peak:g} GOP/s", (reach[-1], peak), (0, 3), textcoords="offset points", ha="right", fontsize=8)
+    axes.annotate(f"{peak:g} GOP/s", (reach[-1], peak), (0, -10), textcoords="offset points", ha="right", fontsize=8)
     for place, (each, intensity) in enumerate(zip(shown, intensities, strict=True)):
         assert each.best is not None and each.best.microseconds is not None
         top = each.run.gops(each.best.microseconds)
@@ -137,9 +141,12 @@ def roofline(facts: Facts) -> Figure:
             axes.plot(intensity, low, "o", markersize=4.5, markerfacecolor="white", color=FALLBACK,
                       label=None if place else "fallback")  # fmt: skip
         axes.plot(intensity, top, "o", markersize=4.5, color=BEST, label=None if place else "best")
-    _name_points(axes, shown, intensities)
     _log(axes, "x")
     _log(axes, "y")
+    for each, intensity, place in zip(shown, intensities, _spread(np.log10(intensities), np.log10(reach)), strict=True):
+        roof = min(peak, bandwidth * intensity)
+        axes.annotate(_short_name(each.name), (10**place, 1.2 * roof), rotation=90, ha="center", fontsize=7.5)
+    axes.set_ylim(top=2.8 * peak)
     axes.set_xlabel(f"operations per byte that must be moved (bus: {bandwidth:g} GB/s)")
     axes.set_ylabel("GOP/s")
     _legend_above(axes)
@@ -176,12 +183,17 @@ def space_picture(facts: RunFacts) -> Figure:
     if facts.best is not None:
         axes.scatter(*_cells([facts.best.configuration], width), s=90, marker="*", color="white", edgecolors="black",
                      label="best")  # fmt: skip
-    axes.set_xlabel(", ".join(knob.name for knob in space.knobs[:across] if len(knob.values) > 1))
-    axes.set_ylabel(", ".join(knob.name for knob in space.knobs[across:] if len(knob.values) > 1))
+    axes.set_xlabel(_knob_names(space.knobs[:across]))
+    axes.set_ylabel(_knob_names(space.knobs[across:]))
     axes.set_xticks([])
     axes.set_yticks([])
     _legend_above(axes)
     return figure
+
+
+def _knob_names(knobs: Sequence[Knob]) -> str:
+    """Of those that turn, in lines that a small picture holds."""
+    return textwrap.fill(", ".join(knob.name for knob in knobs if len(knob.values) > 1), 34)
 
 
 def _across(space: Space) -> int:
@@ -200,14 +212,14 @@ def _intensity(facts: RunFacts, accelerator: Accelerator) -> float:
     return 2 * facts.run.macs / least_bytes(Conv2d.from_dict(facts.run.workload_spec), accelerator)
 
 
-def _name_points(axes: Axes, shown: list[RunFacts], intensities: list[float]) -> None:
-    """Names above the best points, on three heights in turn where neighbours are near."""
-    for rank, place in enumerate(np.argsort(intensities).tolist()):
-        best = shown[place].best
-        assert best is not None and best.microseconds is not None
-        where = (intensities[place], shown[place].run.gops(best.microseconds))
-        axes.annotate(_short_name(shown[place].name), where, (0, -11 - 9 * (rank % 3)), textcoords="offset points",
-                      ha="center", fontsize=7.5)  # fmt: skip
+def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Places for upright words at these along an axis of this reach: moved apart, to the right, as far as they need."""
+    gap = 0.034 * float(np.ptp(reach))
+    apart = places.copy()
+    order = np.argsort(places, kind="stable")
+    for before, after in itertools.pairwise(order):
+        apart[after] = max(apart[after], apart[before] + gap)
+    return apart
 
 
 def _short_name(name: str) -> str:

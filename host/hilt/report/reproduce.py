@@ -35,7 +35,7 @@ def origin_rows(facts: Facts) -> list[tuple[str, str]]:
         ("seed", str(run.seed)),
         ("checks", run.checks),
         ("space", f"{run.space_kind}, {run.orders} loop order{'s' if run.orders > 1 else ''}"),
-        ("figures", f"median of {run.repeat}, each the mean of {run.average} runs"),
+        ("each latency", _figures(run)),
         *((f"version of {name}", version) for name, version in sorted(run.versions.items())),
     ]
     if facts.result is not None:
@@ -57,6 +57,12 @@ def records_digest(runs: tuple[RunFacts, ...]) -> str:
             fact = [each.name, trial.number, trial.configuration, str(trial.outcome), trial.reason, trial.cycles]
             digest.update(json.dumps(fact).encode() + b"\n")
     return digest.hexdigest()
+
+
+def _figures(run: Run) -> str:
+    if run.repeat == run.average == 1:
+        return "of one run of the program"
+    return f"median of {run.repeat}, each the mean of {run.average} runs of the program"
 
 
 def _campaign_command(campaign: Campaign, run: Run) -> str:

@@ -1,0 +1,67 @@
+"""A store with a campaign of two layers and a run by itself, made by hand: every figure is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from hilt.campaign.budget import Budget
+from hilt.campaign.design import design_campaign, design_runs
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.design import Settings
+from hilt.engine.events import BoardChanged, Logged
+from hilt.engine.files import RunFiles
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import Campaign, Run, RunState, Slice, Store, Trial, database_path
+from hilt.store.campaigns import end_layer, record_slice, set_campaign_state
+from hilt.trial import Outcome, Verification
+from tests.unit.engine.table import TableBoards
+
+EVIL = "<script>alert('x')</script>&\"$\\alpha$"
+NETWORK = Network(
+    f"net{EVIL}",
+    (
+        Layer("resnet18.C5", nodes=["body.0", f"body.1{EVIL}", "body.2"]),
+        Layer("resnet18.C10", nodes=["skip"]),
+        Layer("", reason=f"Conv: dilation {EVIL}", nodes=["odd"]),
+    ),
+    {"Relu": 4},
+)
+LATENCIES = ([44_000.0, 5_000.0, None, 4_700.5, 4_800.0], [12_000.0, None, 400.25, 350.75])
+"""Microseconds of each trial of the two layers; None is a timeout, or a crash with a reason that is no HTML."""
+
+
+def make(home: Path) -> tuple[Campaign, Run]:
+    """The campaign, and its first layer's run."""
+    campaign = design_campaign(
+        NETWORK, Settings(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7), Budget(trials=9)
+    )
+    runs = design_runs(campaign, TableBoards(), "table:plain")
+    with Store(database_path(home)) as store:
+        store.create_campaign(campaign)
+        for place, (run, latencies) in enumerate(zip(runs, LATENCIES, strict=True)):
+            run = replace(run, created=float(place + 1))
+            store.create_run(run)
+            store.record(run.uuid, [_trial(run, number, latency) for number, latency in enumerate(latencies)])
+            record_slice(store, campaign.uuid, Slice(place, run.workload, len(latencies) - 1, 12.5))
+            end_layer(store, run.uuid)
+        set_campaign_state(store, campaign.uuid, RunState.FINISHED)
+    publish = Chronicle(RunFiles(home, campaign.uuid).chronicle_path).recording(lambda event: None)
+    publish(BoardChanged("table:plain", "recovering", f"reboot over SSH {EVIL}", 1000.0))
+    publish(BoardChanged("table:plain", "released", "9 trials answered; idle 1 %", 1001.0))
+    publish(Logged("warning", "the board drifts", 1002.0))
+    publish(Logged("info", "nothing of note", 1003.0))
+    return campaign, runs[0]
+
+
+def _trial(run: Run, number: int, latency: float | None) -> Trial:
+    knobs = {"tile_b": 1, "tile_h": 2, "tile_w": 7 + number}
+    if latency is None:
+        outcome = Outcome.TIMEOUT if number == 2 else Outcome.CRASH
+        return Trial(number, 40 * number, knobs, outcome, f"because {EVIL}", board="table:plain", attempt=1)
+    seen = Verification(run.output_elements, 0)
+    cycles = int(latency * 100)
+    return Trial(
+        number, 40 * number, knobs, Outcome.OK, "", cycles, latency, (latency,), seen, run.output_elements,
+        "table:plain", 0, {"run": 0.25, "answer": 0.5},
+    )  # fmt: skip

@@ -1,0 +1,171 @@
+"""The report as a page: whole, harmless, and true to the store."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from hilt.engine.campaign_results import load_result
+from hilt.report.facts import Facts, facts_of_campaign, facts_of_run
+from hilt.report.html import render, write_report
+from hilt.report.reproduce import records_digest
+from hilt.store import Campaign, Run, Store, database_path
+from hilt.whole_file import UnwritableFileError
+
+from .campaign_store import EVIL, LATENCIES, make
+
+_VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Checks that elements nest; keeps words by element, attributes, and what links where."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.elements: list[str] = []
+        self.words: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == [], "every element is closed"
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        if tag not in _VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name in ("href", "src", "xlink:href", "action", "poster", "data"):
+                self.links.append(value or "")
+            elif name == "id":
+                self.ids.append(value or "")
+            self.handlers += [name] if name.startswith("on") else []
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in _VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def made(home: Path) -> tuple[Campaign, Run]:
+    return make(home)
+
+
+@pytest.fixture(scope="module")
+def facts(home: Path, made: tuple[Campaign, Run]) -> Facts:
+    with Store(database_path(home)) as store:
+        campaign = store.campaign(made[0].uuid)
+        assert campaign is not None
+        return facts_of_campaign(store, load_result(store, campaign))
+
+
+@pytest.fixture(scope="module")
+def source(facts: Facts) -> str:
+    return render(facts)
+
+
+def test_it_holds_every_layers_figures(source: str) -> None:
+    text = Page(source).text
+    tuned, fallback = 3 * 4700.5 + 350.75, 3 * 44_000.0 + 12_000.0
+    assert f"{tuned / 1e3:,.2f} ms" in text and f"{fallback / 1e3:,.2f} ms" in text
+    assert f"{fallback / tuned:.2f} ×" in text
+    for figure in ("44,000.0", "4,700.5", "12,000.0", "350.8", "9.36", "34.21"):
+        assert figure in text, figure
+    assert "resnet18.C5" in text and "resnet18.C10" in text
+    assert "Configuration 120, trial 3" in text and "tile_w=10" in text
+    assert "timeout" in text and "crash" in text
+    assert "hilt campaign" in text and "--budget 9" in text and "--seed 7" in text
+    assert "recovering: reboot over SSH" in text and "the board drifts" in text and "nothing of note" not in text
+    assert "9 trials answered" in text
+    assert "Conv: dilation" in text
+
+
+def test_what_users_name_is_words_and_nothing_else(source: str) -> None:
+    page = Page(source)
+    assert "script" not in page.elements
+    assert page.handlers == []
+    assert "<script" not in source
+    assert page.text.count("<script>alert('x')</script>&\"$\\alpha$") >= 4, "said as it is"
+
+
+def test_it_needs_nothing_else(source: str) -> None:
+    page = Page(source)
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert "@import" not in source
+    assert all(found.startswith("#") for found in re.findall(r"url\(([^)]*)\)", source))
+    addresses = set(re.findall(r"https?://[^\s\"'<>]+", source))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, "names of namespaces only"
+
+
+def test_pictures_do_not_share_names(source: str) -> None:
+    ids = Page(source).ids
+    assert len(ids) == len(set(ids))
+    assert source.count("<svg") == 3 + 2 * 2, "network, allocation, roofline; a curve and a space for each layer"
+
+
+def test_it_is_for_phones_and_paper(source: str) -> None:
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in source
+    assert "@media print" in source and "@media (max-width" in source
+
+
+def test_a_run_by_itself(home: Path, made: tuple[Campaign, Run]) -> None:
+    with Store(database_path(home)) as store:
+        facts = facts_of_run(store, store.run(made[1].uuid))
+    page = Page(render(facts))
+    assert "4,700.5 µs" in page.text and "hilt tune resnet18.C5" in page.text
+    assert EVIL in page.text, "the reason of its timeout"
+
+
+def test_a_run_without_trials(home: Path, made: tuple[Campaign, Run], tmp_path: Path) -> None:
+    with Store(tmp_path / "hilt.db") as store:
+        store.create_run(replace(made[1], campaign=None))
+        page = Page(render(facts_of_run(store, store.run(made[1].uuid))))
+    assert "Nothing verified was found yet." in page.text and "No trial reached a board." in page.text
+
+
+def test_the_same_records_have_the_same_hash(facts: Facts, tmp_path: Path) -> None:
+    campaign, _ = make(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        found = store.campaign(campaign.uuid)
+        assert found is not None
+        again = facts_of_campaign(store, load_result(store, found))
+    assert records_digest(again.runs) == records_digest(facts.runs)
+    assert records_digest(again.runs[:1]) != records_digest(facts.runs)
+
+
+def test_the_networks_curve(facts: Facts) -> None:
+    """Only from when both layers have a schedule: after the second one's first trial."""
+    curve = facts.total_curve
+    assert curve[-1] == (sum(map(len, LATENCIES)), pytest.approx(3 * 4700.5 + 350.75))
+    assert curve[0][0] == 6 and curve[0][1] == pytest.approx(3 * 4700.5 + 12_000)
+    totals = [total for _, total in curve]
+    assert totals == sorted(totals, reverse=True)
+
+
+def test_where_no_file_can_be(facts: Facts, tmp_path: Path) -> None:
+    with pytest.raises(UnwritableFileError, match="cannot write"):
+        write_report(tmp_path / "nowhere" / "report.html", replace(facts, runs=()))
+    assert list(tmp_path.iterdir()) == []
