@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench nightly coverage resources clean
+.PHONY: help setup demo test lint bench fault nightly coverage resources clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ lint: setup
 
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
+
+fault: setup  ## 1,000 faults on struck boards, 200 engines killed, a million frames: prints what became of them (half an hour)
+	$(HOST)/bin/python -m tests.fault
+	$(HOST)/bin/python -m tests.fuzz
 
 nightly: setup  ## a million random instructions, RTL against golden, for every build (hours)
 	$(HOST)/bin/python -m tests.rtl.nightly

@@ -1,0 +1,185 @@
+"""Runs on a virtual board that is struck by faults on purpose, and what became of every trial.
+
+Two witnesses: each program is written by hand, so that its outcome is known; and the records of a run that nothing
+happened to. What the board did to which trial is in the file that its chaos keeps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hilt.engine.control import Control
+from hilt.engine.events import Event, TrialRecorded
+from hilt.engine.loop import TuningLoop
+from hilt.link import client
+from hilt.link.quarantine import quarantined
+from hilt.measure import Request, ladder
+from hilt.measure.board import BoardMeasurer
+from hilt.measure.boards import VirtualTarget
+from hilt.store import Store, Trial
+from hilt.trial import Outcome
+from hilt.tune import Feedback
+from hilt.virtual.directory import BoardDirectory
+from hilt.virtual.personality import personality
+from hilt.vta.program import Program
+from tests.e2e.small_programs import dot_product, hanging, wrong
+from tests.unit.store.examples import run as example_run
+
+ACCELERATOR = personality("pynq").accelerator
+BOARD = "virtual:pynq@struck"
+BATCH = 10
+
+
+class InOrder:
+    """A tuner that asks for one configuration after the other, whatever it hears."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def ask(self, count: int) -> list[int]:
+        self._next += count
+        return list(range(self._next - count, self._next))
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        pass
+
+
+class KnownPrograms:
+    """Configuration n is a dot product of n + 1 rounds; every ninth gives a wrong answer, every 31st hangs."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, Request] = {}
+
+    @staticmethod
+    def expected(configuration: int) -> Outcome:
+        if configuration % 31 == 5:
+            return Outcome.TIMEOUT
+        return Outcome.WRONG_ANSWER if configuration % 9 == 4 else Outcome.OK
+
+    def knobs(self, configuration: int) -> Mapping[str, int]:
+        return {"rounds": configuration + 1}
+
+    def lower(self, configuration: int) -> Program:
+        outcome = self.expected(configuration)
+        request = dot_product(ACCELERATOR, configuration, rounds=configuration + 1)
+        if outcome is Outcome.TIMEOUT:
+            request = hanging(ACCELERATOR, configuration)
+        elif outcome is Outcome.WRONG_ANSWER:
+            request = wrong(request)
+        self._requests[request.program.sha256] = request
+        return request.program
+
+    def request(self, number: int, key: str, program: Program) -> Request:
+        return replace(self._requests[program.sha256], number=number, key=key)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happened to a trial, and when it was recorded after all; `seconds` None where it was not."""
+
+    kind: str
+    number: int
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one run. The last three are to be empty."""
+
+    faults: list[Fault]
+    quarantined: bool
+    lost: set[int]
+    doubled: set[int]
+    misattributed: set[int]
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Limits for a board that boots in a second: what is waited for is the same, for less long."""
+    seconds, act = ladder.SECONDS.copy(), ladder.ACT_SECONDS
+    silent, beat = client.SILENT_SECONDS, client.HEARTBEAT_SECONDS
+    ladder.SECONDS.update({ladder.Rung.RECONNECT: 3.0})
+    ladder.ACT_SECONDS = 1.0
+    client.SILENT_SECONDS, client.HEARTBEAT_SECONDS = 3.0, 0.5
+    try:
+        yield
+    finally:
+        ladder.SECONDS.update(seconds)
+        ladder.ACT_SECONDS, client.SILENT_SECONDS, client.HEARTBEAT_SECONDS = act, silent, beat
+
+
+def quiet_run(directory: Path, trials: int) -> list[Trial]:
+    """The records of a run that nothing happens to, after they were compared with what is known of the programs."""
+    records, recorded = _run(directory / "quiet.db", BOARD, 0, trials)
+    assert [each.number for each in records] == list(range(trials))
+    assert all(each.outcome is KnownPrograms.expected(each.configuration) for each in records)
+    assert len(recorded) == trials
+    return records
+
+
+def struck_run(directory: Path, quiet: Sequence[Trial], seed: int, rate: float, kinds: Sequence[str]) -> Verdict:
+    """The same run on the same board, while it is struck."""
+    chaos = f"rate={rate}&seed={seed}&kinds={'+'.join(kinds)}&boot_seconds=3"
+    path = directory / f"struck-{seed}.db"
+    records, recorded = _run(path, f"{BOARD}?{chaos}", seed, len(quiet))
+    numbers = [number for number, _ in recorded]
+    by_number = {each.number: each for each in records}
+    first = dict(reversed(recorded))
+    faults = [
+        Fault(kind, number, first[number] - at if number in first else None)
+        for name, number, kind, at in struck()
+        if name == run_name(seed)
+    ]
+    return Verdict(
+        faults,
+        bool(quarantined()),
+        lost={each.number for each in quiet} - by_number.keys(),
+        doubled={number for number in numbers if numbers.count(number) > 1},
+        misattributed={
+            each.number
+            for each in quiet
+            if each.number in by_number and _facts(each) != _facts(by_number[each.number])
+        },
+    )
+
+
+def struck() -> list[tuple[str, int, str, float]]:
+    """What the board's chaos noted: run, trial, kind, and when."""
+    path = BoardDirectory("struck").chaos / "struck"
+    notes = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    trials = [note["trial"].split("/") for note in notes]
+    return [(run, int(number), note["kind"], note["at"]) for (run, number), note in zip(trials, notes, strict=True)]
+
+
+def run_name(seed: int) -> str:
+    return f"{seed:032x}"
+
+
+def _facts(trial: Trial) -> Trial:
+    """Without the name of the board, which tells the two runs apart."""
+    return replace(trial, board="")
+
+
+def _run(path: Path, board: str, seed: int, trials: int) -> tuple[list[Trial], list[tuple[int, float]]]:
+    """Its records; and numbers and times of those that it told of."""
+    recorded: list[tuple[int, float]] = []
+
+    def publish(event: Event) -> None:
+        if isinstance(event, TrialRecorded):
+            recorded.append((event.number, event.at))
+
+    measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)
+    try:
+        with Store(path) as store:
+            sizes = {"budget": trials, "batch": BATCH, "space_size": 1 << 20, "output_elements": 16}
+            run = example_run(run_name(seed), board=board, **sizes)
+            store.create_run(run)
+            task = KnownPrograms()
+            assert TuningLoop(run, InOrder(), task, measurer, store, Control(), publish).run()
+            return store.trials(run.uuid), recorded
+    finally:
+        measurer.close()

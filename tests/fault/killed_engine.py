@@ -1,0 +1,96 @@
+"""An engine's process, killed at any instant and resumed: its database is that of an engine that nobody touched.
+
+The board is a table (tests.unit.engine.table): what is tried here is the engine, its database and its replay.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hilt.engine import launch
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.design import Settings
+from hilt.engine.events import Finished, Hello
+from hilt.engine.files import RunFiles
+from hilt.store import Run, RunState, Store, Trial, database_path
+from tests.unit.engine.table import WORKLOAD, TableBoards
+
+ENGINE = (sys.executable, "-m", "tests.unit.engine.table_engine")
+SECONDS = 120.0
+TRIALS = 400
+KILLS_A_RUN = 10
+LONGEST_SECONDS = 0.25
+"""Between an engine's hello and its death."""
+
+
+def kill_campaign(kills: int, seed: int = 1) -> tuple[int, int]:
+    """(engines killed, databases that differ from the undisturbed one)."""
+    done = different = 0
+    with tempfile.TemporaryDirectory(prefix="hilt-") as directory:
+        wanted = undisturbed(Path(directory) / "quiet")
+        for number in range(kills):
+            if done >= kills:
+                break
+            run_kills, records = killed_run(Path(directory) / str(number), random.Random(seed + number), kills - done)
+            done += run_kills
+            different += records != wanted
+    return done, different
+
+
+def undisturbed(home: Path) -> list[Trial]:
+    home.mkdir()
+    return _finish(home, _start(home))
+
+
+def killed_run(home: Path, chance: random.Random, most: int) -> tuple[int, list[Trial]]:
+    """How often its engine was killed, at most KILLS_A_RUN times; and its records when it was finished after all."""
+    home.mkdir()
+    run = _start(home)
+    kills = 0
+    while kills < min(most, KILLS_A_RUN) and _kill(home, run, chance.uniform(0, LONGEST_SECONDS)):
+        kills += 1
+        with Store(database_path(home)) as store:
+            if store.run(run.uuid).state is RunState.FINISHED:
+                break
+        launch.resume(run.uuid, home, boards=TableBoards(), engine=ENGINE)
+    return kills, _finish(home, run)
+
+
+def _start(home: Path) -> Run:
+    settings = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=TRIALS, seed=3, batch=5)
+    return launch.start(settings, home, boards=TableBoards(), engine=ENGINE)
+
+
+def _kill(home: Path, run: Run, after: float) -> bool:
+    """False where the engine was quicker."""
+    try:
+        with EngineClient.attach(home, run.uuid) as client:
+            pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, Hello))
+            time.sleep(after)  # the instant is what is drawn
+            if not RunFiles(home, run.uuid).is_running():
+                return False
+            os.kill(pid, signal.SIGKILL)
+            return not any(isinstance(event, Finished) for event in client.events(SECONDS))
+    except (NoEngineError, ProcessLookupError):
+        return False
+
+
+def _finish(home: Path, run: Run) -> list[Trial]:
+    try:
+        with EngineClient.attach(home, run.uuid) as client:
+            for _ in client.events(SECONDS):
+                pass
+    except NoEngineError:
+        pass  # it is over already
+    with RunFiles(home, run.uuid)._open_lock() as lock:  # until the engine has let go of it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with Store(database_path(home)) as store:
+        assert store.run(run.uuid).state is RunState.FINISHED, store.run(run.uuid).detail
+        return store.trials(run.uuid)

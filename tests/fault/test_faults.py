@@ -1,0 +1,79 @@
+"""A sample of `make fault`: faults of every kind, and engines killed at random instants."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hilt.measure.board import BoardMeasurer
+from hilt.measure.boards import VirtualTarget
+from hilt.trial import Outcome
+from hilt.virtual.chaos import KINDS, Chaos, parse_chaos
+from hilt.virtual.errors import VirtualBoardError
+from tests.e2e.conftest import stop_boards
+from tests.e2e.small_programs import dot_product
+from tests.fault.campaign import ACCELERATOR, impatient, quiet_run, struck_run
+from tests.fault.killed_engine import killed_run, undisturbed
+
+SEED, RATE, TRIALS = 1, 0.5, 60
+"""Of the cheap kinds."""
+CHEAP = ("hang", "worker_crash", "wrong_output", "clock_jump", "link_drop", "full_disk")
+DEAR = {"daemon_crash": 100, "ssh_gone": 107, "freeze": 108, "slow_reboot": 111}
+"""Each is met once, with that seed."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path / "home"))
+    with impatient():
+        yield tmp_path
+    stop_boards(tmp_path / "home")
+
+
+def test_faults_of_all_kinds_leave_the_records_of_a_quiet_run(home: Path) -> None:
+    quiet = quiet_run(home, TRIALS)
+    verdicts = [struck_run(home, quiet, SEED, RATE, CHEAP)]
+    verdicts += [struck_run(home, quiet[:4], seed, 1 / 3, [kind]) for kind, seed in DEAR.items()]
+    met = [fault.kind for verdict in verdicts for fault in verdict.faults]
+    assert set(met) == set(KINDS) and len(met) >= 30, met
+    for verdict in verdicts:
+        assert (verdict.lost, verdict.doubled, verdict.misattributed) == (set(), set(), set())
+        assert all(fault.seconds is not None for fault in verdict.faults)
+        assert not verdict.quarantined
+
+
+def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Path) -> None:
+    """With others on their way too, which are not accused."""
+    board = "virtual:pynq@struck?rate=0.2&seed=5&again=1&kinds=daemon_crash"
+    measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)
+    results = {}
+    measurer.measure([dot_product(ACCELERATOR, number, run="again") for number in range(6)], results.__setitem__)
+    measurer.close()
+    struck = {number for number, result in results.items() if result.outcome is not Outcome.OK}
+    assert struck == {2}
+    assert results[2].outcome is Outcome.CRASH
+    assert "took the board's agent" in results[2].reason
+    assert sum(climbed.well for climbed in measurer.climbed) == 2
+
+
+def test_engines_killed_at_random_instants(tmp_path: Path) -> None:
+    quiet = undisturbed(tmp_path / "quiet")
+    kills, records = killed_run(tmp_path / "killed", random.Random(7), 5)
+    assert kills > 0
+    assert records == quiet
+
+
+def test_chaos_is_spelled_as_people_type_it() -> None:
+    assert parse_chaos("rate=0.25,seed=3,kinds=hang+freeze") == Chaos(0.25, 3, ("hang", "freeze"))
+    assert parse_chaos("rate=0.25&seed=3") == Chaos(0.25, 3)
+    for wrong, words in (
+        ("rate=2", "from 0 to 1"),
+        ("kinds=hangs", "no kind 'hangs'; there are hang,"),
+        ("speed=1", "'speed=1' is none of rate="),
+        ("seed=x", "'x' is no value of seed"),
+    ):
+        with pytest.raises(VirtualBoardError, match=words):
+            parse_chaos(wrong)
