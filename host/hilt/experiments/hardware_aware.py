@@ -101,7 +101,8 @@ def _draw_graph(bench: Bench) -> None:
         joined = np.stack([places[first], places[second], np.full((len(first), 2), np.nan)], axis=1).reshape(-1, 2)
         axes.plot(joined[:, 0], joined[:, 1], linewidth=0.3, color="0.6")
         axes.plot(places[:, 0], places[:, 1], ".", markersize=3)
-        axes.set(title=f"{_PICTURED}: {len(valid)} valid configurations, {len(first)} edges", xticks=[], yticks=[])
+        axes.set_title(f"{_PICTURED}: {len(valid)} valid configurations, {len(first)} edges", fontsize=9)
+        axes.set(xticks=[], yticks=[])
 
 
 def robustness(bench: Bench) -> None:
