@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hilt import paths
 from hilt.measure.board import BoardMeasurer
 from hilt.measure.boards import VirtualTarget
 from hilt.trial import Outcome
 from hilt.virtual.chaos import KINDS, Chaos, parse_chaos
 from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.names import chaos_of, struck
 from tests.e2e.conftest import stop_boards
 from tests.e2e.small_programs import dot_product
 from tests.fault.campaign import ACCELERATOR, impatient, quiet_run, struck_run
@@ -77,3 +80,19 @@ def test_chaos_is_spelled_as_people_type_it() -> None:
     ):
         with pytest.raises(VirtualBoardError, match=words):
             parse_chaos(wrong)
+
+
+def test_a_board_that_is_struck_is_the_same_board() -> None:
+    names = struck("virtual:pynq@a,virtual:pynq", "rate=0.5,kinds=hang+freeze")
+    assert names == "virtual:pynq@a?rate=0.5&kinds=hang+freeze,virtual:pynq?rate=0.5&kinds=hang+freeze"
+    assert [chaos_of(name) for name in names.split(",")] == [Chaos(0.5, kinds=("hang", "freeze"))] * 2
+    assert chaos_of("virtual:pynq") is None
+    for boards in ("desk", "virtual:pynq,desk", "virtual:pynq?rate=1"):
+        with pytest.raises(VirtualBoardError, match="for virtual boards"):
+            struck(boards, "rate=0.5")
+
+
+def test_host_and_board_know_the_same_kinds() -> None:
+    source = (paths.board_package_directory() / "chaos.py").read_text()
+    actions = set(re.findall(r'^    "(\w+)": ', source, re.MULTILINE))
+    assert actions | {"hang", "wrong_output", "full_disk"} == set(KINDS)

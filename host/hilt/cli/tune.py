@@ -84,6 +84,13 @@ def tune(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
     ] = None,
+    chaos: Annotated[
+        str | None,
+        typer.Option(
+            metavar="rate=0.1,seed=1,kinds=hang+freeze",
+            help="Faults on purpose, on virtual boards: which share of the trials is struck, and by what (all kinds).",
+        ),
+    ] = None,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
@@ -98,6 +105,10 @@ def tune(
         raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 
     boards = ",".join(board or ["virtual:pynq"])
+    if chaos is not None:
+        from hilt.virtual.names import struck
+
+        boards = struck(boards, chaos)
     settings = Settings(
         workload=workload,
         board=boards,
