@@ -1,37 +1,54 @@
 """A million random instructions for each build of the accelerator, the RTL against the golden model: `make nightly`.
 
-    python -m tests.rtl.nightly [--instructions N] [--first-seed S] [VARIANT ...]
+    python -m tests.rtl.nightly [--instructions N] [--first-seed S] [--jobs N] [VARIANT ...]
 
-Prints a line for each build, stops at the first difference and says how to repeat it.
+Programs are shared out to a process for each processor. Prints a line for each build, stops at the first difference and
+says how to repeat it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from hilt.simulator.build import build
 from tests.rtl.compare_models import explain, memory_timing, on_library
 from tests.rtl.variants import VARIANTS
 
 PROGRAM = 450
+"""Random instructions of one program: long enough to fill queues, short enough that most results are stored."""
+AT_ONCE = 50
+"""Programs that a process is given at a time."""
 
 
-def compare(variant: str, instructions: int, first_seed: int) -> str | None:
-    """Runs programs of PROGRAM random instructions; the first difference, or None."""
+def compare(variant: str, seeds: range) -> str | None:
+    """Runs the programs of these seeds; the first difference, or None."""
     accelerator = VARIANTS[variant]
     rtl, golden = build(accelerator, "rtl"), on_library(build(accelerator, "golden"))
-    begun = time.monotonic()
-    programs = -(-instructions // PROGRAM)
-    for seed in range(first_seed, first_seed + programs):
+    for seed in seeds:
         timing = memory_timing(seed)
         problem = explain(accelerator, seed, PROGRAM, on_library(rtl, **timing), golden)
         if problem is not None:
-            return f"{problem}\nwith a memory of {timing}"
+            return f"{variant}: {problem}\nwith a memory of {timing}"
+    return None
+
+
+def compare_all(pool: ProcessPoolExecutor, variant: str, instructions: int, first_seed: int) -> str | None:
+    build(VARIANTS[variant], "rtl")
+    build(VARIANTS[variant], "golden")
+    begun = time.monotonic()
+    seeds = range(first_seed, first_seed - (-instructions // PROGRAM))
+    shares = [seeds[start : start + AT_ONCE] for start in range(0, len(seeds), AT_ONCE)]
+    for problem in pool.map(partial(compare, variant), shares):
+        if problem is not None:
+            return problem
     seconds = time.monotonic() - begun
-    seeds = f"seeds {first_seed} to {first_seed + programs - 1}"
-    print(f"{variant:26} {programs * PROGRAM:>10,} instructions ({seeds}): no difference, {seconds:,.0f} s", flush=True)
+    told = f"{len(seeds) * PROGRAM:>10,} instructions (seeds {seeds[0]} to {seeds[-1]})"
+    print(f"{variant:26} {told}: no difference, {seconds:,.0f} s", flush=True)
     return None
 
 
@@ -40,14 +57,17 @@ def main() -> int:
     parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(VARIANTS)}")
     parser.add_argument("--instructions", type=int, default=1_000_000, help="for each build; default: %(default)s")
     parser.add_argument("--first-seed", type=int, default=100_000, help="of the programs; default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes; default: %(default)s")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.variants if name not in VARIANTS]:
         parser.error(f"no build {unknown[0]!r}; there are {', '.join(VARIANTS)}")
-    for variant in arguments.variants or VARIANTS:
-        problem = compare(variant, arguments.instructions, arguments.first_seed)
-        if problem is not None:
-            print(f"{variant}: {problem}")
-            return 1
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for variant in arguments.variants or VARIANTS:
+            problem = compare_all(pool, variant, arguments.instructions, arguments.first_seed)
+            if problem is not None:
+                pool.shutdown(cancel_futures=True)
+                print(problem)
+                return 1
     return 0
 
 
