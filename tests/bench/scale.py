@@ -1,8 +1,7 @@
-"""The store and the TUI with a long run: writing it, reading what a screen needs, opening, and a key's way."""
+"""The store with a long run: writing it, opening it, reading what a screen needs."""
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +10,6 @@ from statistics import median
 from typing import Any
 
 from hilt.store import Store, database_path
-from hilt.tui.app import HiltApp
-from hilt.tui.screens.run_screen import RunScreen
-from hilt.tui.widgets.trials_table import TrialsTable
 from tests.bench.figure import Figure, Sizes, Topic
 from tests.unit.store import examples
 from tests.unit.tui.live import UUID, trial
@@ -21,7 +17,6 @@ from tests.unit.tui.live import UUID, trial
 BATCH = 8
 COMMITS = 200
 REPEATS = 20
-SIZE = (120, 40)
 
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
@@ -45,11 +40,6 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
             yield Figure("store: open", what, "-", "1", f"{opened * 1e3:.1f} ms")
             for name, call in _reads(store, count).items():
                 yield Figure(f"store: {name}", what, "-", f"median of {REPEATS}", f"{_median(call) * 1e3:.1f} ms")
-            opening, keys = asyncio.run(_in_the_tui(home, store))
-        terminal = f"{what}, {SIZE[0]}x{SIZE[1]}"
-        yield Figure("TUI: from start to the newest page", terminal, "-", "1", f"{opening * 1e3:.0f} ms")
-        for name, seconds in keys.items():
-            yield Figure(f"TUI: {name}", terminal, "-", f"median of {REPEATS}", f"{seconds * 1e3:.0f} ms")
 
 
 def _reads(store: Store, count: int) -> dict[str, Callable[[], Any]]:
@@ -70,34 +60,4 @@ def _median(call: Callable[[], Any]) -> float:
     return median(seconds)
 
 
-async def _in_the_tui(home: Path, store: Store) -> tuple[float, dict[str, float]]:
-    """Seconds to the first page, and from keys to the table that they ask for."""
-    app = HiltApp(home, store, UUID)
-    start = time.perf_counter()
-    async with app.run_test(size=SIZE) as pilot:
-        while not (isinstance(app.screen, RunScreen) and app.screen.view and _table(app).row_count):
-            await pilot.pause()
-        opening = time.perf_counter() - start
-        keys = {"cursor up": await _key(pilot, "up", lambda: _table(app).cursor_row)}
-        keys["page of older trials ([)"] = await _key(pilot, "left_square_bracket", lambda: _table(app).first_number)
-        return opening, keys
-
-
-def _table(app: HiltApp) -> TrialsTable:
-    return app.screen.query_one(TrialsTable)
-
-
-async def _key(pilot: Any, key: str, seen: Callable[[], Any]) -> float:
-    """Median seconds until what the key changes has changed and is drawn."""
-    seconds = []
-    for _ in range(REPEATS):
-        before = seen()
-        start = time.perf_counter()
-        await pilot.press(key)
-        while seen() == before:
-            await pilot.pause()
-        seconds.append(time.perf_counter() - start)
-    return median(seconds)
-
-
-TOPIC = Topic("scale", "store and TUI with a long run", figures)
+TOPIC = Topic("scale", "the store with a long run", figures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,24 +16,23 @@ from hilt.engine.events import Event
 from hilt.engine.files import RunFiles
 from hilt.store import Store, StoreError
 from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
-from hilt.tui.screens.board_screen import BoardScreen
-from hilt.tui.screens.campaign_screen import CampaignScreen
-from hilt.tui.screens.configuration_screen import ConfigurationScreen
 from hilt.tui.screens.help_screen import HelpScreen
-from hilt.tui.screens.log_screen import LogScreen
-from hilt.tui.screens.new_run_screen import NewRunScreen
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
-from hilt.tui.screens.space_screen import SpaceScreen
 from hilt.tui.watch import Watch
 from hilt.tui.widgets.navigation_bar import PAGES
 
 _NEWEST = 20
 """Runs among which a live one is looked for."""
-_RUN_PAGES: dict[str, Callable[[Watch], RunPage]] = {
-    page.NAME: page for page in (RunScreen, BoardScreen, SpaceScreen, ConfigurationScreen, LogScreen)
+_RUN_PAGES = {
+    "run": "run_screen.RunScreen",
+    "board": "board_screen.BoardScreen",
+    "space": "space_screen.SpaceScreen",
+    "configuration": "configuration_screen.ConfigurationScreen",
+    "log": "log_screen.LogScreen",
 }
+"""Screens of a run by the names of PAGES. Each is loaded when it is first shown: SSH, schedules and tuners take time,
+and the run is there at once without them."""
 
 
 class HiltApp(App[None]):
@@ -85,9 +85,7 @@ class HiltApp(App[None]):
             return
         before = list(self._pages.values())
         self._watch = Watch(self._home, self._store, uuid, self.post_message)
-        self._pages = {name: make(self._watch) for name, make in _RUN_PAGES.items()}
-        for name, page in self._pages.items():
-            self.install_screen(page, f"{name} of {uuid}")
+        self._pages = {}
         self._follow(self._watch)
         self.action_page("run")
         for old in before:
@@ -145,12 +143,22 @@ class HiltApp(App[None]):
             return RunsScreen(self._home, self._store)
         if name == "campaign":
             run = self._store.run(self._watch.uuid) if self._watch is not None else None
-            return CampaignScreen(self._home, self._store, self._campaign or (run.campaign if run else None))
+            campaign = self._campaign or (run.campaign if run else None)
+            screen: Screen[None] = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
+            return screen
+        return self._run_page(name)
+
+    def _run_page(self, name: str) -> RunPage | None:
+        """Made once for each run that is watched, so that its cursor and its choices stay."""
+        if self._watch is not None and name not in self._pages:
+            page: RunPage = _loaded(_RUN_PAGES[name])(self._watch)
+            self.install_screen(page, f"{name} of {self._watch.uuid}")
+            self._pages[name] = page
         return self._pages.get(name)
 
     def action_new_run(self) -> None:
         like = self._store.run(self._watch.uuid) if self._watch is not None else None
-        self.push_screen(NewRunScreen(self._home, like))
+        self.push_screen(_loaded("new_run_screen.NewRunScreen")(self._home, like))
 
     def action_help(self) -> None:
         shown = [active.binding for active in self.screen.active_bindings.values() if active.binding.tooltip]
@@ -187,6 +195,12 @@ class HiltApp(App[None]):
         if view.over:
             return f"Run {view.short_id} is {view.state}. `hilt show {view.short_id}` prints it."
         return f"Run {view.short_id} goes on. `hilt tui {view.short_id}` attaches again."
+
+
+def _loaded(name: str) -> Any:
+    """A class of hilt.tui.screens, by module and name."""
+    module, _, kind = name.partition(".")
+    return getattr(importlib.import_module(f"hilt.tui.screens.{module}"), kind)
 
 
 def _key(binding: Binding) -> str:

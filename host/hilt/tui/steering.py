@@ -1,11 +1,12 @@
-"""Commands to engines and starting them, whatever they serve: a run, or a campaign and its layers. For threads."""
+"""Commands to engines and starting them, whatever they serve: a run, or a campaign and its layers. For threads.
+
+What starts engines is loaded when one is started: it brings the tuners with it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hilt.campaign import launch as campaign_launch
-from hilt.engine import launch
 from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.events import Command
 from hilt.store import Store
@@ -20,6 +21,9 @@ def send(home: Path, uuid: str, command: Command) -> None:
 def resume_run(store: Store, home: Path, uuid: str) -> None:
     """Starts an engine for a run that has none: that of its campaign, where it is of one with a budget. Raises what
     hilt.engine.launch.resume and hilt.campaign.launch.resume raise."""
+    from hilt.campaign import launch as campaign_launch
+    from hilt.engine import launch
+
     run = store.run(uuid)
     campaign = store.campaign(run.campaign) if run.campaign else None
     if campaign is not None and campaign.budget is not None:
@@ -30,6 +34,8 @@ def resume_run(store: Store, home: Path, uuid: str) -> None:
 
 def resume_campaign(home: Path, uuid: str) -> None:
     """A paused campaign goes on; one without an engine gets one. Raises what hilt.campaign.launch.resume raises."""
+    from hilt.campaign import launch as campaign_launch
+
     try:
         send(home, uuid, Command.RESUME)
     except NoEngineError:

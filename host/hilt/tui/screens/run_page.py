@@ -18,7 +18,6 @@ from hilt.store import RunState
 from hilt.tui import steering
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.confirm import Confirm
-from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.watch import Watch
 from hilt.tui.widgets.navigation_bar import NavigationBar
 from hilt.tui.widgets.status_line import StatusLine
@@ -112,5 +111,7 @@ class RunPage(Screen[None]):
             self.notify(f"asked the engine to {command}", timeout=3)
 
     def action_export(self) -> None:
+        from hilt.tui.screens.export_screen import ExportScreen  # loads what knows TVM's formats
+
         if self.view is not None:
             self.app.push_screen(ExportScreen(self.watched, self.app.export_screenshot()))

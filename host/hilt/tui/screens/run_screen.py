@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import work
 from textual.app import ComposeResult
@@ -22,7 +22,6 @@ from hilt.store.listing import Listing, Order, Which, trial_numbers
 from hilt.tui.messages import ConfigurationChosen
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.subject import Subject
 from hilt.tui.watch import Watch
 from hilt.tui.widgets.board_panel import BoardPanel
 from hilt.tui.widgets.latency_curve import LatencyCurve
@@ -31,6 +30,9 @@ from hilt.tui.widgets.outcomes_panel import OutcomesPanel
 from hilt.tui.widgets.progress_panel import ProgressPanel
 from hilt.tui.widgets.trials_table import TrialsTable
 from hilt.tui.widgets.tuner_panel import TunerPanel
+
+if TYPE_CHECKING:
+    from hilt.tui.subject import Subject
 
 _ARRANGE_SECONDS = 2.0
 """A list in another order than that of the trials is made anew at most so often while trials come in."""
@@ -58,6 +60,7 @@ class RunScreen(RunPage):
     def __init__(self, watch: Watch) -> None:
         super().__init__(watch)
         self._arranged = 0.0
+        self._wanted = Listing()
         self._arranging: Timer | None = None
         self._compared = -math.inf
         self._subject: Subject | None = None
@@ -115,21 +118,21 @@ class RunScreen(RunPage):
 
     def _arrange_again(self) -> None:
         self._arranging = None
-        self._arrange(self.watched.trials.listing)
+        self._arrange(self._wanted)
 
     def action_filter(self) -> None:
-        listing = self.watched.trials.listing
+        listing = self._wanted
         kinds = list(Which)
         self._arrange(replace(listing, which=kinds[(kinds.index(listing.which) + 1) % len(kinds)]))
 
     def action_order(self) -> None:
-        listing = self.watched.trials.listing
+        listing = self._wanted
         orders = list(Order)
         order = orders[(orders.index(listing.order) + 1) % len(orders)]
         self._arrange(replace(listing, order=order, descending=False))
 
     def on_trials_table_order_asked(self, message: TrialsTable.OrderAsked) -> None:
-        listing = self.watched.trials.listing
+        listing = self._wanted
         descending = message.order is listing.order and not listing.descending
         self._arrange(replace(listing, order=message.order, descending=descending))
 
@@ -139,7 +142,7 @@ class RunScreen(RunPage):
         search.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self._arrange(replace(self.watched.trials.listing, text=event.value))
+        self._arrange(replace(self._wanted, text=event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._leave_search()
@@ -148,7 +151,7 @@ class RunScreen(RunPage):
         search = self.query_one("#search", Input)
         search.value = ""
         self._leave_search()
-        if not self.watched.trials.listing.is_plain:
+        if not self._wanted.is_plain:
             self._arrange(Listing())
 
     def _leave_search(self) -> None:
@@ -156,8 +159,12 @@ class RunScreen(RunPage):
         search.display = bool(search.value)
         self.query_one(TrialsTable).focus()
 
+    def _arrange(self, listing: Listing) -> None:
+        self._wanted = listing  # a key that follows at once goes on from here
+        self._read_numbers(listing)
+
     @work(group="arrange", exclusive=True, exit_on_error=False)
-    async def _arrange(self, listing: Listing) -> None:
+    async def _read_numbers(self, listing: Listing) -> None:
         watch, table = self.watched, self.query_one(TrialsTable)
         changed = listing != watch.trials.listing
         self._arranged = time.monotonic()
@@ -202,6 +209,8 @@ class RunScreen(RunPage):
         valid = [(each.configuration, each.microseconds) for each in latest if each.verified][:_AGREEMENT_TRIALS]
         if len(valid) < 2:
             return None
+        from hilt.tui.subject import Subject  # loads tuners, schedules and the twin
+
         self._subject = self._subject or Subject(watch.store.run(watch.uuid))
         found = self._subject.twin_agreement([each[0] for each in valid], [each[1] or 0.0 for each in valid])
         return found if math.isfinite(found) else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widgets import Static
 
 from hilt.tui import words
 from hilt.tui.run_view import Link, RunView
+from hilt.tui.widgets.text_panel import TextPanel
 
 
-class BoardPanel(Static):
+class BoardPanel(TextPanel):
     """A line a board: name, state, since when, and why."""
 
     BORDER_TITLE = "board"
@@ -17,7 +17,7 @@ class BoardPanel(Static):
     def show(self, view: RunView) -> None:
         if not view.boards:
             waiting = "not heard of yet" if view.link is Link.ATTACHED else "not known: no engine runs"
-            self.update(Content(f"{view.run.board}: {waiting}"))
+            self.put(Content(f"{view.run.board}: {waiting}"))
             return
         past = "" if view.link is Link.ATTACHED else "last heard: "
         lines = [
@@ -26,4 +26,4 @@ class BoardPanel(Static):
             )
             for board in view.boards.values()
         ]
-        self.update(Content("\n").join(lines))
+        self.put(Content("\n").join(lines))

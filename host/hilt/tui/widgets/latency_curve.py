@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.content import Content
 from textual.events import Resize
+from textual.timer import Timer
 from textual.widgets import Static
 from textual_plotext import PlotextPlot
 
@@ -16,6 +19,8 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
 """Cells below which axes leave no room for the curve; words are shown instead."""
 
 _MOST_POINTS = 500
+_REDRAW_SECONDS = 3.0
+"""Drawing takes as long as all else on the screen together; between two drawings at least so much time passes."""
 
 
 class LatencyCurve(Container):
@@ -30,6 +35,8 @@ class LatencyCurve(Container):
     def on_mount(self) -> None:
         self._points: list[tuple[int, float]] = []
         self._trials = 0
+        self._drawn = -_REDRAW_SECONDS
+        self._waiting: Timer | None = None
 
     def on_resize(self, event: Resize) -> None:
         self._draw()
@@ -37,11 +44,17 @@ class LatencyCurve(Container):
     def show(self, view: RunView) -> None:
         trials = view.progress.trials
         # Drawing is dear: without a better trial the line only grows, and a hundredth of it is less than a cell.
-        if view.curve != self._points or not self._trials <= trials <= 1.01 * self._trials:
-            self._points, self._trials = list(view.curve), trials
-            self._draw()
+        if view.curve == self._points and self._trials <= trials <= 1.01 * self._trials:
+            return
+        self._points, self._trials = list(view.curve), trials
+        if self._waiting is None:
+            wait = self._drawn + _REDRAW_SECONDS - time.monotonic()
+            self._waiting = self.set_timer(wait, self._draw) if wait > 0 else None
+            if self._waiting is None:
+                self._draw()
 
     def _draw(self) -> None:
+        self._waiting, self._drawn = None, time.monotonic()
         room = self.content_size
         plotted = bool(self._points) and room.width >= _LEAST_WIDTH and room.height >= _LEAST_HEIGHT
         self.query_one(PlotextPlot).display = plotted

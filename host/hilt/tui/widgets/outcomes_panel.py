@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widgets import Static
 
 from hilt.trial import Outcome
 from hilt.tui import words
 from hilt.tui.run_view import RunView
+from hilt.tui.widgets.text_panel import TextPanel
 
 
-class OutcomesPanel(Static):
+class OutcomesPanel(TextPanel):
     """`ok 12 (40%)   rejected 18 (60%)`: those that occurred, in the order of the outcomes' definition."""
 
     BORDER_TITLE = "outcomes"
@@ -24,4 +24,4 @@ class OutcomesPanel(Static):
             for outcome in Outcome
             if counts.get(outcome)
         ]
-        self.update(Content("  ".join(parts) or "no trials yet"))
+        self.put(Content("  ".join(parts) or "no trials yet"))

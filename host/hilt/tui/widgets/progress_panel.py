@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widgets import Static
 
 from hilt.engine.events import Progress
 from hilt.store import RunState
 from hilt.tui import words
 from hilt.tui.run_view import Link, RunView
+from hilt.tui.widgets.text_panel import TextPanel
 
 _BAR_CELLS = 16
 
 
-class ProgressPanel(Static):
+class ProgressPanel(TextPanel):
     """Six short lines; latency is the median over the repeats of a trial whose whole output was right."""
 
     BORDER_TITLE = "progress"
@@ -28,7 +28,7 @@ class ProgressPanel(Static):
             Content(_pace(view)),
             Content(f"tuner {run.tuner}, seed {run.seed}; {progress.valid} valid ({_valid_share(progress)})"),
         ]
-        self.update(Content("\n").join([*lines, *_best(view)]))
+        self.put(Content("\n").join([*lines, *_best(view)]))
 
 
 def _pace(view: RunView) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widgets import Static
 
 from hilt.tui.run_view import RunView
+from hilt.tui.widgets.text_panel import TextPanel
 
 
-class StatusLine(Static):
+class StatusLine(TextPanel):
     """One line, or more where a reason is long. It says when what is below is no longer live."""
 
     def show(self, view: RunView) -> None:
         run = view.run
         self.set_class(view.interrupted, "-stale")
         name = f"{view.short_id}  {run.workload} on {run.board}"
-        self.update(Content.assemble((f"{view.state_words}  ", "bold"), name))
+        self.put(Content.assemble((f"{view.state_words}  ", "bold"), name))

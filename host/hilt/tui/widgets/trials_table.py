@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +24,9 @@ from hilt.tui import words
 from hilt.tui.run_view import RunView, TrialFacts
 from hilt.tui.trial_list import TrialList
 
-_WIDE = 118
+_RESIZE_SECONDS = 2.0
+"""Rows that are added out of sight are counted by the scroll bar so often: each time lays the screen out anew."""
+_WIDE = 116
 """Cells from which the columns of a wide table have room."""
 
 
@@ -84,6 +87,7 @@ class TrialsTable(ScrollView, can_focus=True):
         self._run: Run | None = None
         self._cursor = 0
         self._following = True
+        self._resized = 0.0
 
     # what is shown
 
@@ -97,7 +101,8 @@ class TrialsTable(ScrollView, can_focus=True):
         """The list has more rows, or others."""
         last = max(len(self._trials) - 1, 0)
         self._cursor = last if self._following else min(self._cursor, last)
-        self._resize_rows()
+        if self._following or time.monotonic() - self._resized > _RESIZE_SECONDS:
+            self._resize_rows()
         if self._following:
             self._show_cursor()
         self._describe()
@@ -125,6 +130,8 @@ class TrialsTable(ScrollView, can_focus=True):
     def move_to(self, row: int) -> None:
         """Puts the cursor there."""
         before = self._cursor
+        if self.virtual_size.height != len(self._trials) + 1:
+            self._resize_rows()
         self._cursor = min(max(row, 0), max(len(self._trials) - 1, 0))
         self._following = self._cursor == len(self._trials) - 1
         self._refresh_row(before)
@@ -226,6 +233,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return self.scrollable_content_region.height - 1
 
     def _resize_rows(self) -> None:
+        self._resized = time.monotonic()
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._trials) + 1)
 
     def _show_cursor(self) -> None:

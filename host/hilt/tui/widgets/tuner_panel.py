@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widgets import Static
 
 from hilt.tui import words
 from hilt.tui.run_view import RunView
 from hilt.tui.watch import Watch
+from hilt.tui.widgets.text_panel import TextPanel
 
 
-class TunerPanel(Static):
+class TunerPanel(TextPanel):
     """Its confidence, the share of valid trials lately, the last better one, how well the twin orders the trials."""
 
     BORDER_TITLE = "tuner and model"
@@ -21,7 +21,7 @@ class TunerPanel(Static):
         lines = [_confidence(view, watch), _lately(view)]
         if self.agreement is not None:
             lines.append(f"twin orders {100 * self.agreement:.0f}% of pairs of trials as the board does")
-        self.update(Content("\n".join(lines)))
+        self.put(Content("\n".join(lines)))
 
 
 def _confidence(view: RunView, watch: Watch) -> str:
