@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from hilt_board import inspection
+from hilt_board import inspection, service
 from hilt_board.home import Home
 from hilt_board.service import ServiceError, install, unit_text
 
@@ -63,6 +64,29 @@ def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:
     unit.write_text(text.replace(python, "/bin/true"))
     checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
     assert "hilt-board" not in checked.stderr, checked.stderr
+
+
+def test_the_service_runs_a_copy_that_only_root_can_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and systemd are the test's; what is written where is not."""
+    mine = tmp_path / "home" / "agent-0f.pyz"
+    mine.parent.mkdir()
+    mine.write_bytes(b"the agent")
+    copy, units, asked = tmp_path / "lib" / "hilt-board.pyz", tmp_path / "units", []
+    units.mkdir()
+    monkeypatch.setattr(service, "ARCHIVE", copy)
+    monkeypatch.setattr(service, "DIRECTORY", units)
+    monkeypatch.setattr(service, "agent_archive", lambda: mine)
+    monkeypatch.setattr(service, "_systemctl", asked.append)
+    monkeypatch.setattr(service.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(service.Path, "is_dir", lambda path: True)
+    install(Home(tmp_path))
+    text = (units / "hilt-board.service").read_text()
+    assert f'"{copy}" daemon' in text and str(mine) not in text
+    assert copy.read_bytes() == b"the agent"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o644 and stat.S_IMODE(copy.parent.stat().st_mode) & 0o022 == 0
+    assert asked == [["daemon-reload"], ["enable", "hilt-board.service"]]
+    service.remove()
+    assert not copy.exists() and not list(units.iterdir())
 
 
 def test_a_folder_is_no_archive_to_install(tmp_path: Path) -> None:
