@@ -211,8 +211,10 @@ class _Session:
         directory = RunFiles(self._home, self._campaign.uuid).directory
         try:
             written = write_outputs(self._store, self._campaign.uuid, directory)
-        except OSError as error:
-            text = f"the campaign's files cannot be written to {directory}: {error.strerror or error}"
+        except Exception as error:  # what was found is in the store, whatever becomes of these files
+            log_unexpected(error)
+            short = self._campaign.uuid[:8]
+            text = f"not all files of the campaign were written ({error}); `hilt report {short}` writes them"
             self._publish(Logged("error", text, time()))
             return
         for note in written.notes:

@@ -211,6 +211,7 @@ def test_a_budget_of_time_ends_and_gives_each_its_minimum(tmp_path: Path) -> Non
     with Store(database_path(tmp_path)) as store:
         campaign = store.campaign(uuid)
         assert campaign is not None and campaign.spent_seconds > 0.001
+    assert (RunFiles(tmp_path, uuid).directory / "report.html").stat().st_size > 10_000
 
 
 def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
@@ -224,6 +225,7 @@ def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
         assert written["schedule"]["configuration"] == found.best.knobs and written["schedule"]["verified"]
         assert written["nodes"] == found.layer.nodes and written["count"] == len(written["nodes"])
         assert written["gain"] == found.gain
+    assert "three on table:plain" in (directory / "report.html").read_text()
     lines = [json.loads(line) for line in (directory / "autotvm.log").read_text().splitlines()]
     assert lines and all(line["input"][1] == "conv2d_packed.vta" for line in lines)
 
