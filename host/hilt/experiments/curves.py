@@ -81,7 +81,12 @@ def draw_boxes(axes: Axes, results: Mapping[str, Sequence[Runs]], share: float, 
         positions = np.arange(len(cells)) + (place - (len(results) - 1) / 2) * width
         colour = f"C{place}"
         boxes = axes.boxplot(
-            trials, positions=positions.tolist(), widths=width * 0.9, patch_artist=True, flierprops={"markersize": 2}
+            trials,
+            positions=positions.tolist(),
+            widths=width * 0.9,
+            patch_artist=True,
+            flierprops={"markersize": 2},
+            medianprops={"color": "black"},
         )
         for box in boxes["boxes"]:
             box.set_facecolor(colour)
