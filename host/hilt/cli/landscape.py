@@ -27,7 +27,7 @@ application = typer.Typer(
 def build(
     workload: Annotated[str | None, typer.Argument(help="A workload, or a group such as resnet18.")] = None,
     personality: Annotated[
-        str, typer.Option("--personality", help="Of `hilt boards` without virtual:, or a mismatched one.")
+        str, typer.Option("--personality", help="A board of `hilt boards` without virtual:, or a mismatched one.")
     ] = "pynq",
     checks: Annotated[str, typer.Option(help="compiler, strict, tvm or off.")] = "compiler",
     space: Annotated[str, typer.Option(help="autotvm or ml2.")] = "autotvm",
@@ -41,7 +41,7 @@ def build(
     ] = None,
     rtl_sample: Annotated[int, typer.Option(min=0, help="Configurations that also run on the RTL.")] = 4,
     golden_sample: Annotated[int, typer.Option(min=0, help="Configurations that also run on the golden model.")] = 8,
-    sample_cycles: Annotated[int, typer.Option(min=1, help="Cycles that a model may run for in all.")] = 10_000_000,
+    sample_cycles: Annotated[int, typer.Option(min=1, help="Cycles that each model may run for in all.")] = 10_000_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample, and of its tensors.")] = 0,
 ) -> None:
     """Predict every configuration with the twin, check a sample on the RTL, and keep it. Killed, it goes on where it
