@@ -23,6 +23,7 @@ from hilt.engine.campaign_results import CampaignResult, LayerResult, load_resul
 from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Logged, Progress, StateChanged
 from hilt.engine.files import RunFiles
+from hilt.report.html import latency_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
 
@@ -203,9 +204,10 @@ def _title(campaign: Campaign, budget: Budget) -> str:
 
 def total_words(result: CampaignResult) -> str:
     """What the network takes now, and with the fallback schedules."""
-    words = f"{result.network.name}: {result.microseconds / 1e3:,.2f} ms in all its layers on the board"
+    words = f"{result.network.name}: {latency_text(result.microseconds)} in all its layers on the board"
     if result.gain is not None:
-        words += f"; {result.fallback_microseconds / 1e3:,.2f} ms with the fallback schedules, {result.gain:.2f} times"
+        fallback = latency_text(result.fallback_microseconds)
+        words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
         if len(result.compared) < len(result.layers):
             words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
     wanted = (result.campaign.budget or {}).get("trials", 0)

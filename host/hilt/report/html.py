@@ -48,7 +48,7 @@ def render(facts: Facts) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"number": _number, "share": _share}
+    environment.filters |= {"number": _number, "share": _share, "latency": latency_text}
     drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}
     return environment.get_template("report.html.j2").render(
         facts=facts,
@@ -101,6 +101,11 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
             for outcome, count in sorted(each.counts.items(), key=lambda item: (item[0] is not Outcome.OK, -item[1]))
         ],
     }  # fmt: skip
+
+
+def latency_text(microseconds: float) -> str:
+    """Of a network: milliseconds from ten on."""
+    return f"{microseconds / 1e3:,.2f} ms" if microseconds >= 1e4 else f"{microseconds:,.1f} µs"
 
 
 def _number(value: float | None, digits: int = 1) -> str:

@@ -81,7 +81,7 @@ def curve(facts: RunFacts) -> Figure:
         axes.plot(failed, [0.02] * len(failed), "|", color=FAILED, label="failed",
                   transform=axes.get_xaxis_transform(), rasterized=len(failed) > _MANY)  # fmt: skip
     axes.set_xlabel("trial")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _whole_numbers(axes)
     axes.set_ylabel("µs")
     _legend_above(axes)
     return figure
@@ -104,7 +104,7 @@ def network_curve(facts: Facts) -> Figure:
 def allocation(facts: Facts) -> Figure:
     """Trials by layer, verified and not."""
     figure, axes = new_figure(0.9 + 0.24 * len(facts.runs))
-    names = [_short_name(each.name) for each in facts.runs]
+    names = [_short_name(each) for each in facts.runs]
     valid = np.array([each.valid for each in facts.runs])
     others = np.array([len(each.trials) for each in facts.runs]) - valid
     rows = np.arange(len(names))
@@ -114,7 +114,7 @@ def allocation(facts: Facts) -> Figure:
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("trials")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _whole_numbers(axes)
     _legend_above(axes)
     return figure
 
@@ -145,7 +145,7 @@ def roofline(facts: Facts) -> Figure:
     _log(axes, "y")
     for each, intensity, place in zip(shown, intensities, _spread(np.log10(intensities), np.log10(reach)), strict=True):
         roof = min(peak, bandwidth * intensity)
-        axes.annotate(_short_name(each.name), (10**place, 1.2 * roof), rotation=90, ha="center", fontsize=7.5)
+        axes.annotate(_short_name(each), (10**place, 1.2 * roof), rotation=90, ha="center", fontsize=7.5)
     axes.set_ylim(top=2.8 * peak)
     axes.set_xlabel(f"operations per byte that must be moved (bus: {bandwidth:g} GB/s)")
     axes.set_ylabel("GOP/s")
@@ -222,10 +222,10 @@ def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[
     return apart
 
 
-def _short_name(name: str) -> str:
-    """`C5` of `resnet18.C5`; of a spelled operator its sizes."""
-    short = name.partition(":")[2] or name.rpartition(".")[2]
-    return short if len(short) <= 24 else short[:23] + "…"
+def _short_name(facts: RunFacts) -> str:
+    """`C5` of `resnet18.C5`; of an operator that is spelled out, what its first instance is called in the model."""
+    short = facts.layer.nodes[0] if ":" in facts.name and facts.layer.nodes else facts.name.rpartition(".")[2]
+    return short if len(short) <= 14 else f"…{short[-13:]}"
 
 
 def _log(axes: Axes, which: str) -> None:
@@ -237,6 +237,12 @@ def _log(axes: Axes, which: str) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _whole_numbers(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _legend_above(axes: Axes) -> None:
