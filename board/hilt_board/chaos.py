@@ -21,10 +21,9 @@ from typing import Any, Callable, Dict, Iterator, Optional, Set
 
 import pynq
 
-from . import execution
+from . import execution, registers
 from .chaos_clock import ENVIRONMENT, clock_offset
 from .home import open_home
-from .model import RUNNING
 from .protocol import Record
 from .worker import Worker
 
@@ -101,18 +100,25 @@ def _struck(kind: str, plan: Plan) -> Iterator[None]:
         yield
     else:
         model = pynq.Device.active_device._model
-        model.step = _first_step(kind, plan, model)
+        if kind == "hang":
+            model.read_register = _standing_still(model.read_register)
+        else:
+            model.step = _first_step(kind, plan, model)
         try:
             yield
         finally:
-            model.__dict__.pop("step", None)
+            for name in ("read_register", "step"):
+                model.__dict__.pop(name, None)
+
+
+def _standing_still(read: Callable[[int], int]) -> Callable[[int], int]:
+    """Never done, and no cycle passes."""
+    still = (registers.COMPUTE_DONE, registers.CYCLES_LOW, registers.CYCLES_HIGH)
+    return lambda offset: 0 if offset in still else read(offset)
 
 
 def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
     """Instead of the model's step: the program has been started, and is not done."""
-    if kind == "hang":
-        return lambda cycles: (RUNNING, 0)
-
     def step(cycles: int) -> Any:
         del model.step
         _ACTIONS[kind](plan)
