@@ -25,9 +25,11 @@ from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _READ_SECONDS = 1.0
 _COLUMNS = {
-    "layer": 22, "times": 5, "trials": 6, "progress": 8, "best µs": 11, "gain": 7, "share": 6, "state": 11,
+    "layer": 18, "times": 6, "trials": 7, "progress": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
 }  # fmt: skip
-_WIDE_COLUMNS = {"fallback µs": 12, "% of bound": 10, "valid": 6, "all µs": 12, "run": 8}
+"""Narrow enough for 80 cells together, with the space between them."""
+_WIDE_COLUMNS = {"fallback µs": 13, "% of bound": 12, "valid": 7, "all µs": 13, "run": 10}
+_LEFT = ("layer", "progress", "state", "run")
 _WIDE = 150
 
 
@@ -58,14 +60,15 @@ class CampaignScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield NavigationBar("campaign")
         yield Static("reading the store ...", id="campaign-words")
-        yield DataTable(cursor_type="row", zebra_stripes=True)
+        yield DataTable(cursor_type="row", zebra_stripes=True, cell_padding=0)
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)
         columns = _COLUMNS | (_WIDE_COLUMNS if self.app.size.width >= _WIDE else {})
         for name, width in columns.items():
-            table.add_column(name, width=width)
+            title = name.rjust(width) if name not in _LEFT else name if name == "layer" else f" {name}"
+            table.add_column(title, width=width)
         self._names = list(columns)
         table.focus()
         self._read()
@@ -112,18 +115,18 @@ class CampaignScreen(Screen[None]):
         share = view.share(layer)
         cells = {
             "layer": layer.layer.workload,
-            "times": str(layer.layer.count).rjust(5),
-            "trials": str(layer.trials).rjust(6),
-            "progress": words.bar(layer.trials / trials if trials else 0.0, 8),
-            "best µs": _number(best, 11),
-            "gain": (f"{layer.gain:.2f}x" if layer.gain else words.NONE).rjust(7),
-            "share": (f"{100 * share:.1f}%" if share else words.NONE).rjust(6),
-            "state": view.layer_state(layer),
-            "fallback µs": _number(fallback, 12),
-            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else words.NONE).rjust(10),
-            "valid": words.share(layer.valid, layer.trials).rjust(6),
-            "all µs": _number(layer.microseconds, 12),
-            "run": layer.run.uuid[:8] if layer.run else words.NONE,
+            "times": str(layer.layer.count).rjust(6),
+            "trials": str(layer.trials).rjust(7),
+            "progress": " " + words.bar(layer.trials / trials if trials else 0.0, 8),
+            "best µs": _number(best, 12),
+            "gain": (f"{layer.gain:.2f}x" if layer.gain else words.NONE).rjust(8),
+            "share": (f"{100 * share:.1f}%" if share else words.NONE).rjust(7),
+            "state": f" {view.layer_state(layer)}",
+            "fallback µs": _number(fallback, 13),
+            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else words.NONE).rjust(12),
+            "valid": words.share(layer.valid, layer.trials).rjust(7),
+            "all µs": _number(layer.microseconds, 13),
+            "run": f" {layer.run.uuid[:8] if layer.run else words.NONE}",
         }
         return [cells[name] for name in self._names]
 
