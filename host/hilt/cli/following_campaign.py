@@ -52,9 +52,11 @@ def attend(
     with Store(database_path(home)) as store:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
         directory = output or RunFiles(home, campaign.uuid).directory
-        if output is not None:
-            output.mkdir(parents=True, exist_ok=True)
-            for note in write_outputs(store, campaign.uuid, output).notes:
+        # Its process writes them at its end, unless it was killed just then.
+        missing = ending.state is RunState.FINISHED and not (directory / REPORT).exists()
+        if output is not None or missing:
+            directory.mkdir(parents=True, exist_ok=True)
+            for note in write_outputs(store, campaign.uuid, directory).notes:
                 print_words(console, note)
     if as_json:
         print_json(result_values(result))

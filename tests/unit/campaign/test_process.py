@@ -24,6 +24,7 @@ from hilt.engine.files import RunFiles
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
 from hilt.store.campaigns import slices
+from tests.unit.campaign.campaign_engine import FILES
 from tests.unit.cli.network_engine import NetworkBoards
 from tests.unit.engine.test_process import Gate, at_root, gate, wait
 
@@ -93,13 +94,11 @@ def to_the_end(home: Path, uuid: str) -> Outcome:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Outcome]:
     home = tmp_path_factory.mktemp("quiet")
-    directory = Path.cwd()
-    os.chdir(Path(__file__).parents[3])
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(Path(__file__).parents[3])
+        patch.setenv(FILES, "1")
         uuid = start(home)
         return home, uuid, to_the_end(home, uuid)
-    finally:
-        os.chdir(directory)
 
 
 def test_the_budget_is_spent_and_every_layer_served(undisturbed: tuple[Path, str, Outcome]) -> None:
@@ -128,12 +127,10 @@ def test_the_budget_is_spent_and_every_layer_served(undisturbed: tuple[Path, str
 def test_the_same_again(tmp_path: Path, undisturbed: tuple[Path, str, Outcome]) -> None:
     again = to_the_end(tmp_path, start(tmp_path))
     assert (again.slices, again.trials) == (undisturbed[2].slices, undisturbed[2].trials)
-    other = to_the_end(tmp_path, start(tmp_path, seed=4))
-    assert other.trials != again.trials
 
 
 def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturbed: tuple[Path, str, Outcome]) -> None:
-    instants = random.Random(5).sample(range(1, 30), 3)
+    instants = random.Random(5).sample(range(1, 30), 2)
     uuid = start(tmp_path)
     for instant in sorted(instants):
         with EngineClient.attach(tmp_path, uuid) as client:
@@ -203,7 +200,8 @@ def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:
     assert done.result.unsolved == (of_skipped,)
 
 
-def test_a_budget_of_time_ends_and_gives_each_its_minimum(tmp_path: Path) -> None:
+def test_a_budget_of_time_ends_and_gives_each_its_minimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FILES, "1")
     uuid = start(tmp_path, Budget(seconds=0.001))
     done = to_the_end(tmp_path, uuid)
     assert done.state is RunState.FINISHED
