@@ -44,15 +44,15 @@ def kill_campaign(kills: int, seed: int = 1) -> tuple[int, int]:
     return done, different
 
 
-def undisturbed(home: Path) -> list[Trial]:
+def undisturbed(home: Path, trials: int = TRIALS) -> list[Trial]:
     home.mkdir()
-    return _finish(home, _start(home))
+    return _finish(home, _start(home, trials))
 
 
-def killed_run(home: Path, chance: random.Random, most: int) -> tuple[int, list[Trial]]:
+def killed_run(home: Path, chance: random.Random, most: int, trials: int = TRIALS) -> tuple[int, list[Trial]]:
     """How often its engine was killed, at most KILLS_A_RUN times; and its records when it was finished after all."""
     home.mkdir()
-    run = _start(home)
+    run = _start(home, trials)
     kills = 0
     while kills < min(most, KILLS_A_RUN) and _kill(home, run, chance.uniform(0, LONGEST_SECONDS)):
         kills += 1
@@ -63,8 +63,8 @@ def killed_run(home: Path, chance: random.Random, most: int) -> tuple[int, list[
     return kills, _finish(home, run)
 
 
-def _start(home: Path) -> Run:
-    settings = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=TRIALS, seed=3, batch=5)
+def _start(home: Path, trials: int) -> Run:
+    settings = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=trials, seed=3, batch=5)
     return launch.start(settings, home, boards=TableBoards(), engine=ENGINE)
 
 

@@ -63,8 +63,8 @@ def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Pat
 
 
 def test_engines_killed_at_random_instants(tmp_path: Path) -> None:
-    quiet = undisturbed(tmp_path / "quiet")
-    kills, records = killed_run(tmp_path / "killed", random.Random(7), 5)
+    quiet = undisturbed(tmp_path / "quiet", 150)
+    kills, records = killed_run(tmp_path / "killed", random.Random(7), 5, 150)
     assert kills > 0
     assert records == quiet
 
