@@ -11,7 +11,7 @@ from hilt.experiments.bench import Bench
 from hilt.experiments.contenders import Contender
 from hilt.experiments.curves import convergence_rows, draw_boxes, mean_ratio, median_trials
 from hilt.experiments.histories import history_of
-from hilt.experiments.landscapes import DEEPBENCH, landscape_of, subject
+from hilt.experiments.landscapes import DEEPBENCH, landscape_of, missing, subject
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
 from hilt.measure.landscape import Subject
@@ -148,9 +148,12 @@ def transfer(bench: Bench) -> None:
     seeds = bench.seeds(4, 10)
     samples = 30_000 if bench.settings.full else 6_000
     everything = [subject(name) for name in DEEPBENCH]
+    absent = missing(everything)
+    for each in absent:
+        bench.report(f"{each.name} is not learnt from: its landscape is not built")
     pairs = []
     for of in wanted:
-        history = history_of([each for each in everything if each != of], samples)
+        history = history_of([each for each in everything if each != of and each not in absent], samples)
         learner = Contender.of("autotvm", "transfer", plan_size=EPOCH, features="context", history=str(history))
         pairs += [(of, each) for each in (AUTOTVM, HARDWARE_AWARE, learner)]
     results = bench.runs_of(pairs, _TO_THE_BEST, seeds)
