@@ -80,7 +80,7 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--board", "virtual:pinq"], 2, ["pinq", "did you mean virtual:pynq"]),
         (["tune", "resnet18.C5", "--board", "kitchen"], 2, ["kitchen", "boards.toml"]),
         (["tune", "resnet18.C5", "--tuner", "luck"], 2, ["luck", "there are: hilt, random"]),
-        (["tune", "resnet18.C5", "--tuner-option", "depth=3"], 2, ["depth", "plan_size"]),
+        (["tune", "resnet18.C5", "--tuner-option", "depth=3"], 2, ["depth", "stop_at"]),
         (["tune", "resnet18.C5", "--tuner-option", "depth"], 2, ["NAME=VALUE"]),
         (["tune", "resnet18.C5", "--trials", "0"], 2, ["trials is 0", "at least 1"]),
         (["tune", "resnet18.C5", "--trials", "many"], 2, ["--trials", "integer"]),
