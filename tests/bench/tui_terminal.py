@@ -50,10 +50,10 @@ class TuiTerminal:
 
     def processor_share(self, seconds: float) -> float:
         """Of one core, while nobody presses a key."""
-        before, began = self._processor_seconds(), time.monotonic()
+        before, began = self.processor_seconds(), time.monotonic()
         while time.monotonic() - began < seconds:
             self._read(0.2)
-        return (self._processor_seconds() - before) / (time.monotonic() - began)
+        return (self.processor_seconds() - before) / (time.monotonic() - began)
 
     def close(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -65,6 +65,7 @@ class TuiTerminal:
             return ""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(self._terminal, 1 << 16).decode("utf-8", "replace"))
 
-    def _processor_seconds(self) -> float:
+    def processor_seconds(self) -> float:
+        """Of the whole process, since it began."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

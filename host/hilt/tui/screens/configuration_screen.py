@@ -96,6 +96,7 @@ class ConfigurationScreen(RunPage):
         return self._subject
 
     def _say(self, text: str) -> None:
+        self.remove_class("-assembly")
         self.query_one("#explained").border_title = "configuration"
         self.query_one("#explained", LineView).set_lines([(text, "warning")])
 

@@ -58,11 +58,11 @@ class ExportScreen(ModalScreen[None]):
         return list(ExportKind)[max(self.query_one(RadioSet).pressed_index, 0)]
 
     def _path(self, kind: ExportKind) -> str:
-        return str(Path.cwd() / f"{self._watch.short_id}-{kind}")
+        return f"{self._watch.short_id}-{kind}"
 
     @work(exclusive=True, exit_on_error=False)
     async def _write(self) -> None:
-        path = Path(self.query_one(Input).value).expanduser()
+        path = Path(self.query_one(Input).value).expanduser().absolute()
         watch = self._watch
         try:
             said = await asyncio.to_thread(export, watch.store, watch.uuid, self._kind, path, self._screenshot)

@@ -1,0 +1,404 @@
+"""The screens beside that of the run: board, space, configuration, log, campaign; and the questions they ask."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.client import NoEngineError
+from hilt.engine.design import Settings, design
+from hilt.engine.events import BoardChanged, Command, Logged, TunerTold
+from hilt.engine.files import RunFiles
+from hilt.link.quarantine import quarantined
+from hilt.measure import describe_board
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import Campaign, Run, RunState, Store, Trial, database_path
+from hilt.trial import Outcome, Verification
+from hilt.tui import board_work, steering
+from hilt.tui.screens.board_screen import BoardScreen
+from hilt.tui.screens.campaign_screen import CampaignScreen
+from hilt.tui.screens.configuration_screen import ConfigurationScreen
+from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.log_screen import LogScreen
+from hilt.tui.screens.run_screen import RunScreen
+from hilt.tui.screens.space_screen import SpaceScreen
+from hilt.tui.widgets.line_view import LineView
+from hilt.tui.widgets.space_grid import SpaceGrid
+
+from ..engine.table import WORKLOAD
+from .live import UUID, app_of, live_engine, make_run, text_of, trial, until
+
+SIZES = [(80, 24), (200, 60)]
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+
+
+def real_run(home: Path, workload: str = WORKLOAD, campaign: str | None = None, valid: int = 4) -> Run:
+    """A run of a space that there is, with trials of its first configurations; the later the faster."""
+    settings = Settings(workload=workload, board="virtual:pynq", tuner="random", trials=20)
+    run = design(settings, describe_board("virtual:pynq"), campaign)
+    seen = Verification(run.output_elements, 0)
+    trials = [
+        Trial(n, n, {"n": n}, Outcome.OK, "", 1000, 100.0 - n, (100.0,), seen, run.output_elements, "virtual:pynq")
+        for n in range(valid)
+    ]
+    timeout = Trial(valid, valid, {"n": 4}, Outcome.TIMEOUT, "no FINISH", board="virtual:pynq")
+    with Store(database_path(home)) as store:
+        store.create_run(run)
+        store.record(run.uuid, [*trials, timeout])
+        store.set_state(run.uuid, RunState.STOPPED)
+    return run
+
+
+def shown(pilot, kind: type) -> bool:
+    return isinstance(pilot.app.screen, kind)
+
+
+# board
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_board_says_state_rung_canary_heat_and_clock(tmp_path: Path, size: tuple[int, int]) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: "RUNNING" in text_of(pilot))
+            await pilot.press("3")
+            await until(pilot, lambda: shown(pilot, BoardScreen))
+            name = "virtual:pynq"
+            engine.tell(
+                BoardChanged(name, "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 1.0),
+                Logged("warning", f"{name}: timeout after trial 3: soft 0.01 s; canary failed", 2.0),
+                Logged("warning", f"{name}: reconnect took 2.0 s, in vain: no route", 3.0),
+                Logged("info", "other: canary well", 4.0),
+                BoardChanged(name, "recovering", "reboot over SSH: no route", 5.0),
+            )
+            for words in (
+                "3 of 4, reboot over SSH",
+                "1 rungs climbed",
+                "well 1×, failed 1×",
+                "51 °C",
+                "100 MHz",
+                "recovering since",
+                "in vain: no route",
+            ):
+                await until(pilot, lambda words=words: words in text_of(pilot))
+            assert "other: canary" not in text_of(pilot)
+
+
+async def test_a_board_is_quarantined_and_released_after_a_question(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: "RUNNING" in text_of(pilot))
+            await pilot.press("3")
+            await until(pilot, lambda: shown(pilot, BoardScreen))
+            await pilot.press("x")
+            await until(pilot, lambda: "Quarantine virtual:pynq?" in text_of(pilot))
+            await pilot.press("n")
+            assert not quarantined()
+            await pilot.press("x")
+            await until(pilot, lambda: shown(pilot, Confirm))
+            await pilot.press("y")
+            await until(pilot, lambda: "virtual:pynq" in quarantined())
+            await until(pilot, lambda: "kept apart by hand" in text_of(pilot))
+            await pilot.press("x")
+            await until(pilot, lambda: "Release virtual:pynq?" in text_of(pilot))
+            await pilot.press("y")
+            await until(pilot, lambda: not quarantined())
+
+
+async def test_the_power_is_cycled_only_after_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cycled: list[str] = []
+    monkeypatch.setattr(board_work, "power_cycle", cycled.append)
+    make_run(tmp_path)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "RUNNING" in text_of(pilot))
+            await pilot.press("3", "w")
+            await until(pilot, lambda: "Switch the power of virtual:pynq off and on?" in text_of(pilot))
+            await pilot.press("escape", "w")
+            await until(pilot, lambda: shown(pilot, Confirm))
+            assert not cycled
+            await pilot.press("y")
+            await until(pilot, lambda: cycled == ["virtual:pynq"])
+
+
+async def test_a_recording_has_no_board_to_be_looked_at(tmp_path: Path) -> None:
+    make_run(tmp_path, board="landscape:somewhere")
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
+            await pilot.press("3", "d")
+            await until(pilot, lambda: "landscape:somewhere is a recording, not a board" in text_of(pilot))
+            await pilot.press("escape")
+            await until(pilot, lambda: "no fault, no recovery yet" in text_of(pilot))
+
+
+# space and configuration
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_space_is_a_picture_with_a_cursor(tmp_path: Path, size: tuple[int, int]) -> None:
+    run = real_run(tmp_path)
+    with app_of(tmp_path, run.uuid) as app:
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: "STOPPED" in text_of(pilot))
+            await pilot.press("4")
+            await until(pilot, lambda: shown(pilot, SpaceScreen) and "accepted (" in text_of(pilot))
+            grid = app.screen.query_one(SpaceGrid)
+            assert grid.configuration == 3  # the best
+            await until(pilot, lambda: f"configuration 3 of {run.space_size:,}" in text_of(pilot))
+            assert "97.0 µs" in text_of(pilot) and "×" in text_of(pilot)
+            await pilot.press("home", "pageup", "pageup")
+            await until(pilot, lambda: grid.configuration == 0)
+            await until(pilot, lambda: "100.0 µs" in text_of(pilot))
+            await pilot.press("b")
+            await until(pilot, lambda: grid.configuration == 3)
+            await pilot.press("m")
+            await until(pilot, lambda: "largest cluster" in text_of(pilot))
+            await pilot.press("enter")
+            await until(pilot, lambda: shown(pilot, ConfigurationScreen))
+
+
+async def test_a_configuration_is_explained_down_to_its_instructions(tmp_path: Path) -> None:
+    run = real_run(tmp_path)
+    with app_of(tmp_path, run.uuid) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "STOPPED" in text_of(pilot))
+            await pilot.press("5")
+            await until(pilot, lambda: shown(pilot, ConfigurationScreen) and app.screen.explained is not None, 60)
+            assert app.screen.explained.index == 3
+            lines = app.screen.query_one("#explained", LineView).lines
+            for heading in ("checks", "loops, outermost first", "buffers, in elements", "the twin's prediction"):
+                assert any(line.startswith(heading) for line in lines), heading
+            assert any(line.startswith("  load ") for line in lines)  # the timeline of the stages
+            await pilot.press("right_square_bracket")
+            await until(pilot, lambda: app.screen.explained.index == 4)
+            await pilot.press("i", "2", "enter")
+            await until(pilot, lambda: app.screen.explained.index == 2)
+            await pilot.press("c")
+            assert json.loads(app.clipboard) == dict(app.screen.explained.knobs)
+            await pilot.press("a")
+            await until(pilot, lambda: "LOAD" in text_of(pilot) and "checks" not in text_of(pilot))
+            await pilot.press("b")
+            await until(pilot, lambda: app.screen.explained.index == 3)
+            await pilot.press("i", *"99999999", "enter")
+            await until(pilot, lambda: "is not in the space" in text_of(pilot))
+
+
+async def test_enter_on_a_trial_shows_its_configuration(tmp_path: Path) -> None:
+    run = real_run(tmp_path)
+    with app_of(tmp_path, run.uuid) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "STOPPED" in text_of(pilot) and "5 recorded" in text_of(pilot))
+            await pilot.press("home", "down", "enter")
+            await until(pilot, lambda: shown(pilot, ConfigurationScreen) and app.screen.explained is not None, 60)
+            assert app.screen.explained.index == 1
+
+
+# log, tuner
+
+
+async def test_the_log_holds_earlier_sessions_and_can_be_searched(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    publish = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(lambda event: None)
+    publish(Logged("info", "said yesterday", 1.0))
+    publish(Logged("error", "the disk is full", 2.0))
+    publish(TunerTold(8, 0.875, 3.0))
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test(size=(130, 40)) as pilot:
+            await until(pilot, lambda: "87.5% sure that nothing is 1% better, after 8 trials" in text_of(pilot))
+            engine.tell(TunerTold(16, 0.99, 4.0))
+            await until(pilot, lambda: "99.0% sure" in text_of(pilot))
+            await pilot.press("6")
+            await until(pilot, lambda: shown(pilot, LogScreen) and "said yesterday" in text_of(pilot))
+            engine.tell(Logged("warning", "said just now [bold]", 3.0))
+            await until(pilot, lambda: "WARNING: said just now [bold]" in text_of(pilot))
+            log = app.screen.query_one("#log", LineView)
+            await pilot.press("f")
+            await until(pilot, lambda: len(log.lines) == 2)
+            await pilot.press("slash", *"disk", "enter")
+            await until(pilot, lambda: len(log.lines) == 1 and "ERROR: the disk is full" in log.lines[0])
+            await pilot.press("c")
+            assert app.clipboard.endswith("ERROR: the disk is full")
+            await pilot.press("escape", "f")
+            await until(pilot, lambda: len(log.lines) >= 4)
+
+
+# campaign
+
+
+def make_campaign(home: Path) -> Campaign:
+    layers = (
+        Layer("resnet18.C2", nodes=["a", "b"]), Layer("resnet18.C5", nodes=["c"]), Layer("resnet18.C7", nodes=["d"]),
+    )  # fmt: skip
+    network = Network("little", layers, {})
+    settings = {"board": "virtual:pynq", "tuner": "random", "trials": 20}
+    campaign = Campaign("c" * 32, "little", network.to_dict(), settings, 1.0, {"trials": 40})
+    with Store(database_path(home)) as store:
+        store.create_campaign(campaign)
+    for layer in layers[:2]:
+        real_run(home, layer.workload, campaign.uuid)
+    return campaign
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: Path, size: tuple[int, int]) -> None:
+    make_campaign(tmp_path)
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: app.screen_stack[-1].__class__ is RunScreen)
+            await pilot.press("1")
+            await until(pilot, lambda: "little on virtual:pynq" in text_of(pilot))
+            for words in (
+                "10 of 40 trials",
+                "25%",
+                "291.0 µs in all its layers",  # 2 x 97 and 97
+                "1.03 times as fast as the fallback schedules",  # 100 / 97
+                "; 1 unsolved",
+                "INTERRUPTED (was created)",
+                "1.03x",
+                "66.7%",
+                "waiting",
+            ):
+                await until(pilot, lambda words=words: words in text_of(pilot))
+            await pilot.press("home", "down", "enter")
+            await until(pilot, lambda: shown(pilot, RunScreen) and "resnet18.C5 on" in text_of(pilot))
+
+
+async def test_a_campaign_is_paused_stopped_and_a_layer_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, Command]] = []
+    monkeypatch.setattr(steering, "send", lambda home, uuid, command: sent.append((uuid, command)))
+    campaign = make_campaign(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        first = next(run for run in store.runs_of(campaign.uuid) if run.workload == "resnet18.C2")
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: app.screen_stack[-1].__class__ is RunScreen)
+            await pilot.press("1")
+            await until(pilot, lambda: "little on virtual:pynq" in text_of(pilot) and "resnet18.C7" in text_of(pilot))
+            await pilot.press("p")
+            await until(pilot, lambda: sent == [(campaign.uuid, Command.PAUSE)])
+            await pilot.press("r")
+            await until(pilot, lambda: sent[1:] == [(campaign.uuid, Command.RESUME)])
+            await pilot.press("home", "x")
+            await until(pilot, lambda: "Skip resnet18.C2?" in text_of(pilot))
+            await pilot.press("y")
+            await until(pilot, lambda: sent[2:] == [(first.uuid, Command.STOP)])
+            await pilot.press("s")
+            await until(pilot, lambda: "Stop the campaign of little?" in text_of(pilot))
+            await pilot.press("y")
+            await until(pilot, lambda: sent[3:] == [(campaign.uuid, Command.STOP)])
+
+
+async def test_no_campaign_is_said(tmp_path: Path) -> None:
+    with app_of(tmp_path) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await pilot.press("1")
+            await until(pilot, lambda: shown(pilot, CampaignScreen) and "no campaigns yet" in text_of(pilot))
+            await pilot.press("p", "r", "s", "x", "c", "enter", "2")
+            await until(pilot, lambda: "choose a run first" in text_of(pilot))
+
+
+# starting, resuming, exporting, the palette
+
+
+async def test_a_run_is_started_from_a_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Settings] = []
+
+    def start(settings: Settings, home: Path) -> Run:
+        asked.append(settings)
+        if settings.workload == "nothing":
+            raise ValueError("no workload is called 'nothing'")
+        return real_run(home)
+
+    monkeypatch.setattr("hilt.engine.launch.start", start)
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await pilot.press("n")
+            await until(pilot, lambda: "Start a run" in text_of(pilot))
+            for _ in range(len("resnet18.C5")):
+                await pilot.press("backspace", "delete")
+            await pilot.press(*"nothing", "enter")
+            await until(pilot, lambda: "no workload is called 'nothing'" in text_of(pilot))
+            await pilot.press("backspace", *"x", "tab", "tab", "tab", "backspace", "backspace", *"12", "enter")
+            await until(pilot, lambda: shown(pilot, RunScreen))
+            assert (asked[-1].workload, asked[-1].trials, asked[-1].board) == ("nothinx", 12, "virtual:pynq")
+
+
+async def test_resume_starts_an_engine_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(steering, "resume_run", lambda store, home, uuid: started.append(uuid))
+    make_run(tmp_path)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
+            await pilot.press("r")
+            await until(pilot, lambda: started == [UUID])
+
+
+def test_a_command_without_an_engine_is_an_error(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with pytest.raises(NoEngineError, match="no engine"):
+        steering.send(tmp_path, UUID, Command.PAUSE)
+
+
+def test_a_command_reaches_the_engine(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine:
+        steering.send(tmp_path, UUID, Command.PAUSE)
+        with pytest.raises(NoEngineError):
+            for _ in range(100):
+                if engine.commands:
+                    assert engine.commands == [Command.PAUSE]
+                    break
+                steering.send(tmp_path, "0" * 32, Command.PAUSE)
+            steering.send(tmp_path, "0" * 32, Command.PAUSE)
+
+
+async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run(tmp_path, trials=7)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: "7 recorded" in text_of(pilot))
+            await pilot.press("e")
+            await until(pilot, lambda: "Export of run 3f2a91bc" in text_of(pilot))
+            await pilot.press("enter")
+            path = tmp_path / "3f2a91bc-trials.csv"
+            await until(pilot, path.exists)
+            await until(pilot, lambda: shown(pilot, RunScreen))
+            await pilot.press("e")
+            await until(pilot, lambda: "Export of run" in text_of(pilot))
+            await pilot.press("shift+tab", "down", "down", "enter")
+            await until(pilot, lambda: "3f2a91bc-screen.svg" in text_of(pilot))
+            await pilot.press("tab", "enter")
+            await until(pilot, (tmp_path / "3f2a91bc-screen.svg").exists)
+    rows = list(csv.DictReader(path.open()))
+    assert [row["number"] for row in rows] == [str(number) for number in range(7)]
+    assert rows[0]["microseconds"] == str(trial(0).microseconds) and rows[2]["reason"] == "acc_overflow"
+    assert rows[0]["tile_w"] == "14"
+
+
+async def test_the_palette_holds_every_command_of_the_screen(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: "RUNNING" in text_of(pilot))
+            titles = [command.title for command in app.get_system_commands(app.screen)]
+            for title in ("Pause (p)", "Resume (r)", "Stop (s)", "Export (e)", "New (n)", "Space (4)", "Filter (f)"):
+                assert title in titles
+            await pilot.press("ctrl+p", *"pause")
+            await until(pilot, lambda: "Nothing new is given" in text_of(pilot))
+            await pilot.press("enter")
+            await until(pilot, lambda: engine.commands == [Command.PAUSE])

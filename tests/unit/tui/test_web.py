@@ -1,0 +1,96 @@
+"""The web face: served on 127.0.0.1, to its own page only, and drawn by a browser where there is one."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hilt.engine.errors import SettingsError
+from hilt.tui.web import serve
+
+from .live import UUID, make_run
+
+pytest.importorskip("textual_serve", reason="the extra `web` is not installed")
+_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    home = tmp_path_factory.mktemp("home")
+    make_run(home, trials=9)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = free.getsockname()[1]
+    code = f"from hilt.tui.web import serve; serve({UUID!r}, {number})"
+    environment = os.environ | {"HILT_HOME": str(home)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as server:
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", number), 1).close()
+                    break
+                except OSError:
+                    assert server.poll() is None and time.monotonic() < deadline
+                    time.sleep(0.1)  # a port cannot be awaited
+            yield number
+        finally:
+            server.terminate()
+
+
+def status(port: int, path: str, **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path, headers=headers)
+    response = connection.getresponse()
+    return response.status, response.read().decode()
+
+
+def test_its_own_page_is_served(port: int) -> None:
+    found, text = status(port, "/")
+    assert found == 200 and "textual-terminal" in text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}],
+)
+@pytest.mark.parametrize("path", ["/", "/ws"])
+def test_other_pages_are_refused(port: int, path: str, headers: dict[str, str]) -> None:
+    assert status(port, path, **headers)[0] == 403
+
+
+def test_only_this_machine_is_listened_to(port: int) -> None:
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = {line[1] for line in lines if line[3] == "0A" and int(line[1].rpartition(":")[2], 16) == port}
+    assert listening == {f"0100007F:{port:04X}"}
+
+
+@pytest.mark.parametrize("wrong", [0, 65536])
+def test_a_port_that_cannot_be_is_refused(wrong: int) -> None:
+    with pytest.raises(SettingsError, match="between 1 and 65535"):
+        serve(None, wrong)
+
+
+@pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+def test_a_browser_draws_it(port: int) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.wait_for_selector("body.-first-byte", timeout=60_000)  # the terminal has begun to draw
+        page.wait_for_selector(".textual-terminal.-connected")
+        deadline = time.monotonic() + 60
+        while len(page.screenshot()) < 30_000:  # an empty terminal is less than 10,000 bytes, the run's screen 80,000
+            assert time.monotonic() < deadline, "the page stays blank"
+            page.wait_for_timeout(500)
+        browser.close()
