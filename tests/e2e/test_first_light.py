@@ -25,7 +25,8 @@ from hilt.virtual.processes import descendants
 WORKLOAD = "conv2d:n=1,ci=32,h=28,w=28,co=32,k=3x3,s=1x1,p=1x1"
 ELEMENTS = 32 * 28 * 28
 TRIALS = 18
-TUNE = ("tune", WORKLOAD, "--board", "virtual:pynq", "--tuner", "autotvm", "--tuner-option", "plan_size=6", "--seed", "5")
+TUNER = ("--tuner", "autotvm", "--tuner-option", "plan_size=6", "--seed", "5")
+TUNE = ("tune", WORKLOAD, "--board", "virtual:pynq", *TUNER)
 SECONDS = 120.0
 
 

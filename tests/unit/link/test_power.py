@@ -1,4 +1,4 @@
-"""Power switches are labgrid's: by configuration, against a relay on the network that is a server of this test's own."""
+"""Power switches are labgrid's: by configuration, against a relay on the network that is this test's own server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def relay() -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             asked.append(self.path)
             self.send_response(500 if self.path.startswith("/broken") else 200)
             self.end_headers()
