@@ -213,13 +213,15 @@ def _intensity(facts: RunFacts, accelerator: Accelerator) -> float:
 
 
 def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places for upright words at these along an axis of this reach: moved apart, to the right, as far as they need."""
-    gap = 0.034 * float(np.ptp(reach))
-    apart = places.copy()
+    """Places for upright words at these along an axis of this reach: moved apart as far as they need."""
+    gap = 0.028 * float(np.ptp(reach))
     order = np.argsort(places, kind="stable")
+    rightward, leftward = places.copy(), places.copy()
     for before, after in itertools.pairwise(order):
-        apart[after] = max(apart[after], apart[before] + gap)
-    return apart
+        rightward[after] = max(rightward[after], rightward[before] + gap)
+    for after, before in itertools.pairwise(order[::-1]):
+        leftward[before] = min(leftward[before], leftward[after] - gap)
+    return np.asarray((rightward + leftward) / 2)
 
 
 def _short_name(facts: RunFacts) -> str:
