@@ -262,7 +262,7 @@ async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: P
                 "10 of 40 trials",
                 "25%",
                 "291.0 µs in all its layers",  # 2 x 97 and 97
-                "1.03 times as fast as the fallback schedules",  # 100 / 97
+                "1.03 times the fallback's speed",  # 100 / 97
                 "; 1 unsolved",
                 "INTERRUPTED (was created)",
                 "1.03x",

@@ -228,7 +228,7 @@ def _head(view: CampaignView) -> Content:
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {words.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
-    gain = f", {result.gain:.2f} times as fast as the fallback schedules" if result.gain else ""
+    gain = f", {result.gain:.2f} times the fallback's speed" if result.gain else ""
     unsolved = f"; {len(result.unsolved)} unsolved" if result.unsolved else ""
     where = f"{result.network.name} on {result.campaign.settings['board']}"
     return Content("\n").join(
