@@ -39,6 +39,7 @@ from hilt.engine.events import (
     StateChanged,
 )
 from hilt.engine.files import RunFiles
+from hilt.engine.infrastructure import Infrastructure
 from hilt.engine.process import Boards, EventHandler, announcer, log_unexpected
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardEvent, Measurer
@@ -97,6 +98,9 @@ class _Session:
         self._publish_layer: dict[str, Callable[[Event], None]] = {}
         self._progress: dict[str, Progress] = {}
         self._began = monotonic()
+        self._infrastructure = Infrastructure()
+        self._failing: str | None = None
+        """Why it stops of itself: its boards fail all the time."""
 
     def run(self) -> int:
         if self._campaign.state is RunState.FINISHED:
@@ -147,6 +151,8 @@ class _Session:
             measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
+        if self._failing is not None:
+            return Finished(RunState.FAILED, self._failing, Failure.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._campaign.uuid[:8]}` goes on")
 
     def _search(self, layer: Layer, run: Run, measurer: Measurer) -> LayerSearch:
@@ -154,6 +160,7 @@ class _Session:
 
         def hear(event: Event) -> None:
             self._publish_layer[run.uuid](event)
+            self._watch(event)
             if isinstance(event, Progress):
                 self._progress[run.uuid] = event
                 self._publish(self._whole_progress())
@@ -246,5 +253,14 @@ class _Session:
 
         return obey
 
+    def _watch(self, event: Event) -> None:
+        wrong = self._infrastructure.hear(event)
+        if wrong is not None and self._failing is None:
+            self._failing = f"{wrong}, then `hilt resume {self._campaign.uuid[:8]}`"
+            self._control.obey(Command.STOP)
+            self._publish(Logged("error", self._failing, time()))
+
     def _hear_board(self, event: BoardEvent) -> None:
-        self._publish(BoardChanged(event.board, event.state, event.detail, event.at))
+        changed = BoardChanged(event.board, event.state, event.detail, event.at)
+        self._publish(changed)
+        self._watch(changed)

@@ -2,11 +2,12 @@
 
 import os
 import sys
+from dataclasses import replace
 
 from hilt.campaign import process
 from hilt.campaign.outputs import Written
-from hilt.measure import Listen
-from tests.unit.cli.network_engine import NetworkBoards
+from hilt.measure import BoardEvent, BoardState, Listen
+from tests.unit.cli.network_engine import NetworkBoards, by_size
 from tests.unit.engine.table import TableMeasurer, pass_gate
 
 FILES = "HILT_TEST_FILES"
@@ -17,6 +18,11 @@ class GatedBoards(NetworkBoards):
     def open_measurer(self, name: str, listen: Listen) -> TableMeasurer:
         measurer = super().open_measurer(name, listen)
         measurer.before = pass_gate
+        if name.endswith("@shaky"):
+            recover = BoardEvent(name, BoardState.RECOVERING, "reconnect: link lost", 0.0)
+            return TableMeasurer(
+                lambda request: replace(by_size(request), board=name), lambda _: listen(recover), measurer.description
+            )
         return measurer
 
 

@@ -21,6 +21,7 @@ from hilt.engine.design import Settings
 from hilt.engine.errors import RunBusyError, RunOverError, SettingsError
 from hilt.engine.events import Command, Finished, Hello, Progress, StateChanged
 from hilt.engine.files import RunFiles
+from hilt.engine.infrastructure import MOST_IN_A_ROW
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
 from hilt.store.campaigns import slices
@@ -250,3 +251,17 @@ def test_a_board_that_is_away_fails_it(tmp_path: Path, undisturbed: tuple[Path, 
     assert failed.state is RunState.FAILED and failed.result.trials == 0
     resume(tmp_path, uuid, board="table:plain")
     assert to_the_end(tmp_path, uuid).trials == undisturbed[2].trials
+
+
+def test_a_campaign_whose_board_fails_for_every_trial_stops_of_itself(tmp_path: Path) -> None:
+    uuid = start(tmp_path, board="table:plain@shaky")
+    done = to_the_end(tmp_path, uuid)
+    assert done.state is RunState.FAILED
+    assert MOST_IN_A_ROW <= sum(map(len, done.trials.values())) < TRIALS
+    with Store(database_path(tmp_path)) as store:
+        campaign = store.campaign(uuid)
+    assert campaign is not None
+    assert campaign.detail.startswith("STOPPED: ")
+    assert campaign.detail.endswith(f"then `hilt resume {uuid[:8]}`")
+    resume(tmp_path, uuid, board="table:plain")
+    assert to_the_end(tmp_path, uuid).state is RunState.FINISHED
