@@ -37,7 +37,11 @@ def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
 
 
 class _KernelTuner:
-    """A Tuner that asks for one configuration at a time; a strategy that has ended begins anew."""
+    """A Tuner that asks for one configuration at a time; a strategy that has ended begins anew.
+
+    A strategy draws from the generators of the process, so its thread runs only while it is asked: left to go on after
+    an answer, it would draw what is meant for whoever is asked next.
+    """
 
     def __init__(self, strategy: str, problem: Problem, seed: int, options: dict[str, Any]) -> None:
         from kernel_tuner.searchspace import Searchspace
@@ -52,6 +56,7 @@ class _KernelTuner:
         self._wanted: queue.Queue[int | BaseException] = queue.Queue()
         self._answered: queue.Queue[None] = queue.Queue()
         self._seed = seed
+        self._asked: int | None = None
         self._thread: threading.Thread | None = None
 
     def ask(self, count: int) -> list[int]:
@@ -60,16 +65,20 @@ class _KernelTuner:
         if self._thread is None:
             self._thread = threading.Thread(target=self._search, name="kernel-tuner", daemon=True)
             self._thread.start()
+        elif self._asked in self._known:
+            self._answered.put(None)
+        else:
+            raise ValueError("a strategy of Kernel Tuner is told of a configuration before it is asked for another")
         wanted = self._wanted.get(timeout=_PATIENCE_SECONDS)
         if isinstance(wanted, BaseException):
             raise wanted
         self._unasked.take(wanted)
+        self._asked = wanted
         return [wanted]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         for item in feedback:
             self._known[item.index] = item.microseconds
-            self._answered.put(None)
 
     def measure(self, configuration: Sequence[Any]) -> float | None:
         """From the strategy's thread: what the configuration takes; None is invalid."""
