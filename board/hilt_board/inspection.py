@@ -54,8 +54,12 @@ def temperature(sensors: Path = _SENSORS) -> Optional[float]:
 
 def complete_environment() -> None:
     """What a login shell of a PYNQ image sets and `sudo`, systemd and SSH commands do not: without XILINX_XRT, pynq 2.7
-    and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651)."""
-    if _XRT not in os.environ and _FPGA_MANAGER.exists():
+    and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651). A virtual board has its own device and no
+    other, whatever the shell that switched it on has set."""
+    if os.environ.get("HILT_VERILATED"):
+        for name in (_XRT, "PYNQ_REMOTE_DEVICES"):
+            os.environ.pop(name, None)
+    elif _XRT not in os.environ and _FPGA_MANAGER.exists():
         os.environ[_XRT] = "/usr"
 
 

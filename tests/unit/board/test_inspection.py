@@ -31,17 +31,32 @@ def test_the_xadc_reads_what_its_transfer_function_says(tmp_path: Path, monkeypa
     assert inspection.temperature(tmp_path / "none") is None
 
 
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the function under test sets is unset again: other tests start boards with this environment."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    os.environ.pop("XILINX_XRT", None)
+    os.environ.pop("HILT_VERILATED", None)
+
+
+@pytest.mark.usefixtures("environment")
 def test_pynq_finds_its_device_without_a_login_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XILINX_XRT", raising=False)
     monkeypatch.setattr(inspection, "_FPGA_MANAGER", tmp_path / "state")
     inspection.complete_environment()
     assert "XILINX_XRT" not in os.environ  # not a board
     (tmp_path / "state").write_text("operating\n")
     inspection.complete_environment()
     assert os.environ["XILINX_XRT"] == "/usr"
-    monkeypatch.setenv("XILINX_XRT", "/opt/xrt")
+    os.environ["XILINX_XRT"] = "/opt/xrt"
     inspection.complete_environment()
     assert os.environ["XILINX_XRT"] == "/opt/xrt"
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_virtual_board_has_no_device_but_its_own() -> None:
+    os.environ.update(XILINX_XRT="/opt/xrt", PYNQ_REMOTE_DEVICES="192.0.2.1", HILT_VERILATED="personality.json")
+    inspection.complete_environment()
+    assert not {"XILINX_XRT", "PYNQ_REMOTE_DEVICES"} & set(os.environ)
 
 
 def test_inspecting_this_machine_gives_every_fact(tmp_path: Path) -> None:
