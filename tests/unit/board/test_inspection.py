@@ -68,11 +68,11 @@ def test_inspecting_this_machine_gives_every_fact(tmp_path: Path) -> None:
 
 def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:
     python, archive = "/usr/local/share/pynq-venv/bin/python3", "/home/xilinx/.hilt-agents/agent-0f.pyz"
-    text = unit_text(python, archive, "/root/.hilt", "/usr")
+    text = unit_text(python, archive, "/srv/hilt", "/usr")
     assert f'ExecStart="{python}" "{archive}" daemon' in text
     for path in ("/home/a b$c", "/x\nExecStart=/bin/sh", '/x"'):
         with pytest.raises(ServiceError, match="cannot stand in a unit file"):
-            unit_text("/usr/bin/python3", path, "/root/.hilt", "/usr")
+            unit_text("/usr/bin/python3", path, "/srv/hilt", "/usr")
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed: the unit was not given to systemd itself")
     unit = tmp_path / "hilt-board.service"
