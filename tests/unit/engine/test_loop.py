@@ -156,10 +156,10 @@ def test_the_order_of_calls_does_not_depend_on_the_board(bench: Bench, undisturb
 
 
 def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
-    reader = sqlite3.connect(bench.store.path, check_same_thread=False)
-
     def on_disk(number: int) -> bool:
-        return bool(reader.execute("SELECT 1 FROM trials WHERE number = ?", (number,)).fetchall())
+        # A reader of its own each time: two threads that share one see what either's open snapshot holds.
+        with closing(sqlite3.connect(bench.store.path)) as reader:
+            return bool(reader.execute("SELECT 1 FROM trials WHERE number = ?", (number,)).fetchall())
 
     class Suspicious(GreedyTuner):
         def tell(self, feedback: Sequence[Feedback]) -> None:
@@ -175,7 +175,6 @@ def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
 
     bench.session(tuner=Suspicious(), publish=publish)
     assert sorted(heard) == list(range(BUDGET))
-    reader.close()
 
 
 def test_a_rejected_configuration_never_travels(bench: Bench) -> None:
