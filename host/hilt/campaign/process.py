@@ -39,19 +39,14 @@ from hilt.engine.events import (
     StateChanged,
 )
 from hilt.engine.files import RunFiles
-from hilt.engine.infrastructure import Infrastructure
-from hilt.engine.process import Boards, EventHandler, announcer, log_unexpected
+from hilt.engine.infrastructure import Watch
+from hilt.engine.process import SAYINGS, Boards, EventHandler, announcer, log_unexpected
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardEvent, Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Campaign, Run, RunState, Store, StoreError, database_path
 from hilt.store.campaigns import end_layer, set_campaign_state
 
-_SAYINGS = {
-    Command.PAUSE: "pausing after what is on the board",
-    Command.RESUME: "",
-    Command.STOP: "stopping after what is on the board",
-}
 _SKIPPED = "skipped"
 
 
@@ -98,9 +93,7 @@ class _Session:
         self._publish_layer: dict[str, Callable[[Event], None]] = {}
         self._progress: dict[str, Progress] = {}
         self._began = monotonic()
-        self._infrastructure = Infrastructure()
-        self._failing: str | None = None
-        """Why it stops of itself: its boards fail all the time."""
+        self._watch = Watch(campaign.uuid, self._stop, lambda event: self._publish(event))
 
     def run(self) -> int:
         if self._campaign.state is RunState.FINISHED:
@@ -151,8 +144,8 @@ class _Session:
             measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
-        if self._failing is not None:
-            return Finished(RunState.FAILED, self._failing, Failure.BOARD)
+        if self._watch.failing is not None:
+            return Finished(RunState.FAILED, self._watch.failing, Failure.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._campaign.uuid[:8]}` goes on")
 
     def _search(self, layer: Layer, run: Run, measurer: Measurer) -> LayerSearch:
@@ -160,7 +153,7 @@ class _Session:
 
         def hear(event: Event) -> None:
             self._publish_layer[run.uuid](event)
-            self._watch(event)
+            self._watch.hear(event)
             if isinstance(event, Progress):
                 self._progress[run.uuid] = event
                 self._publish(self._whole_progress())
@@ -240,7 +233,7 @@ class _Session:
 
     def _obey(self, command: Command) -> None:
         self._control.obey(command)
-        self._say(_SAYINGS[command])
+        self._say(SAYINGS[command])
 
     def _obeyer(self, run: Run) -> Callable[[Command], None]:
         def obey(command: Command) -> None:
@@ -253,14 +246,10 @@ class _Session:
 
         return obey
 
-    def _watch(self, event: Event) -> None:
-        wrong = self._infrastructure.hear(event)
-        if wrong is not None and self._failing is None:
-            self._failing = f"{wrong}, then `hilt resume {self._campaign.uuid[:8]}`"
-            self._control.obey(Command.STOP)
-            self._publish(Logged("error", self._failing, time()))
+    def _stop(self) -> None:
+        self._control.obey(Command.STOP)
 
     def _hear_board(self, event: BoardEvent) -> None:
         changed = BoardChanged(event.board, event.state, event.detail, event.at)
         self._publish(changed)
-        self._watch(changed)
+        self._watch.hear(changed)

@@ -9,8 +9,20 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.run_options import (
+    CheckLevel,
+    Json,
+    Number,
+    Orders,
+    Repeat,
+    SpaceKind,
+    SpaceName,
+    TimeLimit,
+    Tuner,
+    TunerOptions,
+)
 from hilt.cli.space import orders_of
-from hilt.cli.tune import SHORT_RUN_PLANS, CheckLevel, Json, SpaceName, tuner_options
+from hilt.cli.tune import SHORT_RUN_PLANS, tuner_options
 from hilt.cli.words import print_json, short, time_text
 from hilt.engine.events import Command
 from hilt.engine.files import RunFiles
@@ -31,30 +43,18 @@ def campaign(
     budget: Annotated[
         str | None, typer.Option(help="For all layers together: trials, as 200, or time, as 2h, 90m, 1h30m.")
     ] = None,
-    tuner: Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")] = "hilt",
+    tuner: Tuner = "hilt",
     seed: Annotated[int, typer.Option(help="Same seed, same board, a budget of trials: same trials.")] = 0,
     batch: Annotated[int, typer.Option(help="Trials that a layer gets at a time.")] = 4,
-    kind: Annotated[
-        SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")
-    ] = SpaceName.AUTOTVM,
-    orders: Annotated[
-        int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
-    ] = None,
+    kind: SpaceKind = SpaceName.AUTOTVM,
+    orders: Orders = None,
     checks: Annotated[
         CheckLevel, typer.Option(help="What is rejected before it travels, as of `hilt tune`.")
     ] = CheckLevel.COMPILER,
-    repeat: Annotated[int, typer.Option(help="Times that each program is timed; the median counts.")] = 1,
-    number: Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")] = 1,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound."
-        ),
-    ] = None,
-    tuner_option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
-    ] = None,
+    repeat: Repeat = 1,
+    number: Number = 1,
+    time_limit: TimeLimit = None,
+    tuner_option: TunerOptions = None,
     output: Annotated[
         Path | None,
         typer.Option(file_okay=False, help="Where schedule, AutoTVM log and report go; in HILT_HOME unless given."),

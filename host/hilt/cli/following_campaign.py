@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -16,8 +16,9 @@ from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
 from hilt.cli import tables
 from hilt.cli.exits import Exit, exit_of, say
 from hilt.cli.following import Detached, asking_to_stop, show_all
+from hilt.cli.live_view import LiveView, add_boards, facts_table, print_words
 from hilt.cli.network import listing as network_listing
-from hilt.cli.progress import View, print_words
+from hilt.cli.progress import QUIET, View
 from hilt.cli.words import best_json, print_json, seconds_text, short
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
 from hilt.engine.client import EngineClient, NoEngineError
@@ -27,7 +28,6 @@ from hilt.report.html import latency_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
 
-_QUIET = {"running", "ready"}
 _LINES = 20
 """Lines of progress in a whole campaign that goes to a file."""
 
@@ -81,7 +81,8 @@ def _exit(result: CampaignResult, ending: Finished, campaign: Campaign) -> Exit:
 def _follow(home: Path, campaign: Campaign, console: Console, wake: bool) -> Finished | None:
     """None where the user let go of it with a second Ctrl-C."""
     budget = Budget.from_dict(campaign.budget or {})
-    view: View = LiveView(campaign, budget, console) if console.is_terminal else PlainView(campaign, budget, console)
+    make = _live_view if console.is_terminal else PlainView
+    view: View = make(campaign, budget, console)
     try:
         client = EngineClient.attach(home, campaign.uuid)
     except NoEngineError:
@@ -142,7 +143,7 @@ class PlainView:
             if share != self._shown:
                 self._shown = share
                 self.note(_pace(event, self._budget))
-        elif isinstance(event, BoardChanged) and event.state not in _QUIET | {self._boards.get(event.board)}:
+        elif isinstance(event, BoardChanged) and event.state not in QUIET | {self._boards.get(event.board)}:
             self._boards[event.board] = event.state
             self.note(f"board {event.board} {event.state}{': ' if event.detail else ''}{event.detail}")
         elif isinstance(event, StateChanged) and event.state is not RunState.RUNNING:
@@ -151,51 +152,16 @@ class PlainView:
             self.note(f"{event.level}: {event.text}")
 
 
-class LiveView:
-    """A few lines that are drawn again a few times a second; what is logged scrolls above them."""
-
-    def __init__(self, campaign: Campaign, budget: Budget, console: Console) -> None:
-        self._title = _title(campaign, budget)
-        self._budget = budget
-        self._progress = Progress(0, budget.trials or 0, {}, 0, 0.0)
-        self._state = "starting"
-        self._boards: dict[str, str] = {}
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
-
-    def __enter__(self) -> LiveView:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
-
-    def note(self, words: str) -> None:
-        print_words(self._live.console, words)
-
-    def show(self, event: Event) -> None:
-        if isinstance(event, Progress):
-            self._progress = event
-        elif isinstance(event, StateChanged):
-            self._state = event.detail or event.state
-        elif isinstance(event, Finished):
-            self._state = event.state
-        elif isinstance(event, BoardChanged):
-            self._boards[event.board] = f"{event.state}{': ' if event.detail else ''}{event.detail}"
-        elif isinstance(event, Logged):
-            self.note(f"{event.level}: {event.text}")
-
-    def _render(self) -> Table:
-        facts = Table.grid(padding=(0, 2))
-        facts.add_column(style="dim", no_wrap=True)
-        facts.add_column(overflow="ellipsis", no_wrap=True)
-        facts.add_row("campaign", Text(self._title, style="bold"))
-        facts.add_row("progress", Text(_pace(self._progress, self._budget)))
-        facts.add_row("now", Text(self._state))
-        for board, state in self._boards.items():
-            facts.add_row("board", Text(f"{board} {state}"))
+def _live_view(campaign: Campaign, budget: Budget, console: Console) -> LiveView:
+    def draw(progress: Progress, state: str, boards: Mapping[str, str]) -> Table:
+        facts = facts_table()
+        facts.add_row("campaign", Text(_title(campaign, budget), style="bold"))
+        facts.add_row("progress", Text(_pace(progress, budget)))
+        facts.add_row("now", Text(state))
+        add_boards(facts, boards)
         return facts
+
+    return LiveView(console, Progress(0, budget.trials or 0, {}, 0, 0.0), {}, draw)
 
 
 def _title(campaign: Campaign, budget: Budget) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from hilt.cli import tables
 from hilt.cli.exits import Exit
 from hilt.cli.following import exit_after, follow
-from hilt.cli.progress import print_words
+from hilt.cli.live_view import print_words
 from hilt.cli.summary import summary_text
 from hilt.cli.words import best_json, print_json, short
 from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, settings_of, unfinished

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from hilt.cli.live_view import LiveView, add_boards, facts_table, print_words
 from hilt.cli.words import seconds_text, short
-from hilt.engine.events import BoardChanged, Event, Finished, Logged, Progress, StateChanged
+from hilt.engine.events import BoardChanged, Event, Logged, Progress, StateChanged
 from hilt.store import Run, RunState
 
 _LINES_A_RUN = 10
 """Plain progress lines in a whole run, beside those for each better configuration."""
 
-_QUIET = {"running", "ready"}
+QUIET = {"running", "ready"}
 """States that a board goes through all the time."""
 
 
@@ -38,12 +39,7 @@ class View(Protocol):
 
 
 def view_of(run: Run, console: Console) -> View:
-    return LiveView(run, console) if console.is_terminal else PlainView(run, console)
-
-
-def print_words(console: Console, words: str) -> None:
-    """Wrapped on a terminal; in a file each line stays one."""
-    console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    return live_view(run, console) if console.is_terminal else PlainView(run, console)
 
 
 def title(run: Run) -> str:
@@ -96,7 +92,7 @@ class PlainView:
             self._progress(event)
         elif isinstance(event, StateChanged) and (event.detail or event.state is not RunState.RUNNING):
             self.note(f"{event.state}: {event.detail}" if event.detail else event.state)
-        elif isinstance(event, BoardChanged) and event.state not in _QUIET | {self._boards.get(event.board)}:
+        elif isinstance(event, BoardChanged) and event.state not in QUIET | {self._boards.get(event.board)}:
             self._boards[event.board] = event.state
             self.note(f"board {event.board} {event.state}{': ' if event.detail else ''}{event.detail}")
         elif isinstance(event, Logged):
@@ -109,52 +105,20 @@ class PlainView:
         self._best, self._shown = progress.best_number, tenth
 
 
-class LiveView:
-    """A few lines that are drawn again a few times a second; what is logged scrolls above them."""
+def live_view(run: Run, console: Console) -> LiveView:
+    """Progress, the best, outcomes and boards, below a bar."""
 
-    def __init__(self, run: Run, console: Console) -> None:
-        self._run = run
-        self._progress = Progress(0, run.budget, {}, 0, 0.0)
-        self._state = "starting"
-        self._boards = dict.fromkeys(run.board.split(","), "not connected yet")
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
-
-    def __enter__(self) -> LiveView:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
-
-    def note(self, words: str) -> None:
-        print_words(self._live.console, words)
-
-    def show(self, event: Event) -> None:
-        if isinstance(event, Progress):
-            self._progress = event
-        elif isinstance(event, StateChanged):
-            self._state = event.detail or event.state
-        elif isinstance(event, Finished):
-            self._state = event.state
-        elif isinstance(event, BoardChanged):
-            self._boards[event.board] = f"{event.state}{': ' if event.detail else ''}{event.detail}"
-        elif isinstance(event, Logged):
-            self.note(f"{event.level}: {event.text}")
-
-    def _render(self) -> RenderableType:
-        progress = self._progress
+    def draw(progress: Progress, state: str, boards: Mapping[str, str]) -> RenderableType:
         counts = ", ".join(f"{outcome} {count}" for outcome, count in sorted(progress.counts.items())) or "none yet"
-        facts = Table.grid(padding=(0, 2))
-        facts.add_column(style="dim", no_wrap=True)
-        facts.add_column(overflow="ellipsis", no_wrap=True)
+        facts = facts_table()
         facts.add_row("progress", Text(pace_words(progress)))
         facts.add_row("best", Text(best_words(progress), style="bold"))
         facts.add_row("outcomes", Text(counts))
-        for board, state in self._boards.items():
-            facts.add_row("board", Text(f"{board} {state}"))
-        facts.add_row("run", Text(self._state))
+        add_boards(facts, boards)
+        facts.add_row("run", Text(state))
         bar = Table.grid(expand=True)  # a bar alone does not end its line
         bar.add_row(ProgressBar(total=progress.budget, completed=progress.trials))
-        return Group(Text(title(self._run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
+        return Group(Text(title(run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
+
+    boards = dict.fromkeys(run.board.split(","), "not connected yet")
+    return LiveView(console, Progress(0, run.budget, {}, 0, 0.0), boards, draw)

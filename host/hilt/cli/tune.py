@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,18 @@ import typer
 
 from hilt import paths
 from hilt.cli.exits import Exit
+from hilt.cli.run_options import (
+    CheckLevel,
+    Json,
+    Number,
+    Orders,
+    Repeat,
+    SpaceKind,
+    SpaceName,
+    TimeLimit,
+    Tuner,
+    TunerOptions,
+)
 from hilt.cli.space import orders_of
 from hilt.cli.summary import summary_text
 from hilt.cli.words import print_json, run_json, short
@@ -23,21 +34,6 @@ LARGEST_PLAN = 64
 """AutoTVM's plan size is 64: in a run as short as that its model would never be used. Such a run is four plans."""
 
 
-class CheckLevel(StrEnum):
-    STRICT = "strict"
-    COMPILER = "compiler"
-    TVM = "tvm"
-    OFF = "off"
-
-
-class SpaceName(StrEnum):
-    AUTOTVM = "autotvm"
-    ML2 = "ml2"
-
-
-Json = Annotated[
-    bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
-]
 Detach = Annotated[bool, typer.Option("--detach", help="Start the run and return; it goes on by itself.")]
 
 
@@ -55,16 +51,12 @@ def tune(
             help="A board of `hilt boards`; virtual:pynq unless given. Boards that are alike measure one run together."
         ),
     ] = None,
-    tuner: Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")] = "hilt",
+    tuner: Tuner = "hilt",
     trials: Annotated[int, typer.Option(help="Budget: configurations to try, rejected ones included.")] = 64,
     seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
     batch: Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")] = 8,
-    kind: Annotated[
-        SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")
-    ] = SpaceName.AUTOTVM,
-    orders: Annotated[
-        int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
-    ] = None,
+    kind: SpaceKind = SpaceName.AUTOTVM,
+    orders: Orders = None,
     checks: Annotated[
         CheckLevel,
         typer.Option(
@@ -72,18 +64,10 @@ def tune(
             "tvm: what TVM would not run; off: nothing, the board finds out."
         ),
     ] = CheckLevel.COMPILER,
-    repeat: Annotated[int, typer.Option(help="Times that each program is timed; the median counts.")] = 1,
-    number: Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")] = 1,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound."
-        ),
-    ] = None,
-    tuner_option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
-    ] = None,
+    repeat: Repeat = 1,
+    number: Number = 1,
+    time_limit: TimeLimit = None,
+    tuner_option: TunerOptions = None,
     chaos: Annotated[
         str | None,
         typer.Option(
@@ -171,7 +155,7 @@ def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = F
     from rich.console import Console
 
     from hilt.cli.following import exit_after, follow
-    from hilt.cli.progress import print_words
+    from hilt.cli.live_view import print_words
 
     console = Console(stderr=as_json)
     ending = None

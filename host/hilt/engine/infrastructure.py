@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from time import time
 
-from hilt.engine.events import BoardChanged, Event, TrialRecorded
+from hilt.engine.events import BoardChanged, Event, Logged, TrialRecorded
 from hilt.measure import BoardState
 from hilt.trial import Outcome
 
@@ -42,3 +44,22 @@ class Infrastructure:
             f"STOPPED: {boards} had to be recovered for each of the last {MOST_IN_A_ROW} trials ({reason}); "
             f"see to board, cable and power"
         )
+
+
+class Watch:
+    """Stops a run or a campaign once its boards fail all the time, and says why."""
+
+    def __init__(self, uuid: str, stop: Callable[[], None], publish: Callable[[Event], None]) -> None:
+        self.failing: str | None = None
+        """What stopped it, once something did."""
+        self._uuid = uuid
+        self._stop = stop
+        self._publish = publish
+        self._infrastructure = Infrastructure()
+
+    def hear(self, event: Event) -> None:
+        wrong = self._infrastructure.hear(event)
+        if wrong is not None and self.failing is None:
+            self.failing = f"{wrong}, then `hilt resume {self._uuid[:8]}`"
+            self._stop()
+            self._publish(Logged("error", self.failing, time()))

@@ -21,13 +21,13 @@ from hilt.engine.design import RunTask, check_same
 from hilt.engine.errors import RunOverError, failure_of
 from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Hello, Logged, StateChanged
 from hilt.engine.files import RunFiles
-from hilt.engine.infrastructure import Infrastructure
+from hilt.engine.infrastructure import Watch
 from hilt.engine.loop import TuningLoop
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import Run, RunState, Store, StoreError, database_path
 
-_SAYINGS = {
+SAYINGS = {
     Command.PAUSE: "pausing after what is on the board",
     Command.RESUME: "",
     Command.STOP: "stopping after what is on the board",
@@ -75,8 +75,7 @@ class _Session:
         self._control = Control()
         self._publish: Callable[[Event], None] = lambda event: None
         self._run: Run = store.run(files.uuid)
-        self._failing: str | None = None
-        """Why it stops of itself: its boards fail all the time."""
+        self._watch = Watch(self._run.uuid, self._stop, lambda event: self._publish(event))
 
     def run(self) -> int:
         if self._run.state is RunState.FINISHED:
@@ -113,8 +112,8 @@ class _Session:
             measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
-        if self._failing is not None:
-            return Finished(RunState.FAILED, self._failing, Failure.BOARD)
+        if self._watch.failing is not None:
+            return Finished(RunState.FAILED, self._watch.failing, Failure.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._run.uuid[:8]}` goes on")
 
     def _end(self, finished: Finished) -> None:
@@ -130,20 +129,17 @@ class _Session:
 
     def _obey(self, command: Command) -> None:
         self._control.obey(command)
-        self._publish(StateChanged(RunState.RUNNING, _SAYINGS[command]))
+        self._publish(StateChanged(RunState.RUNNING, SAYINGS[command]))
 
     def _watched(self, publish: Callable[[Event], None]) -> Callable[[Event], None]:
-        infrastructure = Infrastructure()
-
         def publish_and_watch(event: Event) -> None:
             publish(event)
-            wrong = infrastructure.hear(event)
-            if wrong is not None and self._failing is None:
-                self._failing = f"{wrong}, then `hilt resume {self._run.uuid[:8]}`"
-                self._control.obey(Command.STOP)
-                publish(Logged("error", self._failing, time()))
+            self._watch.hear(event)
 
         return publish_and_watch
+
+    def _stop(self) -> None:
+        self._control.obey(Command.STOP)
 
     def _hear(self, event: BoardEvent) -> None:
         self._publish(BoardChanged(event.board, event.state, event.detail, event.at))

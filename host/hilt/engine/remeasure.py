@@ -59,7 +59,7 @@ class Remeasurer:
         rows = store.remeasurements(run.uuid)
         self._confirming = next((row.board for row in rows if row.purpose is Purpose.CONFIRMATION), None)
         """The one board that confirms: no latency of another is compared with its own."""
-        self._done = {(row.purpose, row.round, row.number) for row in store.remeasurements(run.uuid)}
+        self._done = {(row.purpose, row.round, row.number) for row in rows}
         self._said = False
 
     def look_for_drift(self, recorded: int) -> None:

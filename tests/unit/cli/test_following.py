@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hilt.cli.progress import LiveView, PlainView
+from hilt.cli.progress import PlainView, live_view
 from hilt.engine.client import EngineClient
 from hilt.engine.events import BoardChanged, Finished, Logged, Progress, StateChanged
 from hilt.store import Run, RunState
@@ -50,7 +50,7 @@ def test_plain_lines_say_each_thing_once() -> None:
 
 def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
-    view = LiveView(example_run("a" * 32), console)
+    view = live_view(example_run("a" * 32), console)
     for event in EVENTS[:-1]:
         view.show(event)
     console.print(view._render())

@@ -1,0 +1,72 @@
+"""What goes on by itself, as a few lines at the bottom of a terminal that are drawn again a few times a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, Progress, StateChanged
+
+Draw = Callable[[Progress, str, Mapping[str, str]], RenderableType]
+"""Progress, state, and how each board is, as they are drawn."""
+
+
+class LiveView:
+    """A hilt.cli.progress.View of a run or a campaign; what is logged scrolls above its lines."""
+
+    def __init__(self, console: Console, progress: Progress, boards: Mapping[str, str], draw: Draw) -> None:
+        self._progress = progress
+        self._state = "starting"
+        self._boards = dict(boards)
+        self._draw = draw
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
+
+    def __enter__(self) -> LiveView:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def note(self, words: str) -> None:
+        print_words(self._live.console, words)
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, Progress):
+            self._progress = event
+        elif isinstance(event, StateChanged):
+            self._state = event.detail or event.state
+        elif isinstance(event, Finished):
+            self._state = event.state
+        elif isinstance(event, BoardChanged):
+            self._boards[event.board] = f"{event.state}{': ' if event.detail else ''}{event.detail}"
+        elif isinstance(event, Logged):
+            self.note(f"{event.level}: {event.text}")
+
+    def _render(self) -> RenderableType:
+        return self._draw(self._progress, self._state, self._boards)
+
+
+def facts_table() -> Table:
+    """Rows of a name and a Text, cut where the terminal ends."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="ellipsis", no_wrap=True)
+    return facts
+
+
+def add_boards(facts: Table, boards: Mapping[str, str]) -> None:
+    for board, state in boards.items():
+        facts.add_row("board", Text(f"{board} {state}"))
+
+
+def print_words(console: Console, words: str) -> None:
+    """Wrapped on a terminal; in a file each line stays one."""
+    console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)

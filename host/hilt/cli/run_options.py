@@ -1,0 +1,40 @@
+"""The options that whatever tunes has, alike in each command."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class CheckLevel(StrEnum):
+    STRICT = "strict"
+    COMPILER = "compiler"
+    TVM = "tvm"
+    OFF = "off"
+
+
+class SpaceName(StrEnum):
+    AUTOTVM = "autotvm"
+    ML2 = "ml2"
+
+
+Tuner = Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")]
+SpaceKind = Annotated[SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")]
+Orders = Annotated[
+    int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
+]
+Repeat = Annotated[int, typer.Option(help="Times that each program is timed; the median counts.")]
+Number = Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound."),
+]
+TunerOptions = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
+]
