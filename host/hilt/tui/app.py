@@ -108,6 +108,8 @@ class HiltApp(App[None]):
         self._take(message, ())
 
     def _take(self, message: RunLoaded | EventsArrived | EngineGone, events: Sequence[Event]) -> None:
+        if not self.is_running:
+            return  # the screens are being taken down
         assert self._watch is not None
         self._watch.take(message)
         for screen in self.screen_stack:  # a question may stand before it

@@ -34,15 +34,20 @@ class RunFeed:
 
     async def follow(self) -> None:
         """Raises StoreError."""
+        gone = False
         while True:
             client = self._attach()
+            before = self._standing()
             # Attached first and read after: what is recorded in between arrives twice, and never not at all.
             view = await asyncio.to_thread(RunView.load, self._store, self._uuid, client is not None)
+            if gone and not client:
+                view.engine_gone()
             self._post(RunLoaded(view))
             if client:
                 await self._relay(client)
                 self._post(EngineGone())
-            await self._something_changes()
+                gone = True
+            await self._something_changes(before)
 
     def send(self, command: Command) -> None:
         """May block for some seconds. Raises NoEngineError."""
@@ -70,10 +75,10 @@ class RunFeed:
             self._client = None
             client.close()
 
-    async def _something_changes(self) -> None:
-        """An engine serves the run, or has served it and was gone again before it was seen."""
+    async def _something_changes(self, before: tuple[object, ...]) -> None:
+        """An engine serves the run, or there is more in the store than `before`: of an engine that was gone before it
+        was seen, or that died before it had told what it recorded."""
         files = RunFiles(self._home, self._uuid)
-        before = self._standing()
         while not (files.is_running() and files.socket_path.exists()):
             await asyncio.sleep(_LOOK_SECONDS)
             if not files.is_running() and self._standing() != before:

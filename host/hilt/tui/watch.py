@@ -14,7 +14,7 @@ from hilt.engine.files import RunFiles
 from hilt.store import Store
 from hilt.tui.feed import RunFeed
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
-from hilt.tui.run_view import RunView
+from hilt.tui.run_view import Link, RunView
 from hilt.tui.trial_list import TrialList
 
 _MOST_EVENTS = 5000
@@ -47,6 +47,8 @@ class Watch:
         """One message of the feed."""
         match message:
             case RunLoaded(view=view):
+                if self.view is not None and view.link is Link.GONE:
+                    view.boards = self.view.boards  # the store knows nothing of them, and nobody tells anew
                 self.view = view
                 self.trials.forget()
                 self.trials.add(view.trials)

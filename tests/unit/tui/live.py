@@ -61,7 +61,8 @@ class LiveEngine:
         self._held = ExitStack()
         files = RunFiles(home, uuid)
         self._held.enter_context(files.locked())
-        self._server = self._held.enter_context(EngineServer(files, Hello(uuid, os.getpid()), self.commands.append))
+        self._serving = self._held.enter_context(ExitStack())
+        self._server = self._serving.enter_context(EngineServer(files, Hello(uuid, os.getpid()), self.commands.append))
         self.tell(BoardChanged("virtual:pynq", "running", "64 of 64 MiB free", 1.0))
 
     def tell(self, *events: Event) -> None:
@@ -76,6 +77,13 @@ class LiveEngine:
         progress = self._tally.progress()
         self.tell(progress)
         return progress
+
+    def lose_connections(self) -> None:
+        """As in the moment of a kill: nobody answers at the socket, and the lock is held still."""
+        files = RunFiles(self.home, self.uuid)
+        self._serving.close()
+        files.listen().close()
+        assert files.is_running() and files.socket_path.exists()
 
     def die(self) -> None:
         """The connection and the lock are gone, and nothing was said."""

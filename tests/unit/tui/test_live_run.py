@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from textual.message import Message
 
 from hilt.engine.events import Command, Failure, Finished, Logged, StateChanged
 from hilt.store import RunState, Store, database_path
-from hilt.tui.messages import EventsArrived
+from hilt.tui import feed
+from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.widgets.trials_table import TrialsTable
@@ -116,6 +118,33 @@ async def test_an_engine_that_dies_is_said_and_one_that_comes_back_is_attached(t
                 again.record(trial(3))
                 await until(pilot, lambda: attached(pilot) and run_screen(pilot).view.progress.trials == 4)
                 assert "ENGINE GONE" not in text_of(pilot)
+
+
+async def test_what_a_dying_engine_recorded_and_told_nobody_is_read_and_it_stays_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "_LOOK_SECONDS", 0.05)
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app, live_engine(tmp_path) as engine:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.store.record(UUID, [trial(3), trial(5)])
+            engine.lose_connections()
+            view = run_screen(pilot).view
+            await until(pilot, lambda: run_screen(pilot).view is not view)
+            await until(pilot, lambda: "ENGINE GONE (was running)" in text_of(pilot) and "5 of 1000" in text_of(pilot))
+            assert "5 recorded" in text_of(pilot)
+            assert re.search(r"4 +– not measured yet", text_of(pilot))
+            assert "last heard: running" in text_of(pilot)
+
+
+async def test_what_arrives_when_the_app_closes_is_let_go(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: run_screen(pilot).view is not None)
+            view = run_screen(pilot).view
+        app.on_run_loaded(RunLoaded(view))
 
 
 async def test_two_clients_see_the_same_and_one_leaving_stops_nothing(tmp_path: Path) -> None:

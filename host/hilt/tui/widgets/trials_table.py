@@ -21,7 +21,7 @@ from hilt.store import Run
 from hilt.store.listing import Listing, Order, Which
 from hilt.trial import Outcome
 from hilt.tui import words
-from hilt.tui.run_view import RunView, TrialFacts
+from hilt.tui.run_view import Link, RunView, TrialFacts
 from hilt.tui.trial_list import TrialList
 
 _RESIZE_SECONDS = 2.0
@@ -85,6 +85,8 @@ class TrialsTable(ScrollView, can_focus=True):
         super().__init__()
         self._trials = trials
         self._run: Run | None = None
+        self._recorded = 0
+        self._missing = ""
         self._cursor = 0
         self._following = True
         self._resized = 0.0
@@ -94,6 +96,8 @@ class TrialsTable(ScrollView, can_focus=True):
     def show(self, view: RunView) -> None:
         """The titles; rows come with the list and `changed`."""
         self._run = view.run
+        self._recorded = view.progress.trials
+        self._missing = "on its way" if view.link is Link.ATTACHED else "not measured yet"
         self.border_title = f"trials, of a space of {view.run.space_size:,}"
         self._describe()
 
@@ -210,7 +214,7 @@ class TrialsTable(ScrollView, can_focus=True):
         """The row before, in and after the column of the outcome."""
         trial = self._trials.trial(row)
         if trial is None:
-            return f"{self._trials.number(row):>7} {words.NONE:>11} on its way", "", ""
+            return f"{self._trials.number(row):>7} {words.NONE:>11} {self._missing}", "", ""
         texts = [_fit(column, _text(column.title, trial, self._run)) for column in self._columns()]
         place = next(number for number, column in enumerate(self._columns()) if column.title == "outcome")
         return " ".join(texts[:place]) + " ", texts[place], " " + " ".join(texts[place + 1 :])
@@ -255,7 +259,7 @@ class TrialsTable(ScrollView, can_focus=True):
         if not len(self._trials):
             self.border_subtitle = "none yet" if listing.is_plain else f"none: {listing_words(listing)}"
             return
-        count = f"{len(self._trials):,} recorded" if listing.is_plain else f"{len(self._trials):,}"
+        count = f"{self._recorded:,} recorded" if listing.is_plain else f"{len(self._trials):,}"
         self.border_subtitle = f"{count}, {listing_words(listing)}"
 
 
