@@ -110,6 +110,8 @@ def test_its_commands_when_it_is_over(
         (("resnet18",), "needs a --budget"),
         (("resnet18", "--budget", "12"), "budget of 12 trials is too small"),
         (("resnet18", "--budget", "soon"), "neither a number of trials"),
+        ((uuid, "--chaos", "rate=0.1"), "--chaos is for a new campaign"),
+        (("resnet18", "--budget", "90", "--board", "desk", "--chaos", "rate=0.1"), "chaos is for virtual boards"),
         (("resnet19",), "no campaign 'resnet19'"),
         ((), "name a network"),
     ):

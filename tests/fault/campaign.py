@@ -17,9 +17,10 @@ from hilt.engine.events import Event, TrialRecorded
 from hilt.engine.loop import TuningLoop
 from hilt.link import client
 from hilt.link.quarantine import quarantined
-from hilt.measure import Request, ladder
+from hilt.measure import Measurer, Request, ladder
 from hilt.measure.board import BoardMeasurer
 from hilt.measure.boards import VirtualTarget
+from hilt.measure.fleet import FleetMeasurer
 from hilt.store import Store, Trial
 from hilt.trial import Outcome
 from hilt.tune import Feedback
@@ -30,7 +31,7 @@ from tests.e2e.small_programs import dot_product, hanging, wrong
 from tests.unit.store.examples import run as example_run
 
 ACCELERATOR = personality("pynq").accelerator
-BOARD = "virtual:pynq@struck"
+BOARDS = ("struck", "struck-too")
 BATCH = 10
 
 
@@ -114,18 +115,20 @@ def impatient() -> Iterator[None]:
 
 def quiet_run(directory: Path, trials: int) -> list[Trial]:
     """The records of a run that nothing happens to, after they were compared with what is known of the programs."""
-    records, recorded = _run(directory / "quiet.db", BOARD, 0, trials)
+    records, recorded = _run(directory / "quiet.db", BOARDS[:1], "", 0, trials)
     assert [each.number for each in records] == list(range(trials))
     assert all(each.outcome is KnownPrograms.expected(each.configuration) for each in records)
     assert len(recorded) == trials
     return records
 
 
-def struck_run(directory: Path, quiet: Sequence[Trial], seed: int, rate: float, kinds: Sequence[str]) -> Verdict:
-    """The same run on the same board, while it is struck."""
-    chaos = f"rate={rate}&seed={seed}&kinds={'+'.join(kinds)}&boot_seconds=3"
+def struck_run(
+    directory: Path, quiet: Sequence[Trial], seed: int, rate: float, kinds: Sequence[str], boards: int = 1
+) -> Verdict:
+    """The same run on the same board, or on so many that are alike, while they are struck."""
+    chaos = f"?rate={rate}&seed={seed}&kinds={'+'.join(kinds)}&boot_seconds=3"
     path = directory / f"struck-{seed}.db"
-    records, recorded = _run(path, f"{BOARD}?{chaos}", seed, len(quiet))
+    records, recorded = _run(path, BOARDS[:boards], chaos, seed, len(quiet))
     numbers = [number for number, _ in recorded]
     by_number = {each.number: each for each in records}
     first = dict(reversed(recorded))
@@ -148,9 +151,9 @@ def struck_run(directory: Path, quiet: Sequence[Trial], seed: int, rate: float, 
 
 
 def struck() -> list[tuple[str, int, str, float]]:
-    """What the board's chaos noted: run, trial, kind, and when."""
-    path = BoardDirectory("struck").chaos / "struck"
-    notes = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """What the boards' chaos noted: run, trial, kind, and when."""
+    paths = [BoardDirectory(name).chaos / "struck" for name in BOARDS]
+    notes = [json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines()]
     trials = [note["trial"].split("/") for note in notes]
     return [(run, int(number), note["kind"], note["at"]) for (run, number), note in zip(trials, notes, strict=True)]
 
@@ -164,7 +167,9 @@ def _facts(trial: Trial) -> Trial:
     return replace(trial, board="")
 
 
-def _run(path: Path, board: str, seed: int, trials: int) -> tuple[list[Trial], list[tuple[int, float]]]:
+def _run(
+    path: Path, boards: Sequence[str], chaos: str, seed: int, trials: int
+) -> tuple[list[Trial], list[tuple[int, float]]]:
     """Its records; and numbers and times of those that it told of."""
     recorded: list[tuple[int, float]] = []
 
@@ -172,11 +177,16 @@ def _run(path: Path, board: str, seed: int, trials: int) -> tuple[list[Trial], l
         if isinstance(event, TrialRecorded):
             recorded.append((event.number, event.at))
 
-    measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)
+    targets = [VirtualTarget(f"virtual:pynq@{name}{chaos}", form="golden") for name in boards]
+    measurer: Measurer
+    if len(targets) == 1:
+        measurer = BoardMeasurer.open(targets[0], lambda event: None)
+    else:
+        measurer = FleetMeasurer.open(targets, lambda event: None)
     try:
         with Store(path) as store:
             sizes = {"budget": trials, "batch": BATCH, "space_size": 1 << 20, "output_elements": 16}
-            run = example_run(run_name(seed), board=board, **sizes)
+            run = example_run(run_name(seed), board=measurer.description.name, **sizes)
             store.create_run(run)
             task = KnownPrograms()
             assert TuningLoop(run, InOrder(), task, measurer, store, Control(), publish).run()

@@ -48,6 +48,14 @@ def test_faults_of_all_kinds_leave_the_records_of_a_quiet_run(home: Path) -> Non
         assert not verdict.quarantined
 
 
+def test_what_a_struck_board_of_a_fleet_loses_is_measured_all_the_same(home: Path) -> None:
+    quiet = quiet_run(home, 30)
+    verdict = struck_run(home, quiet, SEED, RATE, CHEAP, boards=2)
+    assert len(verdict.faults) >= 8, verdict.faults
+    assert (verdict.lost, verdict.doubled, verdict.misattributed) == (set(), set(), set())
+    assert not verdict.quarantined
+
+
 def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Path) -> None:
     """With others on their way too, which are not accused."""
     board = "virtual:pynq@struck?rate=0.2&seed=5&again=1&kinds=daemon_crash"

@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.run_options import (
+    Chaos,
     CheckLevel,
     Json,
     Number,
@@ -20,6 +21,7 @@ from hilt.cli.run_options import (
     TimeLimit,
     Tuner,
     TunerOptions,
+    board_names,
 )
 from hilt.cli.space import orders_of
 from hilt.cli.tune import SHORT_RUN_PLANS, tuner_options
@@ -55,6 +57,7 @@ def campaign(
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
+    chaos: Chaos = None,
     output: Annotated[
         Path | None,
         typer.Option(file_okay=False, help="Where schedule, AutoTVM log and report go; in HILT_HOME unless given."),
@@ -84,6 +87,8 @@ def campaign(
         _steer(home, network, pause, stop, skip or [])
         return
     if not is_new:
+        if chaos is not None:
+            raise typer.BadParameter("--chaos is for a new campaign; one that goes on keeps the boards it had")
         go_on(home, network or resume or "", ",".join(board or []) or None, detach, as_json, output)
         return
     assert network is not None
@@ -100,7 +105,7 @@ def campaign(
     each = (spend.trials or 0) // max(1, len(found.supported))
     settings = Settings(
         workload=network,
-        board=",".join(board or ["virtual:pynq"]),
+        board=board_names(board, chaos),
         tuner=tuner,
         trials=1,  # nobody looks at it: the budget is the campaign's
         seed=seed,

@@ -35,6 +35,25 @@ TunerOptions = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="An option of the tuner (`hilt tuners NAME`), such as plan_size=32."),
 ]
+Chaos = Annotated[
+    str | None,
+    typer.Option(
+        metavar="rate=0.1,seed=1,kinds=hang+freeze",
+        help="Faults on purpose, on virtual boards: which share of the trials is struck, and by what (all kinds).",
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
 ]
+
+
+def board_names(boards: list[str] | None, chaos: str | None) -> str:
+    """As settings have them, with commas between; virtual:pynq where none is named. Raises typer.BadParameter."""
+    from hilt.virtual.errors import VirtualBoardError
+    from hilt.virtual.names import struck
+
+    names = ",".join(boards or ["virtual:pynq"])
+    try:
+        return names if chaos is None else struck(names, chaos)
+    except VirtualBoardError as error:
+        raise typer.BadParameter(str(error)) from error

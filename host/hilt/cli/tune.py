@@ -11,6 +11,7 @@ import typer
 from hilt import paths
 from hilt.cli.exits import Exit
 from hilt.cli.run_options import (
+    Chaos,
     CheckLevel,
     Json,
     Number,
@@ -21,6 +22,7 @@ from hilt.cli.run_options import (
     TimeLimit,
     Tuner,
     TunerOptions,
+    board_names,
 )
 from hilt.cli.space import orders_of
 from hilt.cli.summary import summary_text
@@ -68,13 +70,7 @@ def tune(
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
-    chaos: Annotated[
-        str | None,
-        typer.Option(
-            metavar="rate=0.1,seed=1,kinds=hang+freeze",
-            help="Faults on purpose, on virtual boards: which share of the trials is struck, and by what (all kinds).",
-        ),
-    ] = None,
+    chaos: Chaos = None,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
@@ -88,14 +84,9 @@ def tune(
     if network is not None and detach:
         raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 
-    boards = ",".join(board or ["virtual:pynq"])
-    if chaos is not None:
-        from hilt.virtual.names import struck
-
-        boards = struck(boards, chaos)
     settings = Settings(
         workload=workload,
-        board=boards,
+        board=board_names(board, chaos),
         tuner=tuner,
         trials=trials,
         seed=seed,
@@ -108,7 +99,7 @@ def tune(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
-    confirm_host_key(boards)
+    confirm_host_key(settings.board)
     home = paths.home()
     if network is not None:
         from hilt.cli.network import tune_network
