@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,12 +19,13 @@ from hilt.store import Store, StoreError
 from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.screens.runs_screen import RunsScreen
 from hilt.tui.watch import Watch
 from hilt.tui.widgets.navigation_bar import PAGES
 
 _NEWEST = 20
 """Runs among which a live one is looked for."""
+_STARTED_SECONDS = 2.0
+"""After which what was made at the start is taken to stay."""
 _RUN_PAGES = {
     "run": "run_screen.RunScreen",
     "board": "board_screen.BoardScreen",
@@ -65,11 +67,12 @@ class HiltApp(App[None]):
         self._campaign: str | None = None
 
     def on_mount(self) -> None:
+        self.set_timer(_STARTED_SECONDS, _collect_garbage)
         uuid = self._uuid or self._obvious_run()
         if uuid:
             self._watch_run(uuid)
         else:
-            self.push_screen(RunsScreen(self._home, self._store))
+            self.push_screen(_loaded("runs_screen.RunsScreen")(self._home, self._store))
 
     def _obvious_run(self) -> str | None:
         runs = self._store.runs(_NEWEST)
@@ -141,12 +144,14 @@ class HiltApp(App[None]):
             self.switch_screen(screen)
 
     def _screen(self, name: str) -> Screen[None] | None:
+        screen: Screen[None]
         if name == "runs":
-            return RunsScreen(self._home, self._store)
+            screen = _loaded("runs_screen.RunsScreen")(self._home, self._store)
+            return screen
         if name == "campaign":
             run = self._store.run(self._watch.uuid) if self._watch is not None else None
             campaign = self._campaign or (run.campaign if run else None)
-            screen: Screen[None] = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
+            screen = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
             return screen
         return self._run_page(name)
 
@@ -197,6 +202,13 @@ class HiltApp(App[None]):
         if view.over:
             return f"Run {view.short_id} is {view.state}. `hilt show {view.short_id}` prints it."
         return f"Run {view.short_id} goes on. `hilt tui {view.short_id}` attaches again."
+
+
+def _collect_garbage() -> None:
+    """Again, where it was put off while the app started; what there is by now is not looked through any more."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _loaded(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,23 @@ async def test_the_log_holds_earlier_sessions_and_can_be_searched(tmp_path: Path
             assert app.clipboard.endswith("ERROR: the disk is full")
             await pilot.press("escape", "f")
             await until(pilot, lambda: len(log.lines) >= 4)
+
+
+async def test_a_long_log_is_shown_at_its_end(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    publish = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(lambda event: None)
+    for number in range(200):
+        publish(Logged("info", f"line {number}", 1.0))
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: "line 199" in text_of(pilot))  # the run's own panel
+            await pilot.press("6")
+            await until(pilot, lambda: shown(pilot, LogScreen) and "line 199" in text_of(pilot))
+            await pilot.press("home")
+            await until(pilot, lambda: "line 0\n" in re.sub(" +│", "", text_of(pilot)))
+            engine.tell(Logged("info", "unseen", 2.0))
+            await until(pilot, lambda: "202 lines" in text_of(pilot))
+            assert "unseen" not in text_of(pilot)
 
 
 # campaign

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _ARRANGE_SECONDS = 2.0
 """A list in another order than that of the trials is made anew at most so often while trials come in."""
 _AGREEMENT_SECONDS = 30.0
+_FIRST_AGREEMENT_SECONDS = 3.0
+"""After the screen was opened: loading the twin and the tuners takes longer than all that is seen at first."""
 _AGREEMENT_TRIALS = 64
 
 
@@ -62,7 +64,7 @@ class RunScreen(RunPage):
         self._arranged = 0.0
         self._wanted = Listing()
         self._arranging: Timer | None = None
-        self._compared = -math.inf
+        self._compare_from = math.inf
         self._subject: Subject | None = None
 
     def body(self) -> ComposeResult:
@@ -88,6 +90,8 @@ class RunScreen(RunPage):
         )
         self.query_one("#search").display = False
         self.query_one(TrialsTable).focus()
+        self._compare_from = time.monotonic() + _FIRST_AGREEMENT_SECONDS
+        self.set_timer(_FIRST_AGREEMENT_SECONDS, self._compare_if_due)
 
     def take(self, events: Sequence[Event]) -> None:
         super().take(events)
@@ -103,9 +107,7 @@ class RunScreen(RunPage):
         elif self._arranging is None:
             wait = max(0.0, self._arranged + _ARRANGE_SECONDS - time.monotonic())
             self._arranging = self.set_timer(wait, self._arrange_again)
-        if time.monotonic() - self._compared > _AGREEMENT_SECONDS and len(view.curve):
-            self._compared = time.monotonic()
-            self._compare_with_twin()
+        self._compare_if_due()
 
     def _show_log(self) -> None:
         panel = self.query_one(LogPanel)
@@ -193,9 +195,14 @@ class RunScreen(RunPage):
     def on_trials_table_chosen(self, message: TrialsTable.Chosen) -> None:
         self.post_message(ConfigurationChosen(message.configuration))
 
+    def _compare_if_due(self) -> None:
+        if self.view is not None and self.view.curve and time.monotonic() >= self._compare_from:
+            self._compare_from = time.monotonic() + _AGREEMENT_SECONDS
+            self._compare_with_twin()
+
     @work(group="agreement", exclusive=True, exit_on_error=False)
     async def _compare_with_twin(self) -> None:
-        """How well the model of the hardware orders what was measured: at first, and every half minute."""
+        """How well the model of the hardware orders what was measured: soon, and every half minute."""
         try:
             self.query_one(TunerPanel).agreement = await asyncio.to_thread(self._agreement)
         except Exception:  # a board that is not known here, a twin that cannot be built: then it is not known

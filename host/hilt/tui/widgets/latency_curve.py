@@ -1,8 +1,9 @@
-"""The best latency over the trials. The one place that knows Plotext."""
+"""The best latency over the trials. The one place that knows Plotext, which is loaded when there is a curve to draw."""
 
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -10,10 +11,12 @@ from textual.content import Content
 from textual.events import Resize
 from textual.timer import Timer
 from textual.widgets import Static
-from textual_plotext import PlotextPlot
 
 from hilt.tui import words
 from hilt.tui.run_view import RunView
+
+if TYPE_CHECKING:
+    from textual_plotext import PlotextPlot
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
 """Cells below which axes leave no room for the curve; words are shown instead."""
@@ -29,10 +32,10 @@ class LatencyCurve(Container):
     BORDER_TITLE = "best latency, µs"
 
     def compose(self) -> ComposeResult:
-        yield PlotextPlot()
         yield Static()
 
     def on_mount(self) -> None:
+        self._picture: PlotextPlot | None = None
         self._points: list[tuple[int, float]] = []
         self._trials = 0
         self._drawn = -_REDRAW_SECONDS
@@ -51,13 +54,14 @@ class LatencyCurve(Container):
             wait = self._drawn + _REDRAW_SECONDS - time.monotonic()
             self._waiting = self.set_timer(wait, self._draw) if wait > 0 else None
             if self._waiting is None:
-                self._draw()
+                self.call_after_refresh(self._draw)  # the trials first
 
     def _draw(self) -> None:
         self._waiting, self._drawn = None, time.monotonic()
         room = self.content_size
         plotted = bool(self._points) and room.width >= _LEAST_WIDTH and room.height >= _LEAST_HEIGHT
-        self.query_one(PlotextPlot).display = plotted
+        if self._picture is not None:
+            self._picture.display = plotted
         self.query_one(Static).display = not plotted
         if plotted:
             self._plot()
@@ -65,7 +69,12 @@ class LatencyCurve(Container):
             self.query_one(Static).update(Content(self._words()))
 
     def _plot(self) -> None:
-        plot = self.query_one(PlotextPlot)
+        if self._picture is None:
+            from textual_plotext import PlotextPlot
+
+            self._picture = PlotextPlot()
+            self.mount(self._picture)
+        plot = self._picture
         numbers, latencies = _steps(_thinned(self._points), self._trials)
         plot.plt.clear_data()
         plot.plt.plot(numbers, latencies, marker="braille")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
-from textual.events import Click
+from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -95,6 +95,9 @@ class LineView(ScrollView, can_focus=True):
     def action_move_to(self, row: int) -> None:
         self.move_to(row if row >= 0 else len(self._lines) - 1)
 
+    def on_resize(self, event: Resize) -> None:
+        self._show_cursor()
+
     def on_click(self, event: Click) -> None:
         place = event.get_content_offset(self)
         if place is not None and self.scroll_offset.y + place.y < len(self._lines):
@@ -113,7 +116,7 @@ class LineView(ScrollView, can_focus=True):
 
     def _show_cursor(self) -> None:
         top, rows = self.scroll_offset.y, self.scrollable_content_region.height
-        if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False, immediate=True)
-        elif rows > 0 and self._cursor >= top + rows:
-            self.scroll_to(y=self._cursor - rows + 1, animate=False, immediate=True)
+        y = self._cursor if self._cursor < top else self._cursor - rows + 1
+        if rows > 0 and (self._cursor < top or self._cursor >= top + rows):
+            # Forced: lines that have just come to be more than fit are to be scrolled before there is a scroll bar.
+            self.scroll_to(y=y, animate=False, force=True, immediate=True)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-
-from textual.widgets import RichLog
 
 from hilt.engine.events import Event
 from hilt.tui.event_lines import line_of
+from hilt.tui.widgets.line_view import Line, LineView
 
 _MOST_LINES = 1000
 
 
-class LogPanel(RichLog):
-    """Bounded, plain text; the log screen has all of it."""
+class LogPanel(LineView):
+    """Bounded; the newest is followed while the cursor is there. The log screen has all of it."""
 
     BORDER_TITLE = "log"
 
     def __init__(self) -> None:
-        super().__init__(max_lines=_MOST_LINES, wrap=True, markup=False, highlight=False, min_width=1)
+        super().__init__(follow=True)
+        self._latest: deque[Line] = deque(maxlen=_MOST_LINES)
 
     def add(self, events: Sequence[Event]) -> None:
-        for event in events[-_MOST_LINES:]:
-            line = line_of(event)
-            if line is not None:
-                self.write(line[0])
+        self._latest.extend(line for event in events if (line := line_of(event)) is not None)
+        self.set_lines(self._latest)
