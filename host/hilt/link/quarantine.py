@@ -5,6 +5,7 @@ A file for each in HILT_HOME/quarantine, so that processes need not wait for eac
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -19,6 +20,8 @@ CHECKLIST = (
     "look at its power supply (a USB port of a computer is too weak for many boards), the seat of its SD card, "
     "its network cable, and whether it boots with nothing loaded"
 )
+_LONGEST_FILE_NAME = 128
+"""Of the characters of a board's name; file systems take 255 bytes, and a file that is being written has some more."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,16 @@ class Quarantine:
 
 
 def quarantine(name: str, reason: str) -> None:
-    """Keeps the board apart from now on. Raises OSError."""
+    """Keeps the board apart from now on. Raises UnwritableFileError."""
     path = _path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with whole_file(path) as file:
-        json.dump(asdict(Quarantine(reason, time.time())), file)
+        json.dump({"board": name, **asdict(Quarantine(reason, time.time()))}, file)
 
 
 def quarantined() -> dict[str, Quarantine]:
     """All boards that are kept apart, by name."""
-    return {unquote(path.stem): _read(path) for path in sorted(_directory().glob("*.json"))}
+    return {_name(path): _read(path) for path in sorted(_directory().glob("*.json"))}
 
 
 def check_free(name: str) -> None:
@@ -66,7 +69,17 @@ def _directory() -> Path:
 
 
 def _path(name: str) -> Path:
-    return _directory() / f"{quote(name, safe='')}.json"
+    stem = quote(name, safe="")
+    if len(stem) > _LONGEST_FILE_NAME:
+        stem = f"{stem[:_LONGEST_FILE_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return _directory() / f"{stem}.json"
+
+
+def _name(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["board"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return unquote(path.stem)
 
 
 def _read(path: Path) -> Quarantine:
