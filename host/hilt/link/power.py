@@ -11,10 +11,14 @@ The `power` table of a board in HILT_HOME/boards.toml holds what a target of lab
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from hilt.link.errors import PowerError
+
+_LABGRID = threading.Lock()
+"""labgrid keeps one stack of steps for the whole process: two boards of a fleet switched at once would mix it up."""
 
 
 class PowerSwitch:
@@ -30,8 +34,9 @@ class PowerSwitch:
             raise PowerError("switching power needs labgrid: pip install 'hilt[power]'") from None
         self._board = board
         try:
-            target = target_factory.make_target(board, copy.deepcopy(dict(configuration)))
-            self._driver = target.get_driver("PowerProtocol")
+            with _LABGRID:
+                target = target_factory.make_target(board, copy.deepcopy(dict(configuration)))
+                self._driver = target.get_driver("PowerProtocol")
         except Exception as error:  # of labgrid's many kinds, and those of the drivers' own libraries
             raise PowerError(f"board {board}: labgrid refuses its power configuration: {error}") from None
 
@@ -47,7 +52,8 @@ class PowerSwitch:
 
     def _switch(self, what: str) -> None:
         try:
-            getattr(self._driver, what)()
+            with _LABGRID:
+                getattr(self._driver, what)()
         except Exception as error:
             kind = type(self._driver).__name__
-            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {error}") from None
+            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {error or type(error).__name__}") from None

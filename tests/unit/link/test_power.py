@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def test_a_network_relay_is_switched(relay: tuple[str, list[str]]) -> None:
     switch.off()
     switch.cycle()
     assert asked == ["/relay/3/1", "/relay/3/0", "/relay/3/0", "/relay/3/1"]
+
+
+def test_two_boards_are_switched_at_once(tmp_path: Path) -> None:
+    """labgrid itself is for one thread."""
+    log = tmp_path / "log"
+    words = {word: f"sh -c 'echo {word} >> {log}; sleep 0.1; echo done >> {log}'" for word in ("on", "off")}
+    commands = {f"cmd_{word}": command for word, command in words.items()}
+    switches = [PowerSwitch(name, {"drivers": {"ExternalPowerDriver": commands}}) for name in ("desk", "shelf")]
+    with ThreadPoolExecutor(2) as pool:
+        for switched in [pool.submit(switch.on) for switch in switches]:
+            switched.result()
+    assert log.read_text().split() == ["on", "done"] * 2
 
 
 def test_a_relay_that_refuses_is_an_error_that_names_it(relay: tuple[str, list[str]]) -> None:
