@@ -56,4 +56,5 @@ class PowerSwitch:
                 getattr(self._driver, what)()
         except Exception as error:
             kind = type(self._driver).__name__
-            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {error or type(error).__name__}") from None
+            reason = str(error) or type(error).__name__
+            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {reason}") from None
