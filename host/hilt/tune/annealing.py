@@ -35,21 +35,27 @@ def acceptance_probability(old: Scores, new: Scores, temperature: float) -> Floa
     return np.exp(np.minimum(gain / (temperature + 1e-5), 1.0))
 
 
-def redraw_one_knob(positions: Positions, sizes: Positions, generator: np.random.Generator) -> Positions:
-    """A neighbour of each row of `positions` (n, knobs): one knob, drawn uniformly, gets another of its `sizes` values.
+class Moves:
+    """Steps to a neighbour: one knob, drawn uniformly, gets another of its values.
 
     Drawing a knob and a value until the point has moved is the same as drawing the knob with a weight of
-    (size - 1) / size and then one of its other values. Rows of a space of one point stay where they are.
+    (size - 1) / size and then one of its other values.
     """
-    weights = (sizes - 1) / sizes
-    if not weights.any():
-        return positions.copy()
-    rows = np.arange(len(positions))
-    knobs = generator.choice(len(sizes), size=len(positions), p=weights / weights.sum())
-    steps = generator.integers(1, np.maximum(sizes[knobs], 2))
-    moved = positions.copy()
-    moved[rows, knobs] = (positions[rows, knobs] + steps) % sizes[knobs]
-    return moved
+
+    def __init__(self, sizes: Positions) -> None:
+        """Of a space with knobs of so many values (knobs,), at least one of them more than 1."""
+        weights = (sizes - 1) / sizes
+        self._sizes = sizes
+        self._bounds = np.maximum(sizes, 2)
+        self._chances = np.cumsum(weights / weights.sum())
+        self._chances /= self._chances[-1]
+
+    def draw(self, positions: Positions, generator: np.random.Generator) -> tuple[Positions, Positions, Positions]:
+        """For each row of `positions` (n, knobs) a knob (n,), its position (n,), and the one it is to have (n,)."""
+        knobs = self._chances.searchsorted(generator.random(len(positions)), side="right")
+        steps = generator.integers(1, self._bounds[knobs])
+        before = positions[np.arange(len(positions)), knobs]
+        return knobs, before, (before + steps) % self._sizes[knobs]
 
 
 class Annealing:
@@ -68,26 +74,38 @@ class Annealing:
         scores = score(indices)
         best = _Best(count, allowed)
         best.offer(scores, indices)
+        self._points = points
+        if len(self._space) > 1:
+            self._walk(points, indices, scores, score, best)
+        return best.sorted()
+
+    def _walk(self, points: Positions, indices: Indices, scores: Scores, score: Score, best: _Best) -> None:
+        """Moves the points (n, knobs), which have these indices and scores (n,)."""
+        moves, strides = Moves(self._space.sizes), _strides(self._space)
         last_change = 0
         for iteration in range(self._schedule.iterations):
             if iteration >= last_change + self._schedule.patience:
                 break
-            moved = redraw_one_knob(points, self._space.sizes, self._generator)
-            moved_indices = self._space.indices(moved)
+            knobs, before, after = moves.draw(points, self._generator)
+            moved_indices = indices + (after - before) * strides[knobs]
             moved_scores = score(moved_indices)
             probability = acceptance_probability(scores, moved_scores, self._schedule.temperature(iteration))
             accepted = self._generator.random(len(points)) < probability
-            points = np.where(accepted[:, None], moved, points)
-            scores = np.where(accepted, moved_scores, scores)
+            points[accepted, knobs[accepted]] = after[accepted]
+            indices, scores = np.where(accepted, moved_indices, indices), np.where(accepted, moved_scores, scores)
             if best.offer(moved_scores, moved_indices):
                 last_change = iteration
-        self._points = points
-        return best.sorted()
 
     def _start(self) -> Positions:
         count = min(self._schedule.points, len(self._space))
         indices = self._generator.choice(len(self._space), size=count, replace=False)
         return self._space.positions(indices)
+
+
+def _strides(space: SearchSpace) -> Positions:
+    """By how much the index grows with a position on each knob (knobs,)."""
+    last = np.diag(space.sizes - 1)
+    return np.asarray((space.indices(last) - space.indices(0 * last)) // np.maximum(space.sizes - 1, 1))
 
 
 class _Best:
@@ -97,16 +115,21 @@ class _Best:
         self._count = count
         self._allowed = allowed
         self._heap: list[tuple[float, int]] = []
-        self._held: set[int] = set()
+        self._looked_at: set[int] = set()
+        """What is not held of these was not allowed, or is worse than all that is: neither changes any more."""
 
     def offer(self, scores: Scores, indices: Indices) -> bool:
-        """Whether any of them got in."""
+        """Whether any of them got in. An index has the same score whenever it is offered."""
         changed = False
-        worth_a_look = scores > self._threshold()
+        threshold = self._threshold()
+        worth_a_look = scores > threshold
         for value, index in zip(scores[worth_a_look].tolist(), indices[worth_a_look].tolist(), strict=True):
-            if value > self._threshold() and index not in self._held and index in self._allowed:
-                self._add(value, index)
-                changed = True
+            if value > threshold and index not in self._looked_at:
+                self._looked_at.add(index)
+                if index in self._allowed:
+                    self._add(value, index)
+                    threshold = self._threshold()
+                    changed = True
         return changed
 
     def sorted(self) -> list[tuple[float, int]]:
@@ -116,9 +139,7 @@ class _Best:
         return self._heap[0][0] if len(self._heap) == self._count else -np.inf
 
     def _add(self, value: float, index: int) -> None:
-        self._held.add(index)
         if len(self._heap) < self._count:
             heapq.heappush(self._heap, (value, index))
         else:
-            _, dropped = heapq.heapreplace(self._heap, (value, index))
-            self._held.remove(dropped)
+            heapq.heapreplace(self._heap, (value, index))

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 
 class SearchSpace(Protocol):
-    """A Cartesian product of knobs. A point is an index 0..len-1, or a position on each knob."""
+    """A Cartesian product of knobs. A point is an index 0..len-1, or a position on each knob; of each knob, the index
+    grows by as much with every position."""
 
     def __len__(self) -> int: ...
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.tune.annealing import Annealing, AnnealingSchedule, acceptance_probability, redraw_one_knob
+from hilt.tune.annealing import Annealing, AnnealingSchedule, Moves, acceptance_probability
 
 from .grids import Grid
 
@@ -26,29 +26,25 @@ def test_acceptance_is_the_rule_of_tvm() -> None:
 
 
 @given(
-    counts=st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    counts=st.lists(st.integers(1, 6), min_size=1, max_size=6).filter(lambda counts: max(counts) > 1),
     rows=st.integers(1, 40),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_a_move_changes_exactly_one_knob_and_stays_in_the_space(counts: list[int], rows: int, seed: int) -> None:
+def test_a_move_changes_one_knob_and_stays_in_the_space(counts: list[int], rows: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     sizes = np.array(counts)
     points = generator.integers(0, sizes, (rows, len(counts)))
-    before = points.copy()
-    moved = redraw_one_knob(points, sizes, generator)
-    assert (points == before).all()
-    assert ((moved >= 0) & (moved < sizes)).all()
-    assert ((moved != points).sum(axis=1) == (1 if (sizes > 1).any() else 0)).all()
+    knobs, before, after = Moves(sizes).draw(points, generator)
+    assert (before == points[np.arange(rows), knobs]).all()
+    assert ((after >= 0) & (after < sizes[knobs]) & (after != before)).all()
 
 
 def test_a_move_is_as_likely_as_drawing_knob_and_value_until_the_point_moves() -> None:
     counts, rows = np.array([2, 5, 1]), 60_000
-    points = np.tile([1, 3, 0], (rows, 1))
-    moved = redraw_one_knob(points, counts, np.random.default_rng(0))
-    first = moved[:, 0] != 1
+    knobs, _, after = Moves(counts).draw(np.tile([1, 3, 0], (rows, 1)), np.random.default_rng(0))
     # A draw moves the first knob with 1/3 * 1/2, the second with 1/3 * 4/5, evenly over its four other values.
-    assert first.mean() == pytest.approx((1 / 2) / (1 / 2 + 4 / 5), abs=0.01)
-    values = np.bincount(moved[~first, 1], minlength=5) / (~first).sum()
+    assert (knobs == 0).mean() == pytest.approx((1 / 2) / (1 / 2 + 4 / 5), abs=0.01)
+    values = np.bincount(after[knobs == 1], minlength=5) / (knobs == 1).sum()
     assert values == pytest.approx([0.25, 0.25, 0.25, 0, 0.25], abs=0.01)
 
 
@@ -101,3 +97,16 @@ def test_points_stay_between_searches() -> None:
     seen.clear()
     annealing.search(score, 8, range(len(GRID)))
     assert SCORES[seen[0]].mean() > SCORES[first_start].mean() + 0.5  # it goes on from where it had climbed to
+
+
+@given(counts=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 2**16))
+def test_what_it_proposes_has_the_score_of_its_index(counts: list[int], seed: int) -> None:
+    grid = Grid(tuple(counts), seed=seed)
+    scores = np.random.default_rng(seed).normal(size=len(grid)).astype(np.float32)
+    annealing = Annealing(grid, AnnealingSchedule(iterations=20, points=8), np.random.default_rng(seed))
+    found = annealing.search(lambda indices: scores[indices], 12, range(len(grid)))
+    assert len({index for _, index in found}) == len(found)
+    assert [score for score, _ in found] == [scores[index] for _, index in found]
+    assert annealing._points is not None
+    positions = annealing._points
+    assert (grid.positions(grid.indices(positions)) == positions).all()

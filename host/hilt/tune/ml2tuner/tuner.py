@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilt.trial import Outcome
 from hilt.tune.annealing import Annealing, AnnealingSchedule
-from hilt.tune.cost_model import Features, FeaturesOf, Indices, scorer
+from hilt.tune.cost_model import Features, FeaturesOf, Indices, Score, remembered, scorer
 from hilt.tune.feedback import Feedback
 from hilt.tune.ml2tuner.explorer import explore
 from hilt.tune.ml2tuner.features import Hidden, advanced_features, visible_features
@@ -38,6 +38,8 @@ class ML2TunerOptions:
     """Let A choose; otherwise P's best N are measured."""
     hidden: str = "table5"
     """The hidden features of A: the paper's nineteen (table5), or all that our compiler derives (all)."""
+    refit_growth: float = 0.0
+    """Share by which the records have to grow before the models are fitted anew; 0: before each round."""
     annealing_iterations: int = 500
     annealing_points: int = 128
     annealing_patience: int = 50
@@ -47,6 +49,7 @@ class ML2TunerOptions:
         for name in ("N", "annealing_iterations", "annealing_points", "annealing_patience"):
             require(getattr(self, name) >= 1, f"{name} is at least 1, not {getattr(self, name)}")
         require(0 <= self.alpha <= 1000, f"alpha is between 0 and 1000, not {self.alpha}")
+        require(0 <= self.refit_growth <= 1, f"refit_growth is between 0 and 1, not {self.refit_growth}")
         require(self.hidden in set(Hidden), f"hidden is one of {', '.join(Hidden)}; not {self.hidden!r}")
 
 
@@ -74,8 +77,11 @@ class ML2Tuner:
         self._p, self._v, self._a = (
             Trees(each, seed) for each, seed in zip((PERFORMANCE, VALIDITY, PERFORMANCE), seeds, strict=True)
         )
+        self._latency: Score | None = None
+        """What P says, of the whole space where that fits a table: worked out once for a fit."""
         self._history: list[Feedback] = []
         self._learnt = 0
+        self._learnt_valid = 0
         self._round: list[int] = []
         self._stopwatch = Stopwatch()
 
@@ -107,31 +113,34 @@ class ML2Tuner:
 
     def _learn(self) -> bool:
         """Fits the models to all results, if there are new ones. Whether they can be asked: once a result was valid."""
-        if len(self._history) > self._learnt:
-            self._learnt = len(self._history)
-            indices = np.array([item.index for item in self._history], dtype=np.int64)
+        if len(self._history) > self._learnt * (1 + self._options.refit_growth):
             latencies = np.array(
                 [math.nan if item.microseconds is None else item.microseconds for item in self._history]
             )
-            self._fit(indices, latencies, ~np.isnan(latencies))
+            valid = ~np.isnan(latencies)
+            if valid.any():
+                self._learnt = len(self._history)
+                self._fit(np.array([item.index for item in self._history], dtype=np.int64), latencies, valid)
         return self._p.fitted
 
     def _fit(self, indices: Indices, latencies: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_]) -> None:
-        """V to all records, P and A to the valid ones."""
+        """V to all records, P and A to the valid ones; without a new one of those they would be what they are."""
         visible = self._visible(indices)
         with self._stopwatch.part("training"):
             if self._options.model_v:
                 self._v.fit(visible, valid.astype(np.float32))
-            if valid.any():
+            if valid.sum() > self._learnt_valid:
+                self._learnt_valid = int(valid.sum())
                 labels = relative_latency(latencies[valid])
                 self._p.fit(visible[valid], labels)
+                self._latency = None
                 if self._options.model_a:
                     self._a.fit(self._advanced(indices[valid]), labels)
 
     def _chosen(self) -> list[int]:
         options = self._options
         with self._stopwatch.part("search"):
-            latency = scorer(self._p, self._visible, self._size)
+            latency = self._latency = self._latency or scorer(self._p, self._visible, self._size)
             count = math.ceil((options.alpha + 1) * options.N) if options.model_a else options.N
             candidates = explore(
                 self._annealing, lambda indices: -latency(indices), self._looks_valid, count, self._unasked
@@ -162,6 +171,6 @@ def ml2tuner(problem: Problem, seed: int, options: ML2TunerOptions) -> ML2Tuner:
         problem.space,
         seed,
         options,
-        lambda indices: visible_features(problem, indices).values,
-        lambda indices: advanced_features(problem, indices, hidden).values,
+        remembered(lambda indices: visible_features(problem, indices).values, len(problem.space)),
+        remembered(lambda indices: advanced_features(problem, indices, hidden).values, len(problem.space)),
     )

@@ -75,6 +75,46 @@ def test_p_and_a_learn_of_valid_records_and_v_of_all(monkeypatch: pytest.MonkeyP
     assert fitted == [(tuner._v, 20, knobs, 0.0), (tuner._p, valid, knobs, 1.0), (tuner._a, valid, table_5, 1.0)]
 
 
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[Trees]:
+    """What is fitted from now on."""
+    fitted: list[Trees] = []
+    fit = Trees.fit
+
+    def spy(model: Trees, rows: np.ndarray, labels: np.ndarray) -> None:
+        fitted.append(model)
+        fit(model, rows, labels)
+
+    monkeypatch.setattr(Trees, "fit", spy)
+    return fitted
+
+
+def test_p_and_a_are_not_fitted_again_to_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = fits(monkeypatch)
+    tuner = Spied(1)
+    tuner.tell([measure(index) for index in tuner.ask(20)])
+    taken = tuner.ask(10)
+    fitted.clear()
+    tuner.tell([Feedback(index, Outcome.CRASH) for index in taken])
+    tuner.ask(10)
+    assert fitted == [tuner._v]
+
+
+@pytest.mark.parametrize(("growth", "rounds"), [(0.0, [20, 30, 40, 50, 60]), (0.5, [20, 40])])
+def test_models_are_fitted_anew_when_the_records_have_grown(
+    monkeypatch: pytest.MonkeyPatch, growth: float, rounds: list[int]
+) -> None:
+    fitted = fits(monkeypatch)
+    tuner = Spied(1, refit_growth=growth)
+    told, fitted_at = 0, []
+    for count in (20, 10, 10, 10, 10, 1):
+        before = len(fitted)
+        asked = tuner.ask(count)
+        fitted_at += [told] * (len(fitted) > before)
+        tuner.tell([measure(index) for index in asked])
+        told += len(asked)
+    assert fitted_at == rounds
+
+
 @pytest.mark.parametrize(
     ("options", "compiled"), [({"alpha": 0.5}, 15), ({"alpha": 0.0}, 0), ({"model_a": False}, 0), ({"N": 6}, 12)]
 )
