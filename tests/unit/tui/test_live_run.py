@@ -260,6 +260,15 @@ async def test_new_trials_are_followed_only_by_a_cursor_at_the_end(tmp_path: Pat
             assert table.cursor_row == 28
 
 
+async def test_a_burst_of_first_trials_is_followed(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.record(*(trial(number) for number in range(60)))
+            await until(pilot, lambda: "\n│     59 " in text_of(pilot))
+
+
 async def test_filter_order_and_search(tmp_path: Path) -> None:
     make_run(tmp_path, trials=30)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.color import Color
 from textual.containers import Container
 from textual.content import Content
 from textual.events import Resize
@@ -57,13 +58,14 @@ class LatencyCurve(Container):
                 self.call_after_refresh(self._draw)  # the trials first
 
     def _draw(self) -> None:
-        self._waiting, self._drawn = None, time.monotonic()
+        self._waiting = None
         room = self.content_size
         plotted = bool(self._points) and room.width >= _LEAST_WIDTH and room.height >= _LEAST_HEIGHT
         if self._picture is not None:
             self._picture.display = plotted
         self.query_one(Static).display = not plotted
         if plotted:
+            self._drawn = time.monotonic()
             self._plot()
         else:
             self.query_one(Static).update(Content(self._words()))
@@ -77,7 +79,9 @@ class LatencyCurve(Container):
         plot = self._picture
         numbers, latencies = _steps(_thinned(self._points), self._trials)
         plot.plt.clear_data()
-        plot.plt.plot(numbers, latencies, marker="braille")
+        # Said, for Plotext's own differs before and after it was first shown.
+        colour = Color.parse(self.app.theme_variables["primary"]).rgb
+        plot.plt.plot(numbers, latencies, marker="braille", color=colour)
         plot.plt.yscale("log" if max(latencies) > 10 * min(latencies) else "linear")
         last = max(self._trials, 1)
         plot.plt.xlim(0, last)

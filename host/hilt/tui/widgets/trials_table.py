@@ -242,10 +242,10 @@ class TrialsTable(ScrollView, can_focus=True):
 
     def _show_cursor(self) -> None:
         top, rows = self.scroll_offset.y, self._page_rows
-        if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False, immediate=True)
-        elif rows > 0 and self._cursor >= top + rows:
-            self.scroll_to(y=self._cursor - rows + 1, animate=False, immediate=True)
+        y = self._cursor if self._cursor < top else self._cursor - rows + 1
+        if rows > 0 and (self._cursor < top or self._cursor >= top + rows):
+            # Forced: trials that have just come to be more than fit are to be scrolled before there is a scroll bar.
+            self.scroll_to(y=y, animate=False, force=True, immediate=True)
 
     def _refresh_row(self, row: int) -> None:
         self.refresh_line(row + 1)

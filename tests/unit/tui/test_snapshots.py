@@ -1,0 +1,211 @@
+"""Every screen as it looks, in a small terminal and in a large one, beside the picture that was accepted of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+import hilt.tui
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.design import Settings, design
+from hilt.engine.events import BoardChanged, Logged, Progress, StateChanged, TunerTold
+from hilt.engine.files import RunFiles
+from hilt.measure import describe_board
+from hilt.schedule import Reason, load_workload, space_for, verdicts
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import Campaign, RunState, Store, Trial, database_path
+from hilt.trial import Outcome, Verification
+from hilt.tui.app import HiltApp
+from hilt.tui.screens import configuration_screen, run_screen
+from hilt.tui.subject import Subject
+
+from .live import LiveEngine, live_engine, text_of, until
+
+SIZES = {"small": (80, 24), "large": (152, 56)}
+HOME = Path("home")
+BOARD = describe_board("virtual:pynq")
+LIVE, FINISHED, LAYER = (f"{digit * 8}-0000-4000-8000-000000000001" for digit in "372")
+ACCEPT = (
+    "the screen is not as it was; build/snapshots.html shows both pictures. If it is as it should be: "
+    "build/host-env/bin/pytest tests/unit/tui/test_snapshots.py --snapshot-update"
+)
+EXPLANATION = """\
+resnet18.C5, configuration 2: as a picture has it
+
+checks
+  compiler  accepted
+  tvm       rejected, tvm_output_box: TVM v0.9 stores an output box of 2 dimensions, this one has 3
+
+buffers, in elements
+  inp  [████····························]     288 of 2,048 (14%)
+  wgt  [██████████████████··············]     576 of 1,024 (56%)
+"""
+INSTRUCTIONS = [f"{number:>3}  LOAD INP  sram {number * 16:#06x}  dram {number * 64:#010x}" for number in range(70)]
+
+
+_LEFT_OUT = re.compile(
+    r"\n *<!--.*?-->|\n *@font-face {.*?}|\n *<clipPath id=\"[^\"]*-line-.*?</clipPath>"
+    r"| clip-path=\"[^\"]*-line-[^\"]*\"|[ \t]+$",
+    re.DOTALL | re.MULTILINE,
+)
+"""Fonts to be loaded from elsewhere, and a third of the file that clips each line to where it is anyway."""
+
+
+class PicturedApp(HiltApp):
+    """Its pictures hold what a terminal holds and no more."""
+
+    CSS_PATH = Path(hilt.tui.__file__).parent / "hilt.tcss"
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = True) -> str:
+        svg = super().export_screenshot(title=title, simplify=simplify)
+        return _LEFT_OUT.sub("", svg)
+
+
+@pytest.fixture(scope="module")
+def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    fill(home)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def the_same_everywhere(filled_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Relative paths, clocks in UTC, colours; and nothing that is said when it has been computed."""
+    shutil.copytree(filled_home, tmp_path / HOME)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HILT_HOME", str(HOME))
+    monkeypatch.setattr(Input, "cursor_blink", False)
+    monkeypatch.setattr(run_screen, "_FIRST_AGREEMENT_SECONDS", 3600.0)
+    # What an explanation says is compared where it is made, in tests/unit/report.
+    explained = SimpleNamespace(code=SimpleNamespace(instructions=()), accelerator=BOARD.accelerator)
+    monkeypatch.setattr(Subject, "explain", lambda _, index: SimpleNamespace(index=index, **vars(explained)))
+    monkeypatch.setattr(configuration_screen, "explanation_text", lambda _: EXPLANATION)
+    monkeypatch.setattr(configuration_screen, "disassemble", lambda *_: INSTRUCTIONS)
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def record_run(
+    home: Path, uuid: str, created: float, workload: str = "resnet18.C5", campaign: str | None = None
+) -> None:
+    """Twelve trials of it, of every kind of outcome; the later the faster."""
+    settings = Settings(workload=workload, board="virtual:pynq", tuner="autotvm", trials=64)
+    run = replace(design(settings, BOARD, campaign), uuid=uuid, created=created)
+    wanted = load_workload(workload)
+    space = space_for(wanted, BOARD.accelerator)
+    accepted = np.flatnonzero(verdicts(wanted, BOARD.accelerator, space.columns(np.arange(len(space)))) == Reason.OK)
+    failed = {
+        2: (Outcome.REJECTED, "acc_overflow"), 5: (Outcome.TIMEOUT, "no FINISH"), 8: (Outcome.WRONG_ANSWER, "differs"),
+    }  # fmt: skip
+    trials = []
+    for number in range(12):
+        index = int(accepted[97 * number])
+        knobs = dict(space.configuration(index))
+        if number in failed:
+            board = "" if failed[number][0] is Outcome.REJECTED else "virtual:pynq"
+            trials.append(Trial(number, index, knobs, *failed[number], output_elements=1, board=board))
+            continue
+        cycles, right = 460_000 + 900_000 // (number + 1), Verification(run.output_elements, 0)
+        trials.append(
+            Trial(
+                number, index, knobs, Outcome.OK, "", cycles, cycles / 100, (cycles / 100,), right,
+                run.output_elements, "virtual:pynq",
+            )
+        )  # fmt: skip
+    with Store(database_path(home)) as store:
+        store.create_run(run)
+        store.record(uuid, trials)
+        store.set_state(uuid, RunState.FINISHED)
+
+
+def fill(home: Path) -> None:
+    """A finished run, a layer of a campaign, and the one to be watched."""
+    layers = (Layer("resnet18.C2", nodes=["a", "b"]), Layer("resnet18.C7", nodes=["c"]))
+    network = Network("little", layers, {})
+    settings = {"board": "virtual:pynq", "tuner": "autotvm", "trials": 64}
+    campaign = Campaign("c" * 32, "little", network.to_dict(), settings, 1.0, {"trials": 40})
+    with Store(database_path(home)) as store:
+        store.create_campaign(campaign)
+    record_run(home, LAYER, 60.0, "resnet18.C2", campaign.uuid)
+    record_run(home, FINISHED, 120.0)
+    record_run(home, LIVE, 180.0)
+    publish = Chronicle(RunFiles(home, LIVE).chronicle_path).recording(lambda event: None)
+    publish(StateChanged(RunState.RUNNING))
+    publish(BoardChanged("virtual:pynq", "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 181.0))
+    publish(Logged("info", "twelve seconds to a better configuration", 185.0))
+    publish(Logged("warning", "virtual:pynq: timeout after trial 5: soft 0.01 s; canary well", 190.0))
+    publish(Logged("error", "the disk is nearly full", 195.0))
+    publish(TunerTold(8, 0.875, 200.0))
+
+
+def tell_what_is_live(engine: LiveEngine) -> None:
+    counts = {"ok": 9, "rejected": 1, "timeout": 1, "wrong_answer": 1}
+    engine.tell(
+        BoardChanged("virtual:pynq", "running", "57 of 64 MiB free", 205.0),
+        Progress(12, 64, counts, 9, 8.0, 1.5, 35.0, 11, 1067, 535_000, 5350.0, 43.2, 84.4),
+    )
+
+
+SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "run": ((), ("1.5 trials/s", "87.5% sure", "┤")),
+    "campaign": (("1",), ("little on virtual:pynq", "resnet18.C7")),
+    "board": (("3",), ("running since", "timeout after trial 5")),
+    "space": (("4",), ("accepted (", "of the bound")),
+    "configuration": (("5",), ("configuration ", "buffers, in elements")),
+    "log": (("6",), ("the disk is nearly full", "timeout after trial 5")),
+    "runs": (("7",), ("running", "resnet18.C2")),
+    "help": (("question_mark",), ("keys and words",)),
+    "new-run": (("n",), ("Start (Enter)",)),
+    "export": (("e",), ("Write (Enter)",)),
+    "stop": (("s",), ("Keep running (n)",)),
+}
+"""Name: the keys that lead there from the run, and words that are there once all is."""
+NOT_WHEN_LOW = ("87.5% sure",)
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Until nothing changes any more: styles of what has got the focus, a curve that is drawn last."""
+    before = ""
+    while (now := text_and_styles(pilot)) != before:
+        before = now
+        await pilot.pause(0.1)
+
+
+def text_and_styles(pilot: Pilot[None]) -> str:
+    return repr(pilot.app.screen._compositor.render_strips())
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SCREENS)
+def test_it_looks_as_it_did(name: str, size: str, snap_compare: Callable[..., bool]) -> None:
+    keys, words = SCREENS[name]
+
+    async def go_there(pilot: Pilot[None]) -> None:
+        await shown(pilot, SCREENS["run"][1])
+        await pilot.press(*keys)
+        await shown(pilot, words)
+        await settled(pilot)
+
+    async def shown(pilot: Pilot[None], words: tuple[str, ...]) -> None:
+        for each in words:
+            if size == "large" or each not in NOT_WHEN_LOW:
+                await until(pilot, lambda each=each: each in text_of(pilot))
+
+    with live_engine(HOME, LIVE) as engine, Store(database_path(HOME)) as store:
+        tell_what_is_live(engine)
+        app = PicturedApp(HOME, store, LIVE)
+        app.animation_level = "none"
+        assert snap_compare(app, terminal_size=SIZES[size], run_before=go_there), ACCEPT
