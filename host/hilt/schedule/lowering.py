@@ -1,9 +1,9 @@
-"""A workload and a configuration to a Program.
+"""Workloads and configurations to Programs.
 
 For each step (hilt.schedule.steps) the stream has: its LOADs, the reset of a new tile, the GEMM, after the last
 reduction step bias, shift and clip, and the STOREs. Every instruction depends only on earlier ones, so instruction
 queues of any depth are enough. What varies from step to step is added to template words; no Python runs per
-instruction.
+instruction, and little per program: those that are lowered together lie one after another in the same arrays.
 """
 
 from __future__ import annotations
@@ -13,23 +13,27 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hilt.schedule.boxes import Boxes
 from hilt.schedule.checks import Checks, analyse
-from hilt.schedule.microops import micro_ops, tile_loops
-from hilt.schedule.plan import Plan, Sizes, plans
-from hilt.schedule.reasons import Rejected
-from hilt.schedule.spans import Span, axis_spans
+from hilt.schedule.microops import micro_ops
+from hilt.schedule.plan import Plans
+from hilt.schedule.ragged import ragged, starts
+from hilt.schedule.reasons import Reason, Rejected
+from hilt.schedule.spans import Spans
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import Stream, Words
-from hilt.schedule.tiling import IntArray
-from hilt.schedule.transfers import Moves, Pads, fold, zeros
+from hilt.schedule.tiling import BoolArray, IntArray
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.fields import Format
+from hilt.vta.fields import Field, Format
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 from hilt.vta.program import Buffer, Program
+
+_INSTRUCTIONS_TOGETHER = 1 << 18
+"""Programs are lowered together up to about so many instructions: many enough to be cheap, few enough for caches."""
 
 
 def lower(
@@ -51,44 +55,64 @@ def lower_many(
     workload: Conv2d, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = "compiler"
 ) -> Iterator[Program | Rejected]:
     """What `lower` gives for each of these configurations, knob values by name (Space.columns), in their order; they
-    are judged together, which is faster than one by one. Raises ConfigurationError for what is no configuration."""
+    are judged and lowered together, which is faster than one by one. Raises ConfigurationError for what is no
+    configuration."""
     analysis = analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns)
-    for plan in plans(analysis, checks):
-        yield plan if isinstance(plan, Rejected) else _Lowering(plan, wrap=checks == "off").program()
+    refused = analysis.verdict(checks) != 0
+    instructions, _ = analysis.needs[Reason.INSN_LIMIT]
+    for first, end in _batches(np.where(refused, 0, instructions)):
+        accepted = first + np.flatnonzero(~refused[first:end])
+        programs: Iterator[Program] = iter(())
+        if accepted.size:
+            programs = _Lowering(Plans.of(analysis, accepted), wrap=checks == "off").programs()
+        for row in range(first, end):
+            yield (analysis.rejection(checks, row) if refused[row] else None) or next(programs)
+
+
+def _batches(instructions: IntArray) -> Iterator[tuple[int, int]]:
+    """Consecutive configurations that are lowered together, by how many instructions (n,) each takes at most."""
+    first, total = 0, 0
+    for row, count in enumerate(instructions.tolist()):
+        if total and total + count > _INSTRUCTIONS_TOGETHER:
+            yield first, row
+            first, total = row, 0
+        total += count
+    yield first, len(instructions)
 
 
 class _Lowering:
-    """One lowering: the pieces of the stream are written in the order of a step, then put in place together."""
+    """One batch: the pieces of the stream are written in the order of a step, then put in place together."""
 
-    def __init__(self, plan: Plan, wrap: bool) -> None:
-        sizes = plan.sizes
-        self.problem = plan.problem
+    def __init__(self, plans: Plans, wrap: bool) -> None:
+        self.plans, self.tiling, self.problem = plans, plans.tiling, plans.problem
         self.workload = self.problem.workload
         self.accelerator = self.problem.accelerator
         self.formats = self.accelerator.formats
         self.wrap = wrap
-        self.steps = steps_of(plan)
-        self.shapes = [shape.sizes for shape in plan.shapes]
-        self.loops = [tile_loops(plan.problem, shape) for shape in plan.shapes]
-        self.shape_of_tile = np.zeros(len(self.steps.tile_b), dtype=np.int64)
-        for number, shape in enumerate(self.shapes[1:], start=1):
-            self.shape_of_tile[self._is_edge(sizes, shape)] = number
-        self.uops = micro_ops(plan, self.steps, self.shape_of_tile, self.loops, wrap)
-        self.tile_b, self.tile_h, self.tile_w = sizes.batch, sizes.height, sizes.width
-        self.tile_ci, self.tile_co, self.inp_channels = sizes.ci, sizes.co, sizes.inp_channels
-        self.inp_elements, self.wgt_elements = sizes.inp_elements, sizes.wgt_elements
-        self.acc_elements, self.acc_places = sizes.acc_elements, sizes.acc_places
+        self.steps = steps_of(plans)
+        self.tiles = self.steps.tiles
+        self.shape_of_tile = self._shapes()
+        self.uops, self.loops = micro_ops(plans, self.steps, self.shape_of_tile, wrap)
+        self.spans = Spans.of(self.tiling)
+        self.boxes = Boxes.of(plans, self.spans)
+        self.templates = self._templates()
         self.stream = Stream(len(self.steps.tile), self.formats.instruction_words)
 
-    def _is_edge(self, whole: Sizes, edge: Sizes) -> NDArray[np.bool_]:
-        found = np.ones(len(self.steps.tile_b), dtype=np.bool_)
-        if edge.height != whole.height:
-            found &= self.steps.tile_h == whole.h_tiles - 1
-        if edge.width != whole.width:
-            found &= self.steps.tile_w == whole.w_tiles - 1
+    def _shapes(self) -> IntArray:
+        """The shape of each tile (tiles,), as plans.shapes counts."""
+        kinds, shapes, program = self.plans.kinds, self.plans.shapes, self.tiles.program
+        whole: IntArray = program * kinds
+        found = whole
+        last_h = self.tiles.h == self.tiling.h_tiles.take(program) - 1
+        last_w = self.tiles.w == self.tiling.w_tiles.take(program) - 1
+        for edge in (whole + kind for kind in range(1, kinds)):
+            high = shapes.height.take(edge) == shapes.height.take(whole)
+            wide = shapes.width.take(edge) == shapes.width.take(whole)
+            mine = (high | last_h) & (wide | last_w) & self.plans.exists.take(edge)
+            found = np.where(mine, edge, found)
         return found
 
-    def program(self) -> Program:
+    def programs(self) -> Iterator[Program]:
         self._load_inputs()
         self._load_weights()
         self._compute()
@@ -96,271 +120,204 @@ class _Lowering:
         return self._assemble()
 
     def _load_inputs(self) -> None:
-        """Each tile's box, zeros where it reaches past the input. Tiles of the same size and pads have the same
-        transfers: each pair of a kind of rows and a kind of columns."""
-        steps, workload, problem = self.steps, self.workload, self.problem
-        row, rows, row_kind = self._spans(0, steps.tile_h)
-        column, columns, column_kind = self._spans(1, steps.tile_w)
+        """Each tile's box, zeros where it reaches past the input."""
+        steps, tiles, workload, problem = self.steps, self.tiles, self.workload, self.problem
+        spans, program = self.spans, tiles.program
+        row, column = spans.at(program, tiles.h), spans.at(program + len(self.plans), tiles.w)
+        kind = spans.kind.take(row) * spans.kinds.take(program + len(self.plans)) + spans.kind.take(column)
+        kind += starts(spans.pairs).take(program)
         plane = workload.height * workload.width
-        image = steps.tile_b * (self.tile_b * problem.all_ci)
+        image = tiles.b * self.tiling.batch.take(tiles.program) * problem.all_ci
         if problem.groups > 1:
-            image = image + steps.tile_co * self.tile_co // problem.co * problem.ci
-        corner = image * plane + row * workload.width + column
-        kind_of_tile = (row_kind * len(columns) + column_kind).astype(np.int16)
+            image = image + tiles.co * self.tiling.co.take(tiles.program) // problem.co * problem.ci
+        corner = image * plane + spans.first.take(row) * workload.width + spans.first.take(column)
         loading = np.flatnonzero(steps.inp_load)
-        tile = steps.tile.take(loading)
-        kind_of_load = kind_of_tile.take(tile)
-        in_memory = corner.take(tile) + steps.ci.take(loading) * (self.tile_ci * plane)
-        on_chip = steps.inp_place.take(loading) * self.inp_elements
-        wait, signal = steps.wait_free.take(loading), ~steps.wgt_load.take(loading)
-        boxes = [self._box(vertical, horizontal) for vertical, horizontal in itertools.product(rows, columns)]
-        nothing = np.array([box.y_size == 0 for box in boxes])
-        if nothing.any():
-            in_memory[nothing.take(kind_of_load)] = 0
-        counts = np.array([len(box.sram_offset) for box in boxes])
-        for count in set(counts.tolist()):
-            kinds = np.flatnonzero(counts == count)
-            if len(kinds) == len(boxes):
-                chosen: slice | IntArray = slice(None)
-            else:
-                chosen = np.flatnonzero((counts == count).take(kind_of_load))
-            which = (np.cumsum(counts == count) - 1).take(kind_of_load[chosen]) if len(kinds) > 1 else None
-            moves = [boxes[kind] for kind in kinds]
-            words = self._moves(
-                (Opcode.LOAD, MemoryType.INP), moves, which, on_chip[chosen], in_memory[chosen]
-            )
-            self._set(words, 0, "pop_next", wait[chosen])
-            self._set(words, -1, "push_next", signal[chosen])
-            self.stream.add("inp", loading[chosen], words)
-
-    def _box(self, vertical: Span, horizontal: Span) -> Moves:
-        """The transfers of an input box of these rows and columns."""
-        if not vertical.inside or not horizontal.inside:
-            return zeros(self.tile_b * self.inp_channels * vertical.size * horizontal.size)
-        plane = self.workload.height * self.workload.width
-        dimensions = (
-            (self.tile_b, self.problem.all_ci * plane),
-            (self.inp_channels, plane),
-            (vertical.inside, self.problem.row_step * self.workload.width),
-            (horizontal.inside, 1),
-        )
-        return self._fold(dimensions, (vertical.before, vertical.after), (horizontal.before, horizontal.after))
-
-    def _spans(self, axis: int, number: IntArray) -> tuple[IntArray, tuple[Span, ...], IntArray]:
-        """Of tiles by their number along an axis: the first row (column) of the input in the box, and which of the
-        spans returned the box has."""
-        workload, problem = self.workload, self.problem
-        if axis == 0:
-            size, out, tile, step = workload.height, problem.out_height, self.tile_h, problem.row_step
-        else:
-            size, out, tile, step = workload.width, problem.out_width, self.tile_w, 1
-        starts, spans, kinds = axis_spans(
-            size, out, tile, workload.kernel[axis], workload.stride[axis], workload.padding[axis], step
-        )
-        return starts.take(number), spans, kinds.take(number)
+        tile, program = steps.tile.take(loading), steps.program.take(loading)
+        in_memory = corner.take(tile) + steps.ci.take(loading) * (self.tiling.ci * plane).take(program)
+        on_chip = steps.inp_place.take(loading) * self.tiling.inp_elements.take(program)
+        kind = kind.take(tile)
+        in_memory *= self.boxes.moves.y_size.take(kind) > 0  # of a box that is all padding nothing is read
+        counts, words = self._moves(kind, on_chip, in_memory)
+        first, last = _ends(counts)
+        self._set(words, first, "pop_next", steps.wait_free.take(loading))
+        self._set(words, last, "push_next", ~steps.wgt_load.take(loading))
+        self.stream.add("inp", loading, words, counts)
 
     def _load_weights(self) -> None:
         steps, taps = self.steps, self.problem.taps
-        chosen = np.flatnonzero(steps.wgt_load)
-        channel = steps.tile_co[steps.tile[chosen]] * self.tile_co * self.problem.ci + steps.ci[chosen] * self.tile_ci
-        words = self._moves(
-            (Opcode.LOAD, MemoryType.WGT),
-            [self._fold(((self.tile_co, self.problem.ci * taps), (self.tile_ci * taps, 1)))],
-            None,
-            steps.wgt_place[chosen] * self.wgt_elements,
-            channel * taps,
-        )
-        self._set(words, 0, "pop_next", steps.wait_free[chosen] & ~steps.inp_load[chosen])
-        self._set(words, -1, "push_next", np.ones(len(chosen), dtype=np.bool_))
-        self.stream.add("wgt", chosen, words)
+        loading = np.flatnonzero(steps.wgt_load)
+        program = steps.program.take(loading)
+        channel = self.tiles.co.take(steps.tile.take(loading)) * self.tiling.co.take(program) * self.problem.ci
+        channel += steps.ci.take(loading) * self.tiling.ci.take(program)
+        on_chip = steps.wgt_place.take(loading) * self.tiling.wgt_elements.take(program)
+        counts, words = self._moves(program + self.boxes.inp, on_chip, channel * taps)
+        first, last = _ends(counts)
+        self._set(words, first, "pop_next", (steps.wait_free & ~steps.inp_load).take(loading))
+        self._set(words, last, "push_next", np.ones(len(loading), dtype=np.bool_))
+        self.stream.add("wgt", loading, words, counts)
 
     def _compute(self) -> None:
         """Reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
-        steps, workload, uops = self.steps, self.workload, self.uops
-        code = self.shape_of_tile * self.acc_places + steps.acc_place
+        steps, workload, uops, formats = self.steps, self.workload, self.uops, self.formats
 
-        first = np.flatnonzero(steps.first)
-        tile = steps.tile[first]
         whole = self._whole_tiles()
-        resetting = np.array(self.formats.gemm.words_of({"opcode": int(Opcode.GEMM), "reset": 1}), dtype=np.uint64)
-        reset = (whole | resetting).take(code[tile], axis=0)[:, None]
-        self._set(reset, 0, "pop_next", steps.reuses[tile])
-        self.stream.add("", first, reset)
+        reset = _joined(whole, [formats.gemm.words_of({"opcode": int(Opcode.GEMM), "reset": 1})])
+        self._set(reset, slice(None), "pop_next", steps.reuses)
+        self.stream.add("", steps.first, reset)
 
-        per_shape = np.array([len(tile.dst) for tile in self.loops])
-        sets: dict[str, int | IntArray] = {"uop_bgn": uops.gemm_begin}
-        sets["uop_end"] = uops.gemm_begin + per_shape[uops.gemm_shape]
-        if len(self.loops) == 1:
-            sets.update(self.loops[0].factors)
-        else:
-            for name in self.loops[0].factors:
-                sets[name] = np.array([tile.factors[name] for tile in self.loops])[uops.gemm_shape]
-        gemm = self._loops(Opcode.GEMM, sets, len(uops.gemm_begin)).take(uops.gemm_set, axis=0)
-        self._set(gemm, 0, "pop_prev", steps.inp_load | steps.wgt_load)
-        self._set(gemm, 0, "push_prev", steps.signal_free)
-        self.stream.add("", None, gemm)
+        factors = {name: values.take(uops.gemm_shape) for name, values in self.loops.factors.items()}
+        sets: dict[str, int | IntArray] = {
+            **{"opcode": int(Opcode.GEMM), "uop_bgn": uops.gemm_begin, "uop_end": uops.gemm_end},
+            **factors,
+        }
+        gemm = formats.gemm.pack(sets, len(uops.gemm_begin), self.wrap).take(uops.gemm_set, axis=0)
+        self._set(gemm, slice(None), "pop_prev", steps.inp_load | steps.wgt_load)
+        self._set(gemm, slice(None), "push_prev", steps.signal_free)
+        self.stream.add("", np.arange(len(gemm)), gemm)
 
-        last = np.flatnonzero(steps.last)
-        tile = steps.tile[last]
         if workload.bias:
-            self.stream.add("", last, self._bias()[tile])
-        epilogue = _epilogue(self.formats.alu, workload.shift, workload.clip)
-        self.stream.add("", last, (whole[:, None, :] | epilogue).take(code[tile], axis=0))
+            self.stream.add("", steps.last, self._bias())
+        epilogue = _epilogue(formats.alu, workload.shift, workload.clip)
+        self.stream.add("", steps.last, _joined(whole, epilogue), np.full(len(whole), len(epilogue)))
 
     def _whole_tiles(self) -> Words:
-        """The loops over all outputs of a tile, by shape and place: (shapes x places, words). Their fields lie at the
-        same bits in GEMM and ALU."""
-        places = np.arange(self.acc_places)
-        tables = []
-        for shape in self.shapes:
-            rows, pixels = self.tile_b * self.tile_co, shape.height * shape.width
-            loops: dict[str, int | IntArray] = {
-                **{"uop_bgn": places, "uop_end": places + 1, "iter_out": rows, "iter_in": pixels},
-                "dst_factor_out": pixels if rows > 1 else 0,
-                "dst_factor_in": 1 if pixels > 1 else 0,
-            }
-            tables.append(self.formats.gemm.pack(loops, self.acc_places, self.wrap))
-        return tables[0] if len(tables) == 1 else np.concatenate(tables)
+        """The loops over all outputs of each tile (tiles, words). Their fields lie at the same bits in GEMM and ALU."""
+        shapes, place = self.plans.shapes, self.steps.acc_place
+        rows, pixels = shapes.batch * shapes.co, shapes.height * shapes.width
+        loops: dict[str, int | IntArray] = {
+            **{"iter_out": rows, "iter_in": pixels},
+            **{"dst_factor_out": np.where(rows > 1, pixels, 0), "dst_factor_in": np.where(pixels > 1, 1, 0)},
+        }
+        words = self.formats.gemm.pack(loops, len(rows), self.wrap).take(self.shape_of_tile, axis=0)
+        for name, value in (("uop_bgn", place), ("uop_end", place + 1)):
+            self._put(words, self.formats.gemm.by_name[name], value)
+        return words
 
     def _bias(self) -> Words:
-        """The addition of the bias by tile: (tiles, 1, words)."""
-        pixels = np.array([shape.height * shape.width for shape in self.shapes])[self.shape_of_tile]
-        many = (pixels > 1).astype(np.int64)
-        return self._loops(
-            Opcode.ALU,
-            {
-                "alu_opcode": int(AluOpcode.ADD),
-                "uop_bgn": self.uops.bias_begin,
-                "uop_end": self.uops.bias_begin + self.tile_b,
-                "iter_out": self.tile_co,
-                "iter_in": pixels,
-                "dst_factor_out": pixels if self.tile_co > 1 else 0,
-                "dst_factor_in": many,
-                "src_factor_out": 1 if self.tile_co > 1 else 0,
-            },
-            len(pixels),
-        )
+        """The addition of the bias to each tile (tiles, words)."""
+        shapes, begin = self.plans.shapes, self.uops.bias_begin
+        batch, rows = (each.take(self.shape_of_tile) for each in (shapes.batch, shapes.co))
+        pixels = (shapes.height * shapes.width).take(self.shape_of_tile)
+        loops: dict[str, int | IntArray] = {
+            **{"opcode": int(Opcode.ALU), "alu_opcode": int(AluOpcode.ADD)},
+            **{"uop_bgn": begin, "uop_end": begin + batch, "iter_out": rows, "iter_in": pixels},
+            **{"dst_factor_out": np.where(rows > 1, pixels, 0), "dst_factor_in": np.where(pixels > 1, 1, 0)},
+            "src_factor_out": np.where(rows > 1, 1, 0),
+        }
+        return self.formats.alu.pack(loops, len(begin), self.wrap)
 
     def _store(self) -> None:
-        steps, problem = self.steps, self.problem
-        last = np.flatnonzero(steps.last)
+        steps, tiles, tiling, problem = self.steps, self.tiles, self.tiling, self.problem
         plane = problem.out_height * problem.out_width
-        channel = steps.tile_b * self.tile_b * problem.all_co + steps.tile_co * self.tile_co
-        in_memory = channel * plane + steps.tile_h * self.tile_h * problem.out_width + steps.tile_w * self.tile_w
-        shape_of_last = self.shape_of_tile[steps.tile[last]]
+        batch, co, height, width = (
+            size.take(tiles.program) for size in (tiling.batch, tiling.co, tiling.height, tiling.width)
+        )
+        channel = tiles.b * batch * problem.all_co + tiles.co * co
+        in_memory = channel * plane + tiles.h * height * problem.out_width + tiles.w * width
+        on_chip = problem.bias_elements + steps.acc_place * tiling.acc_elements.take(tiles.program)
+        counts, words = self._moves(self.shape_of_tile + self.boxes.inp + self.boxes.wgt, on_chip, in_memory)
         # The last store of all tells FINISH.
         told = steps.reused.copy()
-        told[-1] = True
-        for number, shape in enumerate(self.shapes):
-            chosen = last if len(self.shapes) == 1 else last[shape_of_last == number]
-            tile = steps.tile[chosen]
-            dimensions = (
-                (self.tile_b, problem.all_co * plane),
-                (self.tile_co, plane),
-                (shape.height, problem.out_width),
-                (shape.width, 1),
-            )
-            words = self._moves(
-                (Opcode.STORE, MemoryType.OUT),
-                [self._fold(dimensions)],
-                None,
-                problem.bias_elements + steps.acc_place[tile] * self.acc_elements,
-                in_memory[tile],
-            )
-            self._set(words, 0, "pop_prev", np.ones(len(chosen), dtype=np.bool_))
-            self._set(words, -1, "push_prev", told[tile])
-            self.stream.add("out", chosen, words)
+        told[np.cumsum(np.bincount(tiles.program)) - 1] = True
+        first, last = _ends(counts)
+        self._set(words, first, "pop_prev", np.ones(len(told), dtype=np.bool_))
+        self._set(words, last, "push_prev", told)
+        self.stream.add("out", steps.last, words, counts)
 
-    def _assemble(self) -> Program:
-        uops = self.uops.words
-        prologue = [("uop", self._row(MemoryType.UOP, len(uops)))]
-        if self.workload.bias:
-            prologue.append(("bias", self._row(MemoryType.ACC, self.problem.bias_elements)))
+    def _assemble(self) -> Iterator[Program]:
+        uops, problem, workload = self.uops, self.problem, self.workload
+        prologue = [("uop", self._rows(MemoryType.UOP, uops.counts))]
+        if workload.bias:
+            prologue.append(("bias", self._rows(MemoryType.ACC, np.full_like(uops.counts, problem.bias_elements))))
         finish = self.formats.gemm.pack({"opcode": int(Opcode.FINISH), "pop_next": 1}, 1)
-        instructions, positions = self.stream.assemble(prologue, finish)
-        parameters, problem, workload = self.accelerator.parameters, self.problem, self.workload
+        instructions, bounds, positions = self.stream.assemble(self.steps.program, len(self.plans), prologue, finish)
+        parameters = self.accelerator.parameters
         plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
         sizes = {
-            "uop": (MemoryType.UOP, len(uops), self.accelerator.uop_element_bytes),
             "inp": (MemoryType.INP, problem.batch * problem.all_ci * plane, parameters.inp_element_bytes),
             "wgt": (MemoryType.WGT, problem.wgt_elements, parameters.wgt_element_bytes),
             "bias": (MemoryType.ACC, problem.bias_elements, parameters.acc_element_bytes),
             "out": (MemoryType.OUT, problem.batch * problem.all_co * out_plane, parameters.out_element_bytes),
         }
-        buffers = tuple(
-            Buffer(name, memory, elements * element_bytes, element_bytes, positions[name])
-            for name, (memory, elements, element_bytes) in sizes.items()
-            if name in positions
-        )
-        return Program.assemble(self.accelerator, instructions, uops, buffers)
+        splits = {name: np.searchsorted(owned, bounds).tolist() for name, owned in positions.items()}
+        uop_bounds = [0, *np.cumsum(uops.counts).tolist()]
+        for number, (first, end) in enumerate(itertools.pairwise(bounds.tolist())):
+            words = uops.words[uop_bounds[number] : uop_bounds[number + 1]].copy()
+            each = {"uop": (MemoryType.UOP, len(words), self.accelerator.uop_element_bytes), **sizes}
+            buffers = []
+            for name, (memory, elements, element_bytes) in each.items():
+                if name in positions:
+                    mine = slice(splits[name][number], splits[name][number + 1])
+                    where = positions[name][mine] - first
+                    buffers.append(Buffer(name, memory, elements * element_bytes, element_bytes, where))
+            yield Program.assemble(self.accelerator, instructions[first:end].copy(), words, tuple(buffers))
 
-    def _fold(self, dimensions: tuple[tuple[int, int], ...], y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)) -> Moves:
-        return fold(dimensions, self.formats.memory.by_name["x_stride"].high, y_pads, x_pads)
+    def _rows(self, memory: MemoryType, elements: IntArray) -> Words:
+        """One LOAD of a whole buffer to the start of its memory for each program (programs, words)."""
+        columns: dict[str, int | IntArray] = {
+            **{"opcode": int(Opcode.LOAD), "memory_type": int(memory), "y_size": 1, "x_size": elements}
+        }
+        return self.formats.memory.pack(columns, len(elements), self.wrap)
 
-    def _moves(
-        self,
-        operation: tuple[Opcode, MemoryType],
-        kinds: list[Moves],
-        kind: IntArray | None,
-        on_chip: IntArray,
-        in_memory: IntArray,
-    ) -> Words:
-        """LOADs or STOREs (m, moves, words) of boxes that begin at `on_chip` and `in_memory` (m,). They are of `kinds`,
-        with as many moves each; of which `kind` (m,) says, where there is more than one."""
-        opcode, memory = operation
-        held = self._memory_type(opcode, memory)
+    def _templates(self) -> Words:
+        """A LOAD or STORE of each kind of box from the start of its memories (boxes, words)."""
         form = self.formats.memory
-        templates = [_template(form, opcode, held, moves, self.wrap) for moves in kinds]
-        words = np.empty((len(on_chip), len(kinds[0].sram_offset), self.formats.instruction_words), dtype=np.uint64)
-        if kind is None:
-            words[:] = templates[0]
-            sram_offset, dram_offset = kinds[0].sram_offset, kinds[0].dram_offset
-        else:
-            words[:] = np.array(templates, dtype=np.uint64).take(kind, axis=0)[:, None]
-            sram_offset = np.array([moves.sram_offset for moves in kinds]).take(kind, axis=0)
-            dram_offset = np.array([moves.dram_offset for moves in kinds]).take(kind, axis=0)
-        for name, begin, offset in (("sram_base", on_chip, sram_offset), ("dram_base", in_memory, dram_offset)):
-            field = form.by_name[name]
-            value = begin[:, None] + offset
-            if self.wrap:
-                value &= field.mask
-            words[:, :, field.word] |= value.view(np.uint64) << np.uint64(field.bit)
-        return words
+        # Revision A has no bits for OUT, and a STORE needs none (hilt.vta.isa.encode).
+        out = int(MemoryType.OUT) & form.by_name["memory_type"].high
+        opcode = np.repeat([int(Opcode.LOAD), int(Opcode.LOAD), int(Opcode.STORE)], self.boxes.sizes)
+        memory = np.repeat([int(MemoryType.INP), int(MemoryType.WGT), out], self.boxes.sizes)
+        columns = {"opcode": opcode, "memory_type": memory, **self.boxes.moves.fields}
+        return form.pack(columns, len(opcode), self.wrap)
 
-    def _row(self, memory: MemoryType, elements: int) -> Words:
-        """One LOAD of a whole buffer to the start of its memory."""
-        columns = {"opcode": int(Opcode.LOAD), "memory_type": int(memory), "y_size": 1, "x_size": elements}
-        return np.array(self.formats.memory.words_of(columns, self.wrap), dtype=np.uint64)
+    def _moves(self, kind: IntArray, on_chip: IntArray, in_memory: IntArray) -> tuple[IntArray, Words]:
+        """LOADs or STOREs of boxes that begin at `on_chip` and `in_memory` (m,) and are of `kind` (m,) of self.boxes:
+        how many each takes (m,), and all of them (n, words)."""
+        moves = self.boxes.moves
+        counts = moves.counts.take(kind)
+        box, number = ragged(counts)
+        which = kind.take(box)
+        # The box's n-th instruction is its kind's n-th move.
+        move = starts(moves.counts).take(which) + number
+        words = self.templates.take(which, axis=0)
+        for name, begin, offset in (
+            ("sram_base", on_chip, moves.sram_offset),
+            ("dram_base", in_memory, moves.dram_offset),
+        ):
+            self._put(words, self.formats.memory.by_name[name], begin.take(box) + offset.take(move))
+        return counts, words
 
-    def _memory_type(self, opcode: Opcode, memory: MemoryType) -> int:
-        """Revision A has no bits for OUT, and a STORE needs none (hilt.vta.isa.encode)."""
-        held = self.formats.memory.by_name["memory_type"].high
-        return int(memory) & held if opcode is Opcode.STORE else int(memory)
+    def _put(self, words: Words, field: Field, values: IntArray) -> None:
+        """Into a field of `words` (n, words) that is still 0 the `values` (n,), which the checks have found to fit."""
+        bits = (values & field.mask if self.wrap else values).view(np.uint64)
+        words[:, field.word] |= bits << np.uint64(field.bit)
 
-    def _loops(self, opcode: Opcode, columns: Mapping[str, int | IntArray], count: int) -> Words:
-        """GEMM or ALU instructions (count, 1, words)."""
-        form = self.formats.alu if opcode is Opcode.ALU else self.formats.gemm
-        return form.pack({"opcode": int(opcode), **columns}, count, self.wrap)[:, None, :]
-
-    def _set(self, words: Words, position: int, flag: str, where: NDArray[np.bool_]) -> None:
-        """Sets a token flag in the instruction at `position` of each of `words` (m, k, words) for which it holds."""
+    def _set(self, words: Words, positions: IntArray | slice, flag: str, where: BoolArray) -> None:
+        """Sets a token flag in each of the instructions at `positions` of `words` (n, words) for which it holds."""
         field = self.formats.memory.by_name[flag]
-        words[:, position, field.word] |= where.astype(np.uint64) << np.uint64(field.bit)
+        words[positions, field.word] |= where.astype(np.uint64) << np.uint64(field.bit)
 
 
-@lru_cache(maxsize=4096)  # the boxes of a space have few sizes
-def _template(form: Format, opcode: Opcode, memory_type: int, moves: Moves, wrap: bool) -> Words:
-    """One LOAD or STORE (words,) at the start of its memories."""
-    values = {"opcode": int(opcode), "memory_type": memory_type, **moves.fields}
-    return np.array(form.words_of(values, wrap), dtype=np.uint64)
+def _ends(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """The first and the last of each `counts` (m,) instructions."""
+    end = np.cumsum(counts)
+    return end - counts, end - 1
+
+
+def _joined(words: Words, operations: list[list[int]]) -> Words:
+    """Each of `words` (n, words) with each of the operations' words: (n x operations, words)."""
+    joined = np.empty((len(words), len(operations), words.shape[1]), dtype=np.uint64)
+    for number, operation in enumerate(operations):
+        for word, bits in enumerate(operation):
+            np.bitwise_or(words[:, word], np.uint64(bits), out=joined[:, number, word])
+    return joined.reshape(-1, words.shape[1])
 
 
 @lru_cache(maxsize=64)
-def _epilogue(form: Format, shift: int, clip: tuple[int, int]) -> Words:
-    """Shift and clip (operations, words), the last of which tells the store; over no loops yet."""
+def _epilogue(form: Format, shift: int, clip: tuple[int, int]) -> list[list[int]]:
+    """The words of shift and clip, the last of which tells the store; over no loops yet."""
     operations = [(AluOpcode.SHR, shift)] if shift else []
     operations += [(AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])]
     common = {"opcode": int(Opcode.ALU), "use_imm": 1}
     values = [{**common, "alu_opcode": int(operation), "imm": immediate} for operation, immediate in operations]
     values[-1]["push_next"] = 1
-    return np.array([form.words_of(each) for each in values], dtype=np.uint64)
+    return [form.words_of(each) for each in values]

@@ -1,4 +1,4 @@
-"""The micro-ops of a program, and the counted loops of its GEMM."""
+"""The micro-ops of programs, and the counted loops of their GEMMs."""
 
 from __future__ import annotations
 
@@ -7,115 +7,166 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.schedule.loops import LOOPS
-from hilt.schedule.plan import Plan, Shape
+from hilt.schedule.loops import LOOPS, extents
+from hilt.schedule.plan import Plans
+from hilt.schedule.ragged import divided, ragged, starts
 from hilt.schedule.steps import Steps
-from hilt.schedule.tiling import IntArray, Problem
+from hilt.schedule.tiling import IntArray, Tiling
 from hilt.vta.isa import uop_words
+
+_B, _CO, _H, _W, _CI, _KH, _KW = range(len(LOOPS))
+_UNROLLED = (_W, _H, _CO, _B, _KW, _KH, _CI)
+"""From the innermost out: reduction loops outside, spatial loops inside (hilt.schedule.loops)."""
 
 
 @dataclass(frozen=True)
 class MicroOps:
-    """All micro-ops of a program, in the order in which they lie: one for each place of an accumulator, which names its
-    start; for the bias, an image each for every place and channel tile that occur together; and the GEMM's sets, one
-    for each combination of places and shape of tile that occurs."""
+    """All micro-ops of programs, one program after another. In the order in which a program's lie: one for each place
+    of an accumulator, which names its start; for the bias, an image each for every place and channel tile that occur
+    together; and the GEMM's sets, one for each combination of places and shape of tile that occurs. Where they begin
+    counts from the start of their program."""
 
     words: NDArray[np.uint32]
+    counts: IntArray
+    """(programs,)"""
     bias_begin: IntArray
     """(tiles,) Where the bias's begin."""
     gemm_begin: IntArray
     """(sets,) Where each set begins."""
+    gemm_end: IntArray
+    """(sets,)"""
     gemm_shape: IntArray
     """(sets,) The shape of tile that it is for."""
     gemm_set: IntArray
     """(steps,) The set that each step's GEMM runs."""
 
 
-def micro_ops(
-    plan: Plan, steps: Steps, shape_of_tile: IntArray, loops: list[TileLoops], wrap: bool
-) -> MicroOps:
-    """`loops` by shape of tile. With `wrap`, fields keep their low bits."""
-    problem, sizes = plan.problem, plan.sizes
-    places, batch = sizes.acc_places, sizes.batch
-    acc, inp, wgt_box = sizes.acc_elements, sizes.inp_elements, sizes.wgt_elements
-    first = problem.bias_elements
-    nothing = np.zeros(places, dtype=np.int64)
-    dst, src, wgt = [first + np.arange(places) * acc], [nothing], [nothing]
-    filled = places
-    bias_begin = nothing
-    if problem.workload.bias:
-        # The bias lies before the first accumulator, an element for each channel block.
-        co_tiles = sizes.co_tiles
-        pairs, number = np.unique(steps.acc_place * co_tiles + steps.tile_co, return_inverse=True)
-        image = np.arange(batch) * (acc // batch)
-        dst.append((first + (pairs // co_tiles)[:, None] * acc + image).ravel())
-        src.append(np.repeat(pairs % co_tiles * sizes.co, batch))
-        wgt.append(np.zeros(dst[-1].size, dtype=np.int64))
-        bias_begin = filled + number * batch
-        filled += dst[-1].size
-
-    wgt_places = int(steps.wgt_place.max()) + 1
-    inp_places = int(steps.inp_place.max()) + 1
-    code = ((shape_of_tile * places + steps.acc_place)[steps.tile] * inp_places + steps.inp_place) * wgt_places
-    code += steps.wgt_place
-    sets = np.flatnonzero(np.bincount(code))
-    number = np.empty(int(sets[-1]) + 1, dtype=np.int64)
-    number[sets] = np.arange(len(sets))
-    gemm_shape = sets // (wgt_places * inp_places * places)
-    begins = []
-    for shape, tile in enumerate(loops):
-        mine = sets if len(loops) == 1 else sets[gemm_shape == shape]
-        acc_place = mine // (wgt_places * inp_places) % places
-        dst.append((first + acc_place[:, None] * acc + tile.dst).ravel())
-        src.append(((mine // wgt_places % inp_places)[:, None] * inp + tile.src).ravel())
-        wgt.append(((mine % wgt_places)[:, None] * wgt_box + tile.wgt).ravel())
-        begins.append(filled + np.arange(len(mine)) * len(tile.dst))
-        filled += dst[-1].size
-    columns = {"dst": np.concatenate(dst), "src": np.concatenate(src), "wgt": np.concatenate(wgt)}
-    packed = problem.accelerator.formats.uop.pack(columns, filled, wrap)
-    words = uop_words(packed, problem.accelerator)
-    return MicroOps(words, bias_begin, np.concatenate(begins), gemm_shape, number[code])
-
-
 @dataclass(frozen=True)
 class TileLoops:
-    """The GEMM of one tile: `factors` are iter_out, iter_in and the six factors; `dst`, `src` and `wgt` (uops,) are the
-    micro-ops' fields, counted from where the tile's operands begin."""
+    """The GEMMs of whole tiles: `factors` (shapes,) are iter_out, iter_in and the six factors; `dst`, `src` and `wgt`
+    are the micro-ops' fields, counted from where the tile's operands begin, one shape's after another's."""
 
-    factors: dict[str, int]
+    factors: dict[str, IntArray]
+    counts: IntArray
+    """(shapes,) Micro-ops of each; none of a shape that there is not."""
     dst: IntArray
     src: IntArray
     wgt: IntArray
 
 
-def tile_loops(problem: Problem, shape: Shape) -> TileLoops:
-    """Of tiles of this shape."""
-    kernel_height, kernel_width = problem.workload.kernel
-    sizes, out, into = shape
-    height, width, ci, co = sizes.height, sizes.width, sizes.ci, sizes.co
-    box_height, box_width = sizes.box_height, sizes.box_width
-    extent = dict(zip(LOOPS, (sizes.batch, co, height, width, ci, kernel_height, kernel_width), strict=True))
-    rows, columns = problem.box_row_stride, problem.workload.stride[1]
-    box = box_height * box_width
-    strides = {
-        "dst": {"b": co * height * width, "co": height * width, "h": width, "w": 1},
-        "src": {
-            **{"b": sizes.inp_channels * box, "h": rows * box_width, "w": columns},
-            **{"ci": box, "kh": box_width, "kw": 1, "co": box if problem.block_by_block else 0},
-        },
-        "wgt": {"co": ci * problem.taps, "ci": problem.taps, "kh": kernel_width, "kw": 1},
-    }
-    factors = {"iter_out": extent[out], "iter_in": extent[into]}
-    offsets = {}
-    # Reduction loops outside, spatial loops inside: see hilt.schedule.loops.
-    unrolled = [
-        loop for loop in ("ci", "kh", "kw", "b", "co", "h", "w") if loop not in (out, into) and extent[loop] > 1
-    ]
-    for index, stride in strides.items():
-        factors[f"{index}_factor_out"] = stride.get(out, 0) if extent[out] > 1 else 0
-        factors[f"{index}_factor_in"] = stride.get(into, 0) if extent[into] > 1 else 0
-        offset = np.zeros(1, dtype=np.int64)
-        for loop in unrolled:
-            offset = (offset[:, None] + np.arange(extent[loop]) * stride.get(loop, 0)).ravel()
-        offsets[index] = offset
-    return TileLoops(factors, **offsets)
+def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -> tuple[MicroOps, TileLoops]:
+    """`shape_of_tile` (tiles,) counts in plans.shapes. With `wrap`, fields keep their low bits."""
+    tiling, problem, tiles = plans.tiling, plans.problem, steps.tiles
+    first, acc = problem.bias_elements, tiling.acc_elements
+    counts = tiling.acc_places
+    program, place = ragged(counts)
+    nothing = np.zeros(len(place), dtype=np.int64)
+    pieces = [(program, place, first + place * acc.take(program), nothing, nothing)]
+    bias_begin = nothing[:0]
+    if problem.workload.bias:
+        # The bias lies before the first accumulator, an element for each channel block.
+        pair = steps.acc_place * tiling.co_tiles.take(tiles.program) + tiles.co
+        program, pair, number = _occurring(tiling.acc_places * tiling.co_tiles, tiles.program, pair)
+        begin, counts = _laid(program, tiling.batch.take(program), counts)
+        bias_begin = begin.take(number)
+        which, image = ragged(tiling.batch.take(program))
+        program, pair = program.take(which), pair.take(which)
+        place, channel = divided(pair, tiling.co_tiles.take(program))
+        dst = first + place * acc.take(program) + image * (acc // tiling.batch).take(program)
+        src = channel * tiling.co.take(program)
+        pieces.append((program, begin.take(which) + image, dst, src, np.zeros_like(src)))
+
+    threads = tiling.threads
+    wgt_places = np.where(plans.resident, tiling.weight_boxes, threads)
+    of_tile = shape_of_tile % plans.kinds * tiling.acc_places.take(tiles.program) + steps.acc_place
+    code = of_tile.take(steps.tile) * threads.take(steps.program) + steps.inp_place
+    code = code * wgt_places.take(steps.program) + steps.wgt_place
+    program, code, gemm_set = _occurring(
+        plans.kinds * tiling.acc_places * threads * wgt_places, steps.program, code
+    )
+    code, wgt_place = divided(code, wgt_places.take(program))
+    code, inp_place = divided(code, threads.take(program))
+    kind, acc_place = divided(code, tiling.acc_places.take(program))
+    shape = program * plans.kinds + kind
+    loops = tile_loops(plans)
+    lengths = loops.counts.take(shape)
+    begin, counts = _laid(program, lengths, counts)
+    which, number = ragged(lengths)
+    entry = starts(loops.counts).take(shape).take(which) + number
+    pieces.append(
+        (
+            program.take(which),
+            begin.take(which) + number,
+            (first + acc_place * acc.take(program)).take(which) + loops.dst.take(entry),
+            (inp_place * tiling.inp_elements.take(program)).take(which) + loops.src.take(entry),
+            (wgt_place * tiling.wgt_elements.take(program)).take(which) + loops.wgt.take(entry),
+        )
+    )
+    of, where, dst, src, wgt = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    packed = problem.accelerator.formats.uop.pack({"dst": dst, "src": src, "wgt": wgt}, len(of), wrap)
+    words = np.empty_like(packed)
+    words[starts(counts).take(of) + where] = packed
+    return MicroOps(
+        uop_words(words, problem.accelerator), counts, bias_begin, begin, begin + lengths, shape, gemm_set
+    ), loops
+
+
+def _occurring(sizes: IntArray, program: IntArray, code: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The codes that occur in each program, ascending: their program and the code itself; and of every `code` given,
+    which of those it is. A program's codes are below its `sizes` (programs,)."""
+    start = starts(sizes)
+    place = start.take(program) + code
+    there = np.zeros(int(sizes.sum()), dtype=np.bool_)
+    there[place] = True
+    found = np.flatnonzero(there)
+    number = np.empty(len(there), dtype=np.int64)  # only where a code occurs
+    number[found] = np.arange(len(found))
+    of = np.searchsorted(start, found, side="right") - 1
+    return of, found - start.take(of), number.take(place)
+
+
+def _laid(program: IntArray, lengths: IntArray, filled: IntArray) -> tuple[IntArray, IntArray]:
+    """Where in its program each set begins, after the `filled` (programs,) that are there already, and how many are
+    there then."""
+    begin = starts(lengths)
+    added = np.bincount(program, weights=lengths, minlength=len(filled)).astype(np.int64)
+    return begin - (starts(added) - filled).take(program), filled + added
+
+
+def tile_loops(plans: Plans) -> TileLoops:
+    """Of every shape of tile."""
+    extent = extents(plans.shapes)
+    strides = _strides(plans.shapes)
+    rows = np.arange(len(extent))
+    factors = {"iter_out": extent[rows, plans.out], "iter_in": extent[rows, plans.into]}
+    for name, counted in (("out", plans.out), ("in", plans.into)):
+        steps = np.where(extent[rows, counted] > 1, strides[:, rows, counted], 0)
+        factors |= {f"{index}_factor_{name}": step for index, step in zip(("dst", "src", "wgt"), steps, strict=True)}
+    extent[rows, plans.out] = extent[rows, plans.into] = 1
+    counts = np.where(plans.exists, extent.prod(axis=1), 0)
+    shape, rest = ragged(counts)
+    offsets = np.zeros((len(strides), len(rest)), dtype=np.int64)
+    several = extent.max(axis=0) > 1
+    for loop in _UNROLLED:
+        if several[loop]:
+            rest, turn = divided(rest, extent[:, loop].take(shape))
+            offsets += turn * strides[:, :, loop].take(shape, axis=1)
+    dst, src, wgt = offsets
+    return TileLoops(factors, counts, dst, src, wgt)
+
+
+def _strides(shapes: Tiling) -> IntArray:
+    """How far apart a micro-op's dst, src and wgt are from one turn of a tile's loops to the next, in elements:
+    (3, shapes, loops)."""
+    problem = shapes.problem
+    pixels, box = shapes.height * shapes.width, shapes.box_height * shapes.box_width
+    strides = np.zeros((3, len(box), len(LOOPS)), dtype=np.int64)
+    dst, src, wgt = strides
+    dst[:, _B], dst[:, _CO], dst[:, _H], dst[:, _W] = shapes.co * pixels, pixels, shapes.width, 1
+    src[:, _B], src[:, _CI] = shapes.inp_channels * box, box
+    src[:, _CO] = box if problem.block_by_block else 0
+    src[:, _H], src[:, _W] = problem.box_row_stride * shapes.box_width, problem.workload.stride[1]
+    src[:, _KH], src[:, _KW] = shapes.box_width, 1
+    wgt[:, _CO], wgt[:, _CI] = shapes.ci * problem.taps, problem.taps
+    wgt[:, _KH], wgt[:, _KW] = problem.workload.kernel[1], 1
+    return strides

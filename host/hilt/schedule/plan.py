@@ -1,89 +1,49 @@
-"""Configurations one by one, as plain numbers: what lowering goes by."""
+"""What lowering goes by: the findings of the checks, of those configurations that are lowered together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from hilt.schedule.checks import Analysis, Checks
-from hilt.schedule.loops import LOOPS
-from hilt.schedule.reasons import Rejected
-from hilt.schedule.tiling import Problem, Tiling
-
-
-class Sizes(NamedTuple):
-    """Of one configuration, what Tiling says of many."""
-
-    batch: int
-    height: int
-    width: int
-    ci: int
-    co: int
-    oc_threads: int
-    h_threads: int
-    order: int
-    threads: int
-    inp_channels: int
-    box_height: int
-    box_width: int
-    inp_elements: int
-    wgt_elements: int
-    acc_elements: int
-    b_tiles: int
-    h_tiles: int
-    w_tiles: int
-    co_tiles: int
-    ci_steps: int
-    acc_places: int
-
-
-class Shape(NamedTuple):
-    """A tile's sizes, and the two of its loops that GEMM counts (names of LOOPS)."""
-
-    sizes: Sizes
-    out: str
-    into: str
+from hilt.schedule.checks import Analysis
+from hilt.schedule.tiling import BoolArray, IntArray, Problem, Tiling
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One configuration: whole tiles first in `shapes`, then the smaller ones at the edges that there are."""
+class Plans:
+    """Arrays (programs,); and (programs x kinds,), program by program, over the kinds of tile: whole ones first, then
+    the smaller ones at the edges."""
 
-    problem: Problem
-    shapes: list[Shape]
-    banded: bool
-    resident: bool
+    tiling: Tiling
+    """Of whole tiles."""
+    banded: BoolArray
+    resident: BoolArray
+    kinds: int
+    shapes: Tiling
+    """Of every kind of tile."""
+    exists: BoolArray
+    """Which kinds there are; of the others the sizes mean nothing."""
+    out: IntArray
+    """The two of the tile's loops that GEMM counts, as positions in LOOPS."""
+    into: IntArray
+
+    @classmethod
+    def of(cls, analysis: Analysis, rows: IntArray) -> Plans:
+        """Of these configurations, which must have been accepted."""
+        tiling = analysis.tiling.take(rows)
+        everywhere = np.ones(len(analysis.resident), dtype=np.bool_)
+        tilings, exists, loops = zip((analysis.tiling, everywhere, analysis.loops), *analysis.edges, strict=True)
+        out, into, there = (
+            np.stack([each.take(rows) for each in arrays], axis=1).ravel()
+            for arrays in ([each.out for each in loops], [each.into for each in loops], exists)
+        )
+        shapes = tiling if len(tilings) == 1 else Tiling.interleaved([each.take(rows) for each in tilings])
+        return cls(tiling, tiling.banded, analysis.resident.take(rows), len(tilings), shapes, there, out, into)
+
+    def __len__(self) -> int:
+        return len(self.banded)
 
     @property
-    def sizes(self) -> Sizes:
-        """With whole tiles."""
-        return self.shapes[0].sizes
-
-
-def plans(analysis: Analysis, checks: Checks) -> Iterator[Plan | Rejected]:
-    """Of each configuration in turn; the rejection of those that `checks` refuses."""
-    tiling, loops = analysis.tiling, analysis.loops
-    kinds = [(tiling, np.ones(len(tiling.batch), dtype=np.bool_), loops), *analysis.edges]
-    shapes = [
-        [
-            Shape(sizes, LOOPS[out], LOOPS[into]) if exists else None
-            for sizes, exists, out, into in zip(
-                _sizes(tiles), there.tolist(), choice.out.tolist(), choice.into.tolist(), strict=True
-            )
-        ]
-        for tiles, there, choice in kinds
-    ]
-    refused = analysis.verdict(checks).tolist()
-    banded, resident = tiling.banded.tolist(), analysis.resident.tolist()
-    for row, of_row in enumerate(zip(*shapes, strict=True)):
-        rejection = analysis.rejection(checks, row) if refused[row] else None
-        found = [shape for shape in of_row if shape is not None]
-        yield rejection or Plan(tiling.problem, found, banded[row], resident[row])
-
-
-def _sizes(tiling: Tiling) -> Iterator[Sizes]:
-    rows = np.stack([getattr(tiling, name) for name in Sizes._fields], axis=1).tolist()
-    return (Sizes(*row) for row in rows)
+    def problem(self) -> Problem:
+        return self.tiling.problem

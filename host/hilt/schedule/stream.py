@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.schedule.ragged import starts
 from hilt.schedule.tiling import IntArray
 
 Words = NDArray[np.uint64]
@@ -18,44 +19,40 @@ class Stream:
     def __init__(self, steps: int, words: int) -> None:
         self._words = words
         self._filled = np.zeros(steps, dtype=np.int64)
-        self._pieces: list[tuple[str, IntArray | None, IntArray, Words]] = []
+        self._pieces: list[tuple[str, IntArray, IntArray, IntArray | None, Words]] = []
 
-    def add(self, buffer: str, steps: IntArray | None, instructions: Words) -> None:
-        """`instructions` (m, k, words): k for each of `steps` (m,), no step twice, or of all steps (None). `buffer` is
-        the one from whose start their dram_base counts, or "" for none."""
-        if steps is None:
-            offset = self._filled.copy()
-            self._filled += instructions.shape[1]
-        else:
-            offset = self._filled[steps]
-            self._filled[steps] = offset + instructions.shape[1]
-        self._pieces.append((buffer, steps, offset, instructions))
+    def add(self, buffer: str, steps: IntArray, instructions: Words, counts: IntArray | None = None) -> None:
+        """`instructions` (n, words): of each of `steps` (m,), ascending, as many as `counts` (m,) says, else one.
+        `buffer` is the one from whose start their dram_base counts, or "" for none; each buffer has one piece."""
+        offset = self._filled.take(steps)
+        self._filled[steps] = offset + (1 if counts is None else counts)
+        self._pieces.append((buffer, steps, offset, counts, instructions))
 
-    def assemble(self, prologue: list[tuple[str, Words]], epilogue: Words) -> tuple[Words, dict[str, IntArray]]:
-        """All instructions (n, words), `prologue` (instructions with their buffers) before and `epilogue` (m, words)
-        behind; and by buffer the instructions that count from it, ascending."""
-        before = len(prologue)
-        starts = before + np.concatenate(([0], np.cumsum(self._filled)))
-        stream = np.empty((int(starts[-1]) + len(epilogue), self._words), dtype=np.uint64)
+    def assemble(
+        self, program: IntArray, programs: int, prologue: list[tuple[str, Words]], epilogue: Words
+    ) -> tuple[Words, IntArray, dict[str, IntArray]]:
+        """All instructions (n, words), with those of `prologue` (buffer, (programs, words)) before and `epilogue`
+        (words,) behind each of the programs; where each program starts (programs + 1,); and by buffer the instructions
+        that count from it, ascending. `program` (steps,) ascends."""
+        around = len(prologue) + 1
+        start = starts(self._filled) + program * around + len(prologue)
+        lengths = np.bincount(program, weights=self._filled, minlength=programs).astype(np.int64) + around
+        bounds = np.concatenate(([0], np.cumsum(lengths)))
+        stream = np.empty((int(bounds[-1]), self._words), dtype=np.uint64)
         whole = _as_values(stream)
-        owner = np.zeros(len(stream), dtype=np.uint8)
-        names: list[str] = []
-        for number, (buffer, instruction) in enumerate(prologue):
-            stream[number] = instruction
-            names.append(buffer)
-            owner[number] = len(names)
-        for buffer, steps, offset, instructions in self._pieces:
-            if buffer and buffer not in names:
-                names.append(buffer)
-            first = starts[:-1] + offset if steps is None else starts[steps] + offset
-            values = _as_values(instructions)
-            for number in range(instructions.shape[1]):
-                positions = first + number if number else first
-                whole[positions] = values[:, number]
-                if buffer:
-                    owner[positions] = names.index(buffer) + 1
-        stream[int(starts[-1]) :] = epilogue
-        return stream, {name: np.flatnonzero(owner == number) for number, name in enumerate(names, 1)}
+        owners: dict[str, IntArray] = {}
+        for number, (buffer, instructions) in enumerate(prologue):
+            owners[buffer] = bounds[:-1] + number
+            stream[owners[buffer]] = instructions
+        for buffer, steps, offset, counts, instructions in self._pieces:
+            positions = start.take(steps) + offset
+            if counts is not None:
+                positions = (positions - starts(counts)).repeat(counts) + np.arange(len(instructions))
+            whole[positions] = _as_values(instructions)
+            if buffer:
+                owners[buffer] = positions
+        stream[bounds[1:] - 1] = epilogue
+        return stream, bounds, owners
 
 
 def _as_values(words: Words) -> NDArray[Any]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hilt.schedule.ragged import IntArray as IntArray
 from hilt.schedule.space import ConfigurationError
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 
-IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 _Size = TypeVar("_Size", int, IntArray)
 
 
@@ -165,6 +166,20 @@ class Tiling:
             h_threads=ones,
             order=ones,
         )
+
+    def take(self, rows: IntArray) -> Tiling:
+        """Of these configurations only."""
+        return Tiling(self.problem, *(array.take(rows) for array in self._arrays()))
+
+    @classmethod
+    def interleaved(cls, tilings: Sequence[Tiling]) -> Tiling:
+        """The first configuration of each, then the second of each, and so on."""
+        columns = zip(*(each._arrays() for each in tilings), strict=True)
+        return cls(tilings[0].problem, *(np.stack(column, axis=1).ravel() for column in columns))
+
+    def _arrays(self) -> list[IntArray]:
+        """Its fields but for the problem, in their order."""
+        return [getattr(self, field.name) for field in fields(self)[1:]]
 
     @cached_property
     def threads(self) -> IntArray:

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 
 import numpy as np
 
+from hilt.schedule.ragged import divided, ragged
 from hilt.schedule.tiling import IntArray
 
-Pads = tuple[int, int]
-"""Zero elements before and after."""
+Pads = tuple[IntArray, IntArray]
+"""Zero elements before and after (boxes,)."""
+
+_LEVELS = 4
+"""Of a box of four dimensions: x, y, and what is left for moves."""
 
 
-@dataclass(frozen=True, eq=False)  # equal ones are the same one: see fold
+@dataclass(frozen=True)
 class Moves:
-    """A box's transfers: offsets in elements (moves,) from the box's start on chip and in memory, and the sizes, which
-    are the same for all."""
+    """The transfers of boxes: how many each takes, and their sizes (boxes,), which are the same for all of a box; and
+    of one box after another the offsets in elements (moves,) from the box's start on chip and in memory."""
 
+    counts: IntArray
+    y_size: IntArray
+    x_size: IntArray
+    x_stride: IntArray
+    y_pads: Pads
+    x_pads: Pads
     sram_offset: IntArray
     dram_offset: IntArray
-    y_size: int
-    x_size: int
-    x_stride: int
-    y_pads: Pads = (0, 0)
-    x_pads: Pads = (0, 0)
 
-    @cached_property
-    def fields(self) -> dict[str, int]:
+    @property
+    def fields(self) -> dict[str, IntArray]:
+        """Of the instructions, but for where they begin."""
         return {
             "y_size": self.y_size,
             "x_size": self.x_size,
@@ -39,50 +45,54 @@ class Moves:
         }
 
 
-@lru_cache(maxsize=1024)  # the boxes of a space have few sizes
 def fold(
-    dimensions: tuple[tuple[int, int], ...], largest_stride: int, y_pads: Pads = (0, 0), x_pads: Pads = (0, 0)
+    dimensions: Sequence[tuple[IntArray, int | IntArray]], largest_stride: int, y_pads: Pads, x_pads: Pads
 ) -> Moves:
-    """The fewest moves of a box of (count, stride) from the outermost dimension in, the two innermost being padded.
+    """The fewest moves of each of some boxes, of (counts (boxes,), stride or strides) from the outermost dimension in,
+    the two innermost being padded. The innermost has stride 1.
 
     On chip the box is dense, pads included. Neighbours merge where the outer's stride spans the inner, but for padded
     dimensions; a stride beyond x_stride leaves one row a move.
     """
-    *outer, rows, columns = dimensions
-    if any(y_pads):
-        merged = _merge(outer)
-        y, x = rows, columns
-    else:
-        merged = _merge([*outer, rows, columns]) if not any(x_pads) else [*_merge([*outer, rows]), columns]
-        x = merged.pop() if merged[-1][1] == 1 else (1, 1)
-        y = merged.pop() if merged else (1, 0)
-    if y[0] == 1:
-        y = (1, 0)
-    elif y[1] > largest_stride:
-        merged.append(y)
-        y = (1, 0)
-    offsets = np.zeros(1, dtype=np.int64)
-    for count, stride in merged:
-        offsets = (offsets[:, None] + np.arange(count) * stride).ravel()
-    block = (sum(y_pads) + y[0]) * (sum(x_pads) + x[0])
-    return Moves(np.arange(len(offsets)) * block, offsets, y[0], x[0], y[1], y_pads, x_pads)
+    *outer, (rows, row_stride), (columns, _) = dimensions
+    y_padding, x_padding = y_pads[0] + y_pads[1], x_pads[0] + x_pads[1]
+    y_padded = y_padding > 0
+    boxes = np.arange(len(rows))
+    # Level 0 is x, level 1 is y, the others are moves; `level` is the outermost that a box has so far.
+    count = np.ones((_LEVELS, len(rows)), dtype=np.int64)
+    stride = np.zeros_like(count)
+    count[0], stride[0] = columns, 1
+    count[1], stride[1] = np.where(y_padded, rows, 1), row_stride
+    level = y_padded.astype(np.int64)
+    closed = y_padded | (x_padding > 0)
+    for extent, step in ((np.where(y_padded, 1, rows), row_stride), *reversed(outer)):
+        adding = extent > 1
+        innermost, apart = count[level, boxes], stride[level, boxes]
+        spans = (innermost * apart == step) & ~closed
+        level = level + (adding & ~spans)
+        count[level, boxes] = np.where(adding, np.where(spans, innermost, 1) * extent, innermost)
+        stride[level, boxes] = np.where(adding & ~spans, step, apart)
+        closed &= ~adding
 
-
-@lru_cache(maxsize=1024)
-def zeros(elements: int) -> Moves:
-    """One move that writes zeros only: a row of padding above no rows."""
-    nothing = np.zeros(1, dtype=np.int64)
-    return Moves(nothing, nothing, y_size=0, x_size=elements, x_stride=0, y_pads=(1, 0))
-
-
-def _merge(dimensions: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Without dimensions of one element, and with neighbours made one where they lie end to end."""
-    merged: list[tuple[int, int]] = []
-    for count, stride in dimensions:
-        if count == 1:
-            continue
-        if merged and merged[-1][1] == count * stride:
-            merged[-1] = (merged[-1][0] * count, stride)
-        else:
-            merged.append((count, stride))
-    return merged or [(1, 1)]
+    x_size, x_stride = count[0], np.where(count[1] > 1, stride[1], 0)
+    far = x_stride > largest_stride
+    y_size = np.where(far, 1, count[1])
+    loops = ((np.where(far, count[1], 1), stride[1]), *zip(count[2:], stride[2:], strict=True))
+    counts = np.where(far, count[1], 1) * count[2:].prod(axis=0)
+    box, number = ragged(counts)
+    block = (y_padding + y_size) * (x_padding + x_size)
+    dram_offset, rest = np.zeros(len(box), dtype=np.int64), number
+    for extent, step in loops:
+        if (extent > 1).any():
+            rest, turn = divided(rest, extent.take(box))
+            dram_offset += turn * step.take(box)
+    return Moves(
+        counts,
+        y_size,
+        x_size,
+        np.where(far, 0, x_stride),
+        y_pads,
+        x_pads,
+        sram_offset=number * block.take(box),
+        dram_offset=dram_offset,
+    )

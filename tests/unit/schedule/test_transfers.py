@@ -7,42 +7,64 @@ from hypothesis import strategies as st
 from hilt.schedule.transfers import Moves, fold
 
 
-def performed(moves: Moves, memory: np.ndarray, start: int, size: int) -> np.ndarray:
-    """What the moves put on chip, by LOAD's definition (HARDWARE.md section 3); -1 where they put nothing."""
+def performed(moves: Moves, box: int, memory: np.ndarray, start: int, size: int) -> np.ndarray:
+    """What a box's moves put on chip, by LOAD's definition (HARDWARE.md section 3); -1 where they put nothing."""
     chip = np.full(size, -1)
-    for sram, dram in zip(moves.sram_offset, moves.dram_offset, strict=True):
-        block = np.zeros((moves.y_size + sum(moves.y_pads), moves.x_size + sum(moves.x_pads)), dtype=np.int64)
-        for y in range(moves.y_size):
-            row = memory[start + dram + y * moves.x_stride :][: moves.x_size]
-            block[moves.y_pads[0] + y, moves.x_pads[0] : moves.x_pads[0] + moves.x_size] = row
+    fields = {name: int(values[box]) for name, values in moves.fields.items()}
+    first = int(moves.counts[:box].sum())
+    mine = slice(first, first + int(moves.counts[box]))
+    above, left = fields["y_pad_0"], fields["x_pad_0"]
+    rows = above + fields["y_size"] + fields["y_pad_1"]
+    for sram, dram in zip(moves.sram_offset[mine], moves.dram_offset[mine], strict=True):
+        block = np.zeros((rows, left + fields["x_size"] + fields["x_pad_1"]), dtype=np.int64)
+        for y in range(fields["y_size"]):
+            row = memory[start + dram + y * fields["x_stride"] :][: fields["x_size"]]
+            block[above + y, left : left + fields["x_size"]] = row
         chip[sram : sram + block.size] = block.ravel()
     return chip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_a_box_is_moved_whole(data: st.DataObject) -> None:
+def test_boxes_are_moved_whole(data: st.DataObject) -> None:
+    """Several boxes of one tensor, folded together."""
     shape = data.draw(st.tuples(*(st.integers(1, 5) for _ in range(4))), label="shape")
-    box = tuple(data.draw(st.integers(1, extent)) for extent in shape)
-    corner = tuple(data.draw(st.integers(0, extent - taken)) for extent, taken in zip(shape, box, strict=True))
-    y_pads, x_pads = (data.draw(st.tuples(st.integers(0, 2), st.integers(0, 2))) for _ in range(2))
+    box_and_pads = st.tuples(
+        st.tuples(*(st.integers(1, extent) for extent in shape)), st.tuples(*(st.integers(0, 2) for _ in range(4)))
+    )
+    boxes, pads = zip(*data.draw(st.lists(box_and_pads, min_size=1, max_size=4), label="boxes and pads"), strict=True)
     largest = data.draw(st.sampled_from([5, 30, 65535]), label="largest stride")
     memory = np.arange(1, np.prod(shape) + 1)
-    strides = np.array([shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1])
-    moves = fold(tuple(zip(box, strides.tolist(), strict=True)), largest, y_pads, x_pads)
+    strides = [shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1]
+    top, bottom, left, right = np.array(pads).T
+    moves = fold(list(zip(np.array(boxes).T, strides, strict=True)), largest, (top, bottom), (left, right))
 
-    where = tuple(slice(first, first + taken) for first, taken in zip(corner, box, strict=True))
-    expected = np.pad(memory.reshape(shape)[where], ((0, 0), (0, 0), y_pads, x_pads))
-    start = int(np.dot(corner, strides))
-    assert np.array_equal(performed(moves, memory, start, expected.size), expected.ravel())
-    assert moves.x_stride <= largest or moves.y_size == 1
+    for number, (box, pad) in enumerate(zip(boxes, pads, strict=True)):
+        corner = [data.draw(st.integers(0, extent - taken)) for extent, taken in zip(shape, box, strict=True)]
+        where = tuple(slice(first, first + taken) for first, taken in zip(corner, box, strict=True))
+        expected = np.pad(memory.reshape(shape)[where], ((0, 0), (0, 0), pad[:2], pad[2:]))
+        found = performed(moves, number, memory, int(np.dot(corner, strides)), expected.size)
+        assert np.array_equal(found, expected.ravel())
+    assert np.all((moves.x_stride <= largest) & ((moves.x_stride > 0) | (moves.y_size == 1)))
+
+
+def count(box: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, int, int, int] = (0, 0, 0, 0)) -> int:
+    dimensions = [(np.array([extent]), stride) for extent, stride in zip(box, strides, strict=True)]
+    top, bottom, left, right = (np.array([pad]) for pad in pads)
+    return int(fold(dimensions, 65535, (top, bottom), (left, right)).counts[0])
 
 
 def test_folding_takes_the_fewest_moves() -> None:
-    plane = 14 * 14
-    assert len(fold(((1, 0), (4, plane), (14, 14), (14, 1)), 65535).dram_offset) == 1  # whole channels: one row
-    assert len(fold(((1, 0), (4, plane), (7, 14), (14, 1)), 65535).dram_offset) == 1  # whole rows: a row a channel
-    assert len(fold(((1, 0), (4, plane), (14, 14), (7, 1)), 65535).dram_offset) == 1  # whole columns: channels follow
-    assert len(fold(((1, 0), (4, plane), (7, 14), (7, 1)), 65535).dram_offset) == 4  # a box in each channel
-    assert len(fold(((1, 0), (4, plane), (14, 14), (14, 1)), 65535, y_pads=(1, 0)).dram_offset) == 4
-    assert len(fold(((1, 0), (4, plane), (14, 14), (14, 1)), 65535, x_pads=(1, 1)).dram_offset) == 1
+    strides = (0, 14 * 14, 14, 1)
+    assert count((1, 4, 14, 14), strides) == 1  # whole channels: one row
+    assert count((1, 4, 7, 14), strides) == 1  # whole rows: a row a channel
+    assert count((1, 4, 14, 7), strides) == 1  # whole columns: channels follow
+    assert count((1, 4, 7, 7), strides) == 4  # a box in each channel
+    assert count((1, 4, 14, 14), strides, pads=(1, 0, 0, 0)) == 4
+    assert count((1, 4, 14, 14), strides, pads=(0, 0, 1, 1)) == 1
+
+
+def test_nothing_but_padding_is_one_move() -> None:
+    one = np.ones(1, dtype=np.int64)
+    moves = fold([(one, 9), (one, 9), (0 * one, 3), (12 * one, 1)], 65535, (one, 0 * one), (0 * one, 0 * one))
+    assert performed(moves, 0, np.arange(9), 0, 12).tolist() == [0] * 12

@@ -1,0 +1,26 @@
+"""Arithmetic on arrays of different lengths that lie one after another in one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+
+def ragged(lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """For each element of the whole: which array it is of, and its place there. `lengths` (arrays,)."""
+    which = np.arange(len(lengths)).repeat(lengths)
+    return which, np.arange(len(which)) - starts(lengths).repeat(lengths)
+
+
+def starts(lengths: IntArray) -> IntArray:
+    """Where each array starts, (arrays,)."""
+    begin: IntArray = lengths.cumsum() - lengths
+    return begin
+
+
+def divided(number: IntArray, by: IntArray) -> tuple[IntArray, IntArray]:
+    """Quotient and remainder; faster than divmod."""
+    quotient = number // by
+    return quotient, number - quotient * by
