@@ -10,6 +10,9 @@ from hilt.vta.accelerator import Accelerator
 
 _PIPELINE = 12.0
 """Cycles that any instruction takes besides its work."""
+_EPILOGUE = 2.0
+"""Cycles of an output tensor from its last sum to its STORE: reset, SHR, MAX and MIN, each of two tensors a cycle where
+they lie in different banks of the accumulator."""
 _REQUESTS_IN_FLIGHT = 2.0
 """LOADs whose latencies overlap."""
 
@@ -45,7 +48,7 @@ class ClosedForm:
         read, write, slowdown = np.exp(coordinates)
         per_byte = slowdown / self._bus_bytes
         load = self._load_bytes * per_byte + self._loads * (_PIPELINE + read / _REQUESTS_IN_FLIGHT)
-        epilogue = self._alus * self._acc_elements * 2
+        epilogue = self._tiles * self._acc_elements * _EPILOGUE
         compute = self._macs + epilogue + (self._gemms + self._alus) * _PIPELINE
         store = self._store_bytes * per_byte + self._stores * (_PIPELINE + write)
         fetch = self._instructions * self._instruction_bytes * per_byte
