@@ -74,6 +74,9 @@ class KnownPrograms:
         self._requests[request.program.sha256] = request
         return request.program
 
+    def lower_many(self, configurations: Sequence[int]) -> Iterator[Program]:
+        return map(self.lower, configurations)
+
     def request(self, number: int, key: str, program: Program) -> Request:
         return replace(self._requests[program.sha256], number=number, key=key)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
-from hilt.schedule.checks import Checks
+from hilt.schedule.checks import Checks, Rejected
 from hilt.schedule.space import ORDERS_OF, Orders, Space, SpaceKind
 from hilt.schedule.spelling import spelled
 from hilt.schedule.survey import CHECK_LEVELS
@@ -182,9 +182,18 @@ class RunTask:
         return self.space.configuration(configuration)
 
     def lower(self, configuration: int) -> Program:
-        program = schedule.lower(self._workload, self.knobs(configuration), self._accelerator, self._checks)
-        self._lowered[program] = configuration
-        return program
+        (lowered,) = self.lower_many([configuration])
+        if isinstance(lowered, Rejected):
+            raise lowered
+        return lowered
+
+    def lower_many(self, configurations: Sequence[int]) -> Iterator[Program | Rejected]:
+        columns = self.space.columns(configurations)
+        found = schedule.lower_many(self._workload, columns, self._accelerator, self._checks)
+        for configuration, lowered in zip(configurations, found, strict=True):
+            if not isinstance(lowered, Rejected):
+                self._lowered[lowered] = configuration
+            yield lowered
 
     def request(self, number: int, key: str, program: Program) -> Request:
         return Request(

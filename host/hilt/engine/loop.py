@@ -8,7 +8,7 @@ are not measured again; there is no other replay.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from time import monotonic, time
@@ -44,6 +44,9 @@ class Task(Protocol):
 
     def lower(self, configuration: int) -> Program:
         """Raises Rejected."""
+
+    def lower_many(self, configurations: Sequence[int]) -> Iterator[Program | Rejected]:
+        """What `lower` gives for each, in their order."""
 
     def request(self, number: int, key: str, program: Program) -> Request:
         """The program with the run's tensors, limit and repeats."""
@@ -164,15 +167,16 @@ class TuningLoop:
 
     def _lower(self, batch: Batch) -> None:
         rejected = []
-        for number, configuration in batch.trials():
+        new = [(number, configuration) for number, configuration in batch.trials() if number not in self._untold]
+        lowered = self._task.lower_many([configuration for _, configuration in new])
+        for number, configuration in new:
             if self._control.stopping:
                 break
-            if number in self._untold:
-                continue
-            try:
-                batch.programs[number] = self._task.lower(configuration)
-            except Rejected as rejection:
-                rejected.append(self._trial(number, configuration, Result(Outcome.REJECTED, rejection.reason), 0))
+            found = next(lowered)
+            if isinstance(found, Rejected):
+                rejected.append(self._trial(number, configuration, Result(Outcome.REJECTED, found.reason), 0))
+            else:
+                batch.programs[number] = found
         self._record(rejected)
 
     def measure(self, batch: Batch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +27,24 @@ class SharedProblem(Problem):
         """The problem of a landscape's space. What its memory is stays unknown: tuners are given no more than a run."""
         return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
 
-    def lowered(self, index: int) -> Program | None:
+    def lowered_many(self, indices: Indices) -> Iterator[Program | None]:
         kept: OrderedDict[int, Program | None] = self.__dict__.setdefault("_kept", OrderedDict())
-        if index in kept:
+        asked = np.asarray(indices).tolist()
+        missing = [index for index in dict.fromkeys(asked) if index not in kept]
+        found = zip(missing, super().lowered_many(np.array(missing, dtype=np.int64)), strict=True)
+        for index in asked:
+            while index not in kept:
+                # One that was kept may have been dropped since, and is not among the missing.
+                lowered = next(found, None) or (index, next(super().lowered_many(np.array([index]))))
+                self._keep(kept, *lowered)
             kept.move_to_end(index)
-            return kept[index]
-        program = kept[index] = super().lowered(index)
+            yield kept[index]
+
+    def _keep(self, kept: OrderedDict[int, Program | None], index: int, program: Program | None) -> None:
+        kept[index] = program
         self.__dict__["_kept_bytes"] = self.__dict__.get("_kept_bytes", 0) + _bytes(program)
         while self.__dict__["_kept_bytes"] > _LARGEST_BYTES:
             self.__dict__["_kept_bytes"] -= _bytes(kept.popitem(last=False)[1])
-        return program
 
     def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
         known = self._known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from queue import Empty, Queue
@@ -47,6 +47,13 @@ class PlainTask:
             raise Rejected("inp_overflow", "too large")
         uops = np.array([[configuration]], dtype=np.uint32)
         return Program("pynq", "A", np.zeros((1, 2), dtype=np.uint64), uops, (), 25)
+
+    def lower_many(self, configurations: Sequence[int]) -> Iterator[Program | Rejected]:
+        for configuration in configurations:
+            try:
+                yield self.lower(configuration)
+            except Rejected as rejected:
+                yield rejected
 
     def request(self, number: int, key: str, program: Program) -> Request:
         return Request(number, key, program, None, 0.1)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ from hilt.measure.landscape.outcomes import Predictions
 from hilt.measure.landscape.recording import Landscape, LandscapeError, write_arrays
 from hilt.measure.landscape.shelf import Shelf
 from hilt.measure.landscape.subject import SCHEMA, Subject
-from hilt.schedule import Rejected, lower
+from hilt.schedule import Rejected, lower_many
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator
 
@@ -91,14 +91,13 @@ def predict(subjects: Sequence[Subject], indices: Indices) -> dict[str, npt.NDAr
     for start in range(0, len(indices), _PROGRAMS_AT_ONCE):
         part = indices[start : start + _PROGRAMS_AT_ONCE]
         programs = []
-        for index in part.tolist():
-            configuration = first.space.configuration(index)
-            try:
-                programs.append(lower(first.workload, configuration, first.accelerator, first.checks))
-            except Rejected as rejected:
+        lowered = lower_many(first.workload, first.space.columns(part), first.accelerator, first.checks)
+        for index, program in zip(part.tolist(), lowered, strict=True):
+            if isinstance(program, Rejected):
                 raise LandscapeError(
-                    f"configuration {index} of {first.name} was accepted, yet lowering it says {rejected}"
-                ) from rejected
+                    f"configuration {index} of {first.name} was accepted, yet lowering it says {program}"
+                ) from program
+            programs.append(program)
         for number, subject in enumerate(subjects):
             predicted = _twin(subject.accelerator).predict(programs, subject.memory)
             for field in _FIELDS:

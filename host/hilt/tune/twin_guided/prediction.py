@@ -46,7 +46,12 @@ class TwinPredictor:
         self._known: dict[MemoryModel, dict[int, float]] = {}
 
     def distinct(self, rows: Sequence[int]) -> list[int]:
-        return [row for row in rows if self._is_new(row)]
+        programs = self._problem.lowered_many(self._indices[np.asarray(rows, dtype=np.int64)])
+        return [
+            row
+            for row, program in zip(rows, programs, strict=True)
+            if program is not None and self._is_new(row, program)
+        ]
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         return np.stack([self._with_memory(rows, memory_at(each, self._accelerator)) for each in coordinates], axis=1)
@@ -58,10 +63,7 @@ class TwinPredictor:
         known.update(zip(new, np.log(np.where(np.isnan(cycles), np.inf, cycles)).tolist(), strict=True))
         return np.array([known[row] for row in rows])
 
-    def _is_new(self, row: int) -> bool:
-        program = self._problem.lowered(int(self._indices[row]))
-        if program is None:
-            return False
+    def _is_new(self, row: int, program: Program) -> bool:
         digest = hashlib.blake2b(program.instructions.tobytes(), digest_size=16)
         digest.update(program.uops.tobytes())
         if self._first_with.setdefault(digest.digest(), row) != row:
