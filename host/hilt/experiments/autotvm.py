@@ -20,6 +20,7 @@ from hilt.experiments.curves import (
 )
 from hilt.experiments.histories import history_of
 from hilt.experiments.landscapes import MATMUL, RESNET18, landscape_of, subject
+from hilt.experiments.pieces import Piece, Row, rows_of
 from hilt.experiments.problem import SharedProblem
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
@@ -122,14 +123,15 @@ def representations(bench: Bench) -> None:
     """Figure 9: what a model of one workload, or of others, knows of a target, by what it sees of a program."""
     samples = 10_000 if bench.settings.full else 2_000
     sources = [subject(name, checks="compiler") for name in _SOURCES]
-    rows: list[dict[str, Any]] = []
+    pieces = []
     for name in bench.workloads([_TARGETS[0], MATMUL], [_TARGETS[0], MATMUL]):
         target = subject(name, checks="compiler")
         for seed in range(bench.seeds(2, 10)):
             for setting, of in (("within", [target]), ("C2-C6", sources)):
                 for features in ("knob", "ast", "context"):
-                    found = _transferred(of, target, features, samples, seed)
-                    rows.append({"target": name, "from": setting, "features": features, "seed": seed, **found})
+                    told = (setting, features, samples, seed)
+                    pieces.append(Piece(bench.name, transferred, (target, *of), told))
+    rows = rows_of(pieces, bench.settings.jobs, bench.report)
     bench.table("figure9", rows)
     _draw_representations(bench, rows)
     for name in dict.fromkeys(row["target"] for row in rows):
@@ -142,8 +144,9 @@ def representations(bench: Bench) -> None:
         )
 
 
-def _transferred(sources: Sequence[Subject], target: Subject, features: str, samples: int, seed: int) -> dict[str, Any]:
-    """Trees learn `samples` of the sources, are judged on others of the target."""
+def transferred(subjects: Sequence[Subject], setting: str, features: str, samples: int, seed: int) -> list[Row]:
+    """Trees learn `samples` of the sources, are judged on others of the target, which is the first of the subjects."""
+    target, *sources = subjects
     generator = np.random.default_rng(seed)
     drawn = [_sample(source, samples // len(sources), generator) for source in sources]
     width = max(_features(*each, features).shape[1] for each in zip(sources, drawn, strict=True))
@@ -156,7 +159,8 @@ def _transferred(sources: Sequence[Subject], target: Subject, features: str, sam
     measured = _performance(target, judged)
     pairs = pairwise_accuracy(predicted, measured)
     found = {"accuracy": pairs.all, "valid_valid": pairs.valid_valid, "ndcg": ndcg_at(predicted, measured, 64)}
-    return {name: round(value, 5) for name, value in found.items()}
+    known = {"target": target.workload.name, "from": setting, "features": features, "seed": seed}
+    return [{**known, **{name: round(value, 5) for name, value in found.items()}}]
 
 
 def _sample(of: Subject, count: int, generator: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -182,7 +186,7 @@ def _performance(of: Subject, indices: Any) -> Any:
     return landscape.optimum / landscape.microseconds[indices]
 
 
-def _accuracy(rows: Sequence[dict[str, Any]], target: str, setting: str, features: str) -> float:
+def _accuracy(rows: Sequence[Row], target: str, setting: str, features: str) -> float:
     wanted = (target, setting, features)
     return float(np.mean([row["accuracy"] for row in rows if (row["target"], row["from"], row["features"]) == wanted]))
 
@@ -228,7 +232,7 @@ def _trials_ratio(runs: Sequence[Runs], other: Sequence[Runs]) -> float:
     return geometric_mean(_ratios(runs, other))
 
 
-def _draw_representations(bench: Bench, rows: Sequence[dict[str, Any]]) -> None:
+def _draw_representations(bench: Bench, rows: Sequence[Row]) -> None:
     targets = list(dict.fromkeys(row["target"] for row in rows))
     with bench.plot("figure9", columns=len(targets)) as plots:
         for axes, target in zip(plots, targets, strict=True):

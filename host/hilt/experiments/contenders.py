@@ -50,8 +50,8 @@ class Contender:
     def code(self) -> str:
         """SHA-256 of the sources that decide what it asks for; of a peer, also its package's version."""
         if self.tuner in tune.tuner_names():
-            return _code_of(tuner_module(self.tuner))
-        return _code_of(peers.module_of(self.tuner)) + peers.version_of(self.tuner)
+            return code_of(tuner_module(self.tuner))
+        return code_of(peers.module_of(self.tuner)) + peers.version_of(self.tuner)
 
 
 def known(contenders: Iterable[Contender]) -> tuple[list[Contender], list[str]]:
@@ -71,9 +71,9 @@ def _hint(tuner: str) -> str:
 
 
 @cache
-def _code_of(module: str) -> str:
-    """Of the module and all of hilt.tune, hilt.schedule and hilt.experiments.peers that it imports, at any depth,
-    and of the weights beside them."""
+def code_of(module: str) -> str:
+    """SHA-256 of the module, of all of hilt.tune, hilt.schedule.features and hilt.experiments.peers that it imports, at
+    any depth, and of the weights beside them."""
     seen: dict[str, bytes] = {}
     folders: set[Path] = set()
     waiting = [module]

@@ -24,6 +24,7 @@ _FIRST = Protocol(trials=INITIAL, batch=INITIAL, pipelined=False)
 """One question, before anything is measured."""
 _SHORT_BUDGET = 64
 """Trials in place of the paper's 100 seconds a layer, which on its GPUs was about one plan of 64."""
+_SHORT = Protocol(trials=_SHORT_BUDGET, batch=8, pipelined=False)
 _FEW = ("deepbench.42", "deepbench.107", "resnet18.C2", "resnet18.C5", "resnet18.C8", "resnet18.C11")
 LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
 AUTOTVM, GLIMPSE, RANDOM = Contender.of("autotvm"), Contender.of("glimpse"), Contender.of("random")
@@ -68,7 +69,7 @@ def short_budget(bench: Bench) -> None:
         learner = Contender.of("autotvm", "transfer", features="context", history=str(history_of(others, samples)))
         contenders = [*bench.those_here([AUTOTVM, GLIMPSE]), learner]
         pairs += [(subject(name, checks="compiler"), each) for each in contenders]
-    results = bench.runs_of(pairs, PROTOCOL, bench.seeds(3, 20))
+    results = bench.runs_of(pairs, _SHORT, bench.seeds(3, 20))
     bench.table("figure5", convergence_rows(results))
     _curves(bench, "figure5", results)
     if GLIMPSE.label in results:

@@ -62,9 +62,16 @@ def grid_search(
 ) -> list[Score]:
     """`points` of the grid, drawn without replacement (all of it where it has no more), best accuracy first; equal ones
     by error, then by time of drawing. Raises TooFewRecordsError."""
-    tried = [replace(HYPERPARAMETERS[model], **values) for values in _drawn(grid, points, seed)]
-    scores = _cross_validated(problem, records, model, tried, seed, folds, hidden)
+    tried = points_of(model, seed, grid=grid, points=points)
+    scores = cross_validate(problem, records, model, tried, seed, folds=folds, hidden=hidden)
     return sorted(scores, key=lambda score: (-score.accuracy, score.rmse))
+
+
+def points_of(
+    model: Model, seed: int, *, grid: Mapping[str, Sequence[float]] = GRID, points: int = 100
+) -> list[Hyperparameters]:
+    """The points of the grid that `grid_search` tries, in the order of drawing."""
+    return [replace(HYPERPARAMETERS[model], **values) for values in _drawn(grid, points, seed)]
 
 
 def compare_objectives(
@@ -72,18 +79,20 @@ def compare_objectives(
 ) -> list[Score]:
     """The objectives of Table 4, all else as the tuner has it, in the table's order. Raises TooFewRecordsError."""
     tried = [replace(HYPERPARAMETERS[model], objective=objective) for objective in OBJECTIVES[model]]
-    return _cross_validated(problem, records, model, tried, seed, folds, hidden)
+    return cross_validate(problem, records, model, tried, seed, folds=folds, hidden=hidden)
 
 
-def _cross_validated(
+def cross_validate(
     problem: Problem,
     records: Records,
     model: Model,
     tried: Sequence[Hyperparameters],
     seed: int,
-    folds: int,
-    hidden: Hidden,
+    *,
+    folds: int = 5,
+    hidden: Hidden = Hidden.TABLE_5,
 ) -> list[Score]:
+    """Each of these on the same folds. Raises TooFewRecordsError."""
     features, labels = features_and_labels(problem, records, model, hidden)
     if not 2 <= folds <= len(labels):
         raise TooFewRecordsError(f"{len(labels)} records cannot be cut into {folds} folds: at least 2, at most as many")
