@@ -56,23 +56,26 @@ void MemoryPorts::present_read(uint32_t port) {
   if (--burst.beats == 0) bursts.pop();
 }
 
-void MemoryPorts::present() {
+bool MemoryPorts::present() {
   credit_ = std::min(credit_ + income_, income_ + beat_cost_);
   write.data_ready = false;
-  const uint32_t first = turn_;
-  for (uint32_t n = 0; n < kPorts && credit_ >= beat_cost_; ++n) {
-    const uint32_t port = (first + n) % kPorts;
-    if (!wants_beat(port)) continue;
+  bool wanting[kPorts], any = false;
+  for (uint32_t port = 0; port < kPorts; ++port) any |= wanting[port] = wants_beat(port);
+  bool presented = false;
+  for (uint32_t n = 0, port = turn_; any && n < kPorts && credit_ >= beat_cost_; ++n, port = (port + 1) % kPorts) {
+    if (!wanting[port]) continue;
     if (port == kWritePort) {
       write.data_ready = true;
     } else {
       present_read(port);
+      presented = true;
     }
     credit_ -= beat_cost_;
     turn_ = (port + 1) % kPorts;
   }
   write.response_valid = !responses_.empty() && responses_.front().ready <= cycle_;
   if (write.response_valid) write.response = responses_.front().response;
+  return presented;
 }
 
 void MemoryPorts::transfer() {

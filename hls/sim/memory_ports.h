@@ -71,8 +71,9 @@ class MemoryPorts {
   std::array<ReadPort, kReadPorts> reads;
   WritePort write;
 
-  // Before a clock edge, the accelerator's side of the ports set: sets the memory's side.
-  void present();
+  // Before a clock edge, the accelerator's side of the ports set: sets the memory's side. True where a beat of a read
+  // port is new; what else changed shows.
+  bool present();
   // After it: takes note of what was transferred at it.
   void transfer();
 
