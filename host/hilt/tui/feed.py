@@ -23,7 +23,7 @@ _LOOK_SECONDS = 1.0
 
 
 class RunFeed:
-    """Posts RunLoaded, EventsArrived and EngineGone about one run until it is cancelled."""
+    """Posts RunLoaded (first without the curve), EventsArrived and EngineGone about one run until it is cancelled."""
 
     def __init__(self, home: Path, store: Store, uuid: str, post: Callable[[Message], object]) -> None:
         self._home = home
@@ -42,6 +42,9 @@ class RunFeed:
             view = await asyncio.to_thread(RunView.load, self._store, self._uuid, client is not None)
             if gone and not client:
                 view.engine_gone()
+            self._post(RunLoaded(view))
+            # Of a long run the curve takes as long as all else together; events wait for it in the socket.
+            view.curve = await asyncio.to_thread(self._store.improvements, self._uuid)
             self._post(RunLoaded(view))
             if client:
                 await self._relay(client)

@@ -49,7 +49,7 @@ class RunView:
 
     @classmethod
     def load(cls, store: Store, uuid: str, attached: bool) -> RunView:
-        """Reads the store; a fraction of a second at 100,000 trials. Raises StoreError."""
+        """Reads all but the curve from the store; a tenth of a second at 100,000 trials. Raises StoreError."""
         summary = store.summary(uuid)
         latest = store.latest_trials(uuid, PAGE_TRIALS)[::-1]
         return cls(
@@ -58,7 +58,7 @@ class RunView:
             state=summary.run.state,
             detail=summary.run.detail,
             progress=Tally(summary, store.counts(uuid)).progress(),
-            curve=store.improvements(uuid),
+            curve=[],
             trials=latest,
             best=summary.best,
             recent=deque((each.verified for each in latest), maxlen=RECENT_TRIALS),

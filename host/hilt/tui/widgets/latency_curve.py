@@ -39,6 +39,7 @@ class LatencyCurve(Container):
         self._picture: PlotextPlot | None = None
         self._points: list[tuple[int, float]] = []
         self._trials = 0
+        self._valid = False
         self._drawn = -_REDRAW_SECONDS
         self._waiting: Timer | None = None
 
@@ -46,7 +47,7 @@ class LatencyCurve(Container):
         self._draw()
 
     def show(self, view: RunView) -> None:
-        trials = view.progress.trials
+        trials, self._valid = view.progress.trials, view.progress.valid > 0
         # Drawing is dear: without a better trial the line only grows, and a hundredth of it is less than a cell.
         if view.curve == self._points and self._trials <= trials <= 1.01 * self._trials:
             return
@@ -91,7 +92,7 @@ class LatencyCurve(Container):
 
     def _words(self) -> str:
         if not self._points:
-            return "no valid trial yet"
+            return "" if self._valid else "no valid trial yet"
         last = self._points[-4:]
         return "\n".join(f"trial {number}: {words.microseconds(latency)}" for number, latency in last)
 

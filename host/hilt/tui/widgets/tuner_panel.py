@@ -35,6 +35,7 @@ def _lately(view: RunView) -> str:
     if not view.recent:
         return "no trials yet"
     share = words.share(sum(view.recent), len(view.recent))
-    since = view.progress.trials - 1 - view.curve[-1][0] if view.curve else None
-    better = "no better one yet" if since is None else f"last better one {since} trials ago"
-    return f"{share} of the last {len(view.recent)} valid; {better}"
+    lately = f"{share} of the last {len(view.recent)} valid"
+    if not view.curve:
+        return lately
+    return f"{lately}; last better one {view.progress.trials - 1 - view.curve[-1][0]} trials ago"
