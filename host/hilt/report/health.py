@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,15 +15,21 @@ from hilt.store import Trial
 MOST_EVENTS = 60
 _QUIET = ("connecting", "loaded", "ready", "running", "released")
 """States on the way to measuring, which say nothing of a board's health."""
+_HEAT = re.compile(r"chip at (-?\d+) °C")
 
 
 def board_rows(facts: Facts) -> list[dict[str, object]]:
-    """By board: trials that it answered, those it was asked again for, timeouts, crashes and bus errors, recoveries."""
+    """By board: trials that it answered, those it was asked again for, timeouts, crashes and bus errors, recoveries,
+    the highest temperature that it told (it tells one when its bitstream is programmed)."""
     measured = [trial for trial in _trials(facts) if trial.board]
     recoveries = Counter(
         event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "recovering"
     )
     lost = Counter(event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "lost")
+    hottest: dict[str, int] = {}
+    for event in facts.events:
+        if isinstance(event, BoardChanged) and (degrees := heat(event)) is not None:
+            hottest[event.board] = max(degrees, hottest.get(event.board, degrees))
     names = sorted({trial.board for trial in measured} | set(recoveries) | set(lost))
     return [
         {
@@ -32,9 +39,16 @@ def board_rows(facts: Facts) -> list[dict[str, object]]:
             "faults": sum(trial.board == name and trial.outcome in FAULTS for trial in measured),
             "recoveries": recoveries[name],
             "lost": lost[name],
+            "hottest": hottest.get(name),
         }
         for name in names
     ]
+
+
+def heat(event: BoardChanged) -> int | None:
+    """The chip's temperature in °C, where the board told it with this change."""
+    found = _HEAT.search(event.detail)
+    return int(found[1]) if found else None
 
 
 def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:

@@ -97,6 +97,7 @@ def test_it_holds_every_layers_figures(source: str) -> None:
     assert "Configuration 120, trial 3" in text and "tile_w=10" in text
     assert "timeout" in text and "crash" in text
     assert "hilt campaign" in text and "--budget 9" in text and "--seed 7" in text
+    assert 'data-label="hottest, °C">63<' in source
     assert "recovering: reboot over SSH" in text and "the board drifts" in text and "nothing of note" not in text
     assert "9 trials answered" in text
     assert "Conv: dilation" in text

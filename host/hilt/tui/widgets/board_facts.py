@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from textual.content import Content
@@ -13,11 +12,10 @@ from hilt.link.errors import LinkError
 from hilt.link.quarantine import quarantined
 from hilt.measure import describe_board
 from hilt.measure.ladder import Rung
+from hilt.report.health import heat
 from hilt.tui import words
 from hilt.tui.run_view import Link, RunView
 from hilt.virtual.errors import VirtualBoardError
-
-_HEAT = re.compile(r"chip at (-?\d+) °C")
 
 
 def facts_of(name: str, view: RunView, history: Sequence[Event]) -> Content:
@@ -65,7 +63,7 @@ def _canary(spoken: Sequence[str], mine: Sequence[BoardChanged]) -> str:
 
 
 def _heat(mine: Sequence[BoardChanged]) -> str:
-    found = [(match[1], each.at) for each in mine if (match := _HEAT.search(each.detail))]
+    found = [(degrees, each.at) for each in mine if (degrees := heat(each)) is not None]
     if not found:
         return "the board does not say"
     degrees, at = found[-1]
