@@ -16,12 +16,14 @@ from hilt.whole_file import whole_file
 
 class ExportKind(StrEnum):
     TRIALS = "trials.csv"
+    REPORT = "report.html"
     AUTOTVM = "autotvm.log"
     SCREEN = "screen.svg"
 
 
 WORDS = {
     ExportKind.TRIALS: "all trials as CSV",
+    ExportKind.REPORT: "the report, as one HTML page",
     ExportKind.AUTOTVM: "AutoTVM's log, for TVM v0.9's apply_history_best",
     ExportKind.SCREEN: "the screen behind this one, as SVG",
 }
@@ -30,11 +32,16 @@ _COLUMNS = ("number", "configuration", "outcome", "reason", "cycles", "microseco
 
 def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -> str:
     """Writes it and says in a line what was written. `screen` is an SVG. Raises StoreError, UnwritableFileError,
-    OSError, and ValueError for a parameter set that TVM has no name for."""
+    OSError, MissingLibraryError without the extra `report`, ValueError for a parameter set that TVM has no name for."""
     if kind is ExportKind.SCREEN:
         with whole_file(path) as file:
             file.write(screen)
         return f"the screen, to {path}"
+    if kind is ExportKind.REPORT:
+        from hilt.report.html import write_run_report  # loads what draws, which nothing else here needs
+
+        write_run_report(path, store, store.run(uuid))
+        return f"the report, to {path}"
     run, trials = store.run(uuid), store.trials(uuid)
     if kind is ExportKind.AUTOTVM:
         exported = export_run(run, trials, VTAParameters.from_name(run.parameters), target_of(run.board))

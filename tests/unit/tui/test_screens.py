@@ -20,6 +20,7 @@ from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Run, RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from hilt.tui import board_work, steering
+from hilt.tui.export import ExportKind, export
 from hilt.tui.screens.board_screen import BoardScreen
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.configuration_screen import ConfigurationScreen
@@ -398,7 +399,9 @@ async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: p
             await until(pilot, lambda: shown(pilot, RunScreen))
             await pilot.press("e")
             await until(pilot, lambda: "Export of run" in text_of(pilot))
-            await pilot.press("shift+tab", "down", "down", "enter")
+            await pilot.press("shift+tab", "down", "enter")
+            await until(pilot, lambda: "3f2a91bc-report.html" in text_of(pilot))
+            await pilot.press("down", "down", "enter")
             await until(pilot, lambda: "3f2a91bc-screen.svg" in text_of(pilot))
             await pilot.press("tab", "enter")
             await until(pilot, (tmp_path / "3f2a91bc-screen.svg").exists)
@@ -406,6 +409,15 @@ async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: p
     assert [row["number"] for row in rows] == [str(number) for number in range(7)]
     assert rows[0]["microseconds"] == str(trial(0).microseconds) and rows[2]["reason"] == "acc_overflow"
     assert rows[0]["tile_w"] == "14"
+
+
+def test_the_report_is_exported(tmp_path: Path) -> None:
+    run = real_run(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        path = tmp_path / "report.html"
+        assert export(store, run.uuid, ExportKind.REPORT, path, "") == f"the report, to {path}"
+    page = path.read_text()
+    assert "97.0" in page and f"{WORKLOAD} on virtual:pynq" in page
 
 
 async def test_the_palette_holds_every_command_of_the_screen(tmp_path: Path) -> None:
