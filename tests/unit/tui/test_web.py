@@ -80,9 +80,9 @@ def test_a_port_that_cannot_be_is_refused(wrong: int) -> None:
         serve(None, wrong)
 
 
-@pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+@pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is in PATH (Debian: apt-get install chromium)")
 def test_a_browser_draws_it(port: int) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the group `test`, is missing")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 800})
