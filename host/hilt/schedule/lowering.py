@@ -32,8 +32,8 @@ from hilt.vta.fields import Field, Format
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 from hilt.vta.program import Buffer, Program
 
-_INSTRUCTIONS_TOGETHER = 1 << 18
-"""Programs are lowered together up to about so many instructions: many enough to be cheap, few enough for caches."""
+_INSTRUCTIONS_TOGETHER = 1 << 19
+"""Programs are lowered together up to about so many instructions: many enough to be cheap, few enough to hold in memory."""
 
 
 def lower(
@@ -153,7 +153,7 @@ class _Lowering:
         counts, words = self._moves(program + self.boxes.inp, on_chip, channel * taps)
         first, last = _ends(counts)
         self._set(words, first, "pop_next", (steps.wait_free & ~steps.inp_load).take(loading))
-        self._set(words, last, "push_next", np.ones(len(loading), dtype=np.bool_))
+        self._set(words, last, "push_next")
         self.stream.add("wgt", loading, words, counts)
 
     def _compute(self) -> None:
@@ -220,7 +220,7 @@ class _Lowering:
         told = steps.reused.copy()
         told[np.cumsum(np.bincount(tiles.program)) - 1] = True
         first, last = _ends(counts)
-        self._set(words, first, "pop_prev", np.ones(len(told), dtype=np.bool_))
+        self._set(words, first, "pop_prev")
         self._set(words, last, "push_prev", told)
         self.stream.add("out", steps.last, words, counts)
 
@@ -291,10 +291,11 @@ class _Lowering:
         bits = (values & field.mask if self.wrap else values).view(np.uint64)
         words[:, field.word] |= bits << np.uint64(field.bit)
 
-    def _set(self, words: Words, positions: IntArray | slice, flag: str, where: BoolArray) -> None:
-        """Sets a token flag in each of the instructions at `positions` of `words` (n, words) for which it holds."""
+    def _set(self, words: Words, positions: IntArray | slice, flag: str, where: BoolArray | None = None) -> None:
+        """Sets a token flag in the instructions at `positions` of `words` (n, words), or those for which it holds."""
         field = self.formats.memory.by_name[flag]
-        words[positions, field.word] |= where.astype(np.uint64) << np.uint64(field.bit)
+        bit = np.uint64(1 << field.bit)
+        words[positions, field.word] |= bit if where is None else where * bit
 
 
 def _ends(counts: IntArray) -> tuple[IntArray, IntArray]:

@@ -31,15 +31,21 @@ class Plans:
     @classmethod
     def of(cls, analysis: Analysis, rows: IntArray) -> Plans:
         """Of these configurations, which must have been accepted."""
-        tiling = analysis.tiling.take(rows)
-        everywhere = np.ones(len(analysis.resident), dtype=np.bool_)
-        tilings, exists, loops = zip((analysis.tiling, everywhere, analysis.loops), *analysis.edges, strict=True)
-        out, into, there = (
-            np.stack([each.take(rows) for each in arrays], axis=1).ravel()
-            for arrays in ([each.out for each in loops], [each.into for each in loops], exists)
-        )
-        shapes = tiling if len(tilings) == 1 else Tiling.interleaved([each.take(rows) for each in tilings])
-        return cls(tiling, tiling.banded, analysis.resident.take(rows), len(tilings), shapes, there, out, into)
+        tilings = [analysis.tiling, *(tiling for tiling, _, _ in analysis.edges)]
+        exists = [np.ones(len(analysis.resident), dtype=np.bool_), *(there for _, there, _ in analysis.edges)]
+        loops = [analysis.loops, *(choice for _, _, choice in analysis.edges)]
+        counted, resident = [(each.out, each.into) for each in loops], analysis.resident
+        if len(rows) < len(resident):  # else they keep what the checks have computed of them
+            tilings, resident = [each.take(rows) for each in tilings], resident.take(rows)
+            exists = [each.take(rows) for each in exists]
+            counted = [(out.take(rows), into.take(rows)) for out, into in counted]
+        tiling, (out, into) = tilings[0], counted[0]
+        if len(tilings) == 1:
+            return cls(tiling, tiling.banded, resident, 1, tiling, exists[0], out, into)
+        shapes = Tiling.interleaved(tilings)
+        there = np.stack(exists, axis=1).ravel()
+        out, into = np.stack(counted, axis=2).reshape(2, -1)
+        return cls(tiling, tiling.banded, resident, len(tilings), shapes, there, out, into)
 
     def __len__(self) -> int:
         return len(self.banded)

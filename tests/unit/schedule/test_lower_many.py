@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.schedule import Rejected, load_workload, lower, lower_many, space_for
+from hilt.schedule import Rejected, load_workload, lower, lower_many, lowering, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.space import SpaceKind
 from hilt.vta.program import Program
@@ -31,3 +31,27 @@ def test_as_one_by_one(kind: SpaceKind, checks: Checks) -> None:
             assert isinstance(found, Rejected) and str(found) == str(alone)
         else:
             assert isinstance(found, Program) and found.sha256 == alone.sha256
+
+
+def test_what_is_lowered_with_it_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in batches that end anywhere, among them ones of which every configuration is rejected."""
+    workload = load_workload("conv2d:n=2,ci=64,h=12,w=12,co=64,k=3x3,p=1x1,groups=4,bias=1")
+    space = space_for(workload, PYNQ, orders=4)
+    columns = space.columns(space.sample(60, np.random.default_rng(8)))
+
+    def told() -> list[str]:
+        return [
+            str(found) if isinstance(found, Rejected) else found.sha256
+            for found in lower_many(workload, columns, PYNQ)
+        ]
+
+    together = told()
+    assert 10 < sum(":" in each for each in together) < 50
+    for limit in (1, 300, 3000):
+        monkeypatch.setattr(lowering, "_INSTRUCTIONS_TOGETHER", limit)
+        assert told() == together
+
+
+def test_nothing_to_lower() -> None:
+    workload = load_workload("resnet18.C9")
+    assert list(lower_many(workload, space_for(workload, PYNQ).columns([]), PYNQ)) == []
