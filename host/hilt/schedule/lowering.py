@@ -33,7 +33,7 @@ from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 from hilt.vta.program import Buffer, Program
 
 _INSTRUCTIONS_TOGETHER = 1 << 19
-"""Programs are lowered together up to about so many instructions: many enough to be cheap, few enough to hold in memory."""
+"""Programs are lowered together up to about so many: enough to be cheap, few enough to hold in memory."""
 
 
 def lower(
