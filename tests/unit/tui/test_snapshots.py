@@ -182,6 +182,8 @@ async def settled(pilot: Pilot[None]) -> None:
     while (now := text_and_styles(pilot)) != before:
         before = now
         await pilot.pause(0.1)
+    pilot.app.screen.refresh()  # drawn as text it was drawn alone; on the picture is what lies behind it too
+    await pilot.pause()
 
 
 def text_and_styles(pilot: Pilot[None]) -> str:
