@@ -163,6 +163,7 @@ class _Grid:
     round: IntArray
     rounds: IntArray
     """(programs,)"""
+
     @classmethod
     def of(cls, plans: Plans, program: IntArray, start: IntArray, size: IntArray, tiles: IntArray) -> _Grid:
         """Of blocks, arrays (blocks,): their program, first tile and number of tiles. `tiles` (programs,)."""
