@@ -20,6 +20,7 @@ from hilt.tune.glimpse.target import Target
 from hilt.tune.glimpse.thresholds import ThresholdEnsemble
 from hilt.tune.glimpse.weights import Weights, load_weights
 from hilt.tune.labels import relative_throughput
+from hilt.tune.one_thread import on_one_thread
 from hilt.tune.options import require
 from hilt.tune.problem import Problem
 from hilt.tune.stopwatch import Stopwatch
@@ -93,6 +94,7 @@ class GlimpseTuner:
         """Processor seconds so far: prior, training, search, acquisition, sampling."""
         return self._stopwatch.seconds
 
+    @on_one_thread
     def ask(self, count: int) -> list[int]:
         return [self._next() for _ in range(min(count, len(self._unasked)))]
 

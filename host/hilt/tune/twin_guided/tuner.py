@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hilt.trial import Outcome
 from hilt.tune.feedback import Feedback
+from hilt.tune.one_thread import on_one_thread
 from hilt.tune.options import require
 from hilt.tune.problem import Problem
 from hilt.tune.twin_guided.belief import Belief
@@ -65,6 +66,7 @@ class HiltTuner:
         self._outcomes: dict[int, bool] = {}
         self._view: _View | None = None
 
+    @on_one_thread
     def ask(self, count: int) -> list[int]:
         """As the protocol has it; and nothing once `confidence()` has reached `stop_at`."""
         if count < 1 or not len(self._candidates):
@@ -80,6 +82,7 @@ class HiltTuner:
         rows += self._others(count - len(rows), doubtful or self._options.stop_at > 1)
         return [int(self._candidates.indices[row]) for row in rows]
 
+    @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
         nominal = self._problem.accelerator.clock_hz / 1e6
         for item in feedback:
@@ -95,6 +98,7 @@ class HiltTuner:
             self._belief.learn(self._measured)
         self._view = None
 
+    @on_one_thread
     def confidence(self) -> float | None:
         """The probability, by what is believed, that nothing is better than the best measured by 1% or more.
 
