@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Static
+from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
 from hilt.engine.events import Command
@@ -21,6 +21,7 @@ from hilt.tui import steering, words
 from hilt.tui.campaign_view import CampaignView
 from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tui.screens.confirm import Confirm
+from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _READ_SECONDS = 1.0
@@ -61,7 +62,7 @@ class CampaignScreen(Screen[None]):
         yield NavigationBar("campaign")
         yield Static("reading the store ...", id="campaign-words")
         yield DataTable(cursor_type="row", zebra_stripes=True, cell_padding=0)
-        yield Footer(compact=True)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)

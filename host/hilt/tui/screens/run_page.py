@@ -10,7 +10,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from hilt.engine.client import NoEngineError
 from hilt.engine.events import Command, Event
@@ -19,6 +18,7 @@ from hilt.tui import steering
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.confirm import Confirm
 from hilt.tui.watch import Watch
+from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 from hilt.tui.widgets.status_line import StatusLine
 
@@ -49,7 +49,7 @@ class RunPage(Screen[None]):
         yield NavigationBar(self.NAME)
         yield StatusLine("reading the store ...")
         yield from self.body()
-        yield Footer(compact=True)
+        yield KeyBar()
 
     def body(self) -> ComposeResult:
         raise NotImplementedError

@@ -13,12 +13,13 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Static
+from textual.widgets import DataTable, Static
 
 from hilt.engine.files import RunFiles
 from hilt.store import RunState, RunSummary, Store, StoreError
 from hilt.tui import words
 from hilt.tui.messages import RunChosen
+from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _MOST_RUNS = 100
@@ -65,7 +66,7 @@ class RunsScreen(Screen[None]):
         for column, width in _COLUMNS.items():
             table.add_column(column, width=width)
         yield table
-        yield Footer(compact=True)
+        yield KeyBar()
 
     def on_screen_resume(self) -> None:
         self.action_read()
