@@ -52,11 +52,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ml2tuner-fig3": Experiment(
         "what hidden features are worth", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (8, 80)
     ),
-    "ml2tuner-table3": Experiment("grid of hyperparameters", "ML2Tuner Table 3", "ml2tuner:grid", (3, 90)),
+    "ml2tuner-table3": Experiment("grid of hyperparameters", "ML2Tuner Table 3", "ml2tuner:grid", (0.3, 8)),
     "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (2, 40)),
     "ml2tuner-table5": Experiment("feature importances", "ML2Tuner Table 5", "ml2tuner:importance", (2, 20)),
     "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (1, 3)),
-    "glimpse-fig5": Experiment("a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (4, 60)),
+    "glimpse-fig5": Experiment("a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (0.5, 25)),
     "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (5, 40)),
     "glimpse-fig7": Experiment("invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (5, 40)),
     "glimpse-table2": Experiment("hyper-volume", "Glimpse Table 2", "glimpse:hypervolume", (5, 40)),
@@ -64,8 +64,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "autotvm-fig5": Experiment("rank against regression", "AutoTVM Figure 5", "autotvm:objectives", (10, 300)),
     "autotvm-fig6": Experiment("diversity-aware selection", "AutoTVM Figure 6", "autotvm:diversity", (3, 20)),
     "autotvm-fig7": Experiment("uncertainty-aware acquisition", "AutoTVM Figure 7", "autotvm:uncertainty", (5, 80)),
-    "autotvm-fig8": Experiment("transfer learning", "AutoTVM Figure 8", "autotvm:transfer", (5, 60)),
-    "autotvm-fig9": Experiment("representations", "AutoTVM Figure 9", "autotvm:representations", (2, 30)),
+    "autotvm-fig8": Experiment("transfer learning", "AutoTVM Figure 8", "autotvm:transfer", (0.5, 8)),
+    "autotvm-fig9": Experiment("representations", "AutoTVM Figure 9", "autotvm:representations", (0.2, 4)),
     "peers": Experiment("tuners that others wrote", "ours", "trials:peers", (10, 300)),
 }
 
