@@ -56,7 +56,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (2, 40)),
     "ml2tuner-table5": Experiment("feature importances", "ML2Tuner Table 5", "ml2tuner:importance", (2, 20)),
     "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (1, 3)),
-    "glimpse-fig5": Experiment("a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (0.5, 25)),
+    "glimpse-fig5": Experiment(
+        "a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (0.5, 25)
+    ),
     "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (5, 40)),
     "glimpse-fig7": Experiment("invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (5, 40)),
     "glimpse-table2": Experiment("hyper-volume", "Glimpse Table 2", "glimpse:hypervolume", (5, 40)),
