@@ -4,6 +4,7 @@ vta_pkg.sv
 // Level 1: primitives.
 vta_alu.sv
 vta_burst_splitter.sv
+vta_chain.sv
 vta_counters.sv
 vta_dual_port_ram.sv
 vta_fifo.sv

@@ -13,11 +13,13 @@ module vta_acc_bank
   // acc_o plus a tensor.
   input  logic                  add_i,
   input  logic [   AccBits-1:0] dot_i,
-  // acc_o combined with a tensor or an immediate.
+  // acc_o combined with a tensor or an immediate; what is written of it is clamped between low_i and high_i, the larger.
   input  logic                  execute_i,
   input  logic [           2:0] opcode_i,
   input  logic                  use_imm_i,
   input  logic [          15:0] imm_i,
+  input  logic signed [   31:0] low_i,
+  input  logic signed [   31:0] high_i,
   input  logic [   AccBits-1:0] src_i,
   // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has the sum.
   input  logic                  write_i,
@@ -32,6 +34,11 @@ module vta_acc_bank
 );
 
   logic [AccBits-1:0] sum_q, alu_result, result;
+
+  function automatic logic signed [31:0] clamp(input logic signed [31:0] value, input logic signed [31:0] low,
+                                               input logic signed [31:0] high);
+    return value < low ? low : value > high ? high : value;
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (add_i) for (int n = 0; n < Batch * Block; n++) sum_q[n*32+:32] <= acc_o[n*32+:32] + dot_i[n*32+:32];
@@ -48,7 +55,14 @@ module vta_acc_bank
     .result_o(alu_result)
   );
 
-  assign result = gemm_i ? sum_q : alu_result;
+  // Within a branch, so that the simulator clamps nothing while nothing is written.
+  always_comb begin
+    result = sum_q;
+    if (write_i && !gemm_i) begin
+      for (int n = 0; n < Batch * Block; n++) result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
+    end
+  end
+
   for (genvar n = 0; n < Batch * Block; n++) begin : g_out
     assign out_o[n*8+:8] = result[n*32+:8];
   end

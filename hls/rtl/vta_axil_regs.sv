@@ -33,6 +33,7 @@ module vta_axil_regs
   input  logic              rready_i,
   // Stages 0 fetch, 1 load, 2 compute, 3 store.
   output logic [       3:0] start_o,         // level
+  output logic              compute_repeat_o,  // compute goes on to the next instruction by itself
   input  logic [       3:0] retire_i,        // an instruction, or fetch's program, ended
   output logic              soft_reset_o,    // pulse
   input  logic              resetting_i,
@@ -143,6 +144,7 @@ module vta_axil_regs
   logic [3:0] start_q, restart_q, done_q, write_control, read_control;
   assign write_control = write_offset == 12'h000 ? write_page : '0;
   assign start_o = start_q;
+  assign compute_repeat_o = restart_q[Compute];
 
   always_ff @(posedge clk_i) begin
     for (int s = 0; s < 4; s++) begin

@@ -11,6 +11,7 @@ module vta_compute
   input  logic                   drain_i,
   output logic                   idle_o,
   input  logic                   enable_i,
+  input  logic                   repeat_i,  // started once for all instructions
   input  logic [           31:0] uop_addr_i,
   input  logic [           31:0] bias_addr_i,
   input  logic [           31:0] illegal_number_i,
@@ -64,7 +65,7 @@ module vta_compute
   localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
 
   // ---- Instruction -----------------------------------------------------------------------------------------------------------
-  logic take, done;
+  logic take, join_insn, done, insn_end;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -85,10 +86,12 @@ module vta_compute
     .next_push_o,
     .take_o(take),
     .busy_o,
+    .join_i(join_insn),
     .done_i(done),
-    .retire_o
+    .retire_o(insn_end)
   );
-  assign insn_ready_o = take;
+  assign insn_ready_o = take || join_insn;
+  assign retire_o = insn_end || join_insn;  // one that is joined by the next ends with that
 
   // What the instruction is; launch_q marks its first busy cycle.
   logic launch_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
@@ -240,6 +243,25 @@ module vta_compute
   assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
 
   // ---- GEMM and ALU ----------------------------------------------------------------------------------------------------------
+  logic hold;
+  logic signed [31:0] low, high;
+
+  vta_chain u_chain (
+    .clk_i,
+    .rst_ni,
+    .enable_i,
+    .repeat_i,
+    .insn_valid_i,
+    .insn_i,
+    .take_i(take),
+    .join_o(join_insn),
+    .nest_i(nest_q),
+    .uop_dst_i(uop[0][UopDstBits-1:0]),
+    .hold_o(hold),
+    .low_o(low),
+    .high_o(high)
+  );
+
   logic execute_done, execute_fault;
   fault_e execute_fault_code;
   index_t execute_fault_index;
@@ -251,6 +273,9 @@ module vta_compute
     .start_i(launch_q && (gemm_q || alu_q) && !illegal_q),
     .gemm_i(gemm_q),
     .nest_i(nest_q),
+    .hold_i(hold),
+    .low_i(low),
+    .high_i(high),
     .done_o(execute_done),
     .fault_o(execute_fault),
     .fault_code_o(execute_fault_code),

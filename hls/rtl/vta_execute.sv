@@ -14,6 +14,9 @@ module vta_execute
   input  logic                   start_i,
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
+  input  logic                   hold_i,  // issue nothing yet
+  input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still but with hold_i
+  input  logic signed [31:0]     high_i,
   output logic                   done_o,
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -50,6 +53,7 @@ module vta_execute
     .start_i,
     .gemm_i,
     .nest_i,
+    .hold_i,
     .busy_o(issue_busy),
     .fault_o,
     .fault_code_o,
@@ -143,6 +147,8 @@ module vta_execute
       .opcode_i(nest_i.alu_opcode),
       .use_imm_i(nest_i.use_imm),
       .imm_i(nest_i.imm),
+      .low_i,
+      .high_i,
       .src_i(source_q),
       .write_i(write_o[bank]),
       .write_row_i(write_row_o[bank]),

@@ -25,6 +25,7 @@ module vta_issue
   input  logic                   start_i,
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until all have gone
+  input  logic                   hold_i,  // issue nothing yet
   output logic                   busy_o,  // a micro-op has yet to go
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -180,7 +181,7 @@ module vta_issue
   assign pair = src_phase_q ? pair_q : can_pair;
 
   logic go, src_issue;
-  assign go = index_valid_q[0] && fault_code_o == FaultNone && !(HazardInterlock && waits[0]) && !stop_i;
+  assign go = index_valid_q[0] && fault_code_o == FaultNone && !(HazardInterlock && waits[0]) && !hold_i && !stop_i;
   assign src_issue = go && two_tensors && !src_phase_q;
   assign dst_issue = go && !src_issue;
 

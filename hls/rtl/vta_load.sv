@@ -76,6 +76,7 @@ module vta_load
     .next_push_o,
     .take_o(take),
     .busy_o(sequencer_busy),
+    .join_i(1'b0),
     .done_i(done),
     .retire_o
   );

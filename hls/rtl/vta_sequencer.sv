@@ -5,7 +5,10 @@
 // says done_i, which it may do in the first busy cycle. Its tokens are pushed with done_i, or later when a token queue
 // is full, and retire_o marks the push. The next instruction can be taken in the cycle after that.
 //
-// A stage at an end of the chain ties the missing neighbour's valid and ready inputs high.
+// With join_i the instruction at the head becomes part of the one in execution: its tokens are pushed instead.
+//
+// A stage at an end of the chain ties the missing neighbour's valid and ready inputs high; one that joins no
+// instructions ties join_i low.
 
 module vta_sequencer
   import vta_pkg::*;
@@ -31,6 +34,7 @@ module vta_sequencer
   // Stage.
   output logic take_o,
   output logic busy_o,
+  input  logic join_i,
   input  logic done_i,
   output logic retire_o
 );
@@ -62,7 +66,7 @@ module vta_sequencer
       state_q <= Idle;
     end else begin
       state_q <= state_d;
-      if (take_o) begin
+      if (take_o || join_i) begin
         push_prev_q <= insn_push_prev_i;
         push_next_q <= insn_push_next_i;
       end
@@ -78,6 +82,11 @@ module vta_sequencer
 `ifndef SYNTHESIS
   assert_done : assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> state_q == Busy)
   else $error("a stage ended an instruction that it had not begun");
+  assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni) join_i |-> state_q == Busy && !done_i)
+  else $error("an instruction joined one that was not in execution");
+  assert_no_token_lost : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      join_i |-> !push_prev_q && !push_next_q && !insn_pop_prev_i && !insn_pop_next_i)
+  else $error("an instruction joined another across a token");
 `endif
 
 endmodule

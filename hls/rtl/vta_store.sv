@@ -75,6 +75,7 @@ module vta_store
     .next_push_o(unused_next_push),
     .take_o(take),
     .busy_o,
+    .join_i(1'b0),
     .done_i(done),
     .retire_o
   );

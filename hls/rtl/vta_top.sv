@@ -100,8 +100,8 @@ module vta_top
   localparam int unsigned Stages = 4;         // in register page order: fetch, load, compute, store
 
   // ---- Registers -----------------------------------------------------------------------------------------------------------------
-  logic [Stages-1:0] start, retire, program_or_insn_end;
-  logic start_fetch, soft_reset;
+  logic [Stages-1:0] start, retire;
+  logic start_fetch, fetch_done, compute_repeat, soft_reset;
   logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
   logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
   logic [63:0] cycles_q, gemms_q;
@@ -130,7 +130,8 @@ module vta_top
     .rvalid_o(s_axi_rvalid),
     .rready_i(s_axi_rready),
     .start_o(start),
-    .retire_i(program_or_insn_end),
+    .compute_repeat_o(compute_repeat),
+    .retire_i({retire[3:1], fetch_done}),
     .soft_reset_o(soft_reset),
     .resetting_i(resetting_q),
     .insn_count_o(insn_count),
@@ -297,7 +298,6 @@ module vta_top
   logic [Stages-1:0] busy, stalled, starved, beat;
   logic [LogBusBytes:0] compute_beat_bytes;
   logic [31:0] illegal_number;
-  logic fetch_done;
 
   vta_fetch u_fetch (
     .clk_i(clk),
@@ -336,7 +336,6 @@ module vta_top
     .axi_rvalid_i(m_axi_fetch_rvalid),
     .axi_rready_o(m_axi_fetch_rready)
   );
-  assign program_or_insn_end = {retire[3:1], fetch_done};
 
   // Buffers between the stages.
   logic inp_write, wgt_write, operand_read, out_read;
@@ -396,6 +395,7 @@ module vta_top
     .drain_i(drain),
     .idle_o(idle[2]),
     .enable_i(start[2] && !drain),
+    .repeat_i(compute_repeat),
     .uop_addr_i(uop_addr),
     .bias_addr_i(bias_addr),
     .illegal_number_i(illegal_number),

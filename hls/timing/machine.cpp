@@ -117,6 +117,7 @@ void Machine::begin(const Image &image, vta_timing_span *timeline) {
   for (auto *tokens : {&load_to_compute_, &compute_to_load_, &compute_to_store_, &store_to_compute_}) tokens->clear();
   for (auto *stage : {&load_, &compute_, &store_}) stage->clear();
   uops_.clear();
+  chain_.close();
   routed_ = 0;
   end_ = kNever;
   fault_ = 0;
@@ -153,6 +154,10 @@ bool Machine::advance(Stage &stage, StagePort &port, Launch launch) {
   bool any = false;
   while (!stage.halted()) {
     if (stage.executing()) {
+      if (&stage == &compute_ && chain_.is_open()) {
+        any |= join();
+        if (chain_.is_open()) break;
+      }
       if (!stage.finished()) {
         if constexpr (std::is_same_v<StagePort, WritePort>) {
           if (port.fault() != kNever) end_by(stage, port.fault(), kFaultOut);
@@ -223,12 +228,32 @@ void Machine::launch_compute(ReadPort &port, uint32_t number) {
 void Machine::execute(uint32_t number) {
   const NestTime time = nests_.of(instruction(number), uops_);
   const Cycle end = compute_.launched() + time.cycles;
+  const TokenBits tokens = token_bits_of(first_word(number));
   gemms_ += time.gemms;
   if (time.fault != 0) {
     end_by(compute_, end, time.fault);
+  } else if (time.opens_chain && !tokens.push_prev && !tokens.push_next) {
+    chain_.open(decode(instruction(number), number), compute_.launched() + kFirstIssue, time.cycles - kFirstIssue);
   } else {
     compute_.finish(end);
   }
+}
+
+// Looks at compute's next instructions while they join the one in execution; whether there was any.
+bool Machine::join() {
+  bool any = false;
+  while (chain_.is_open() && compute_.has_instruction()) {
+    any = true;
+    const uint32_t number = compute_.next_number();
+    const Cycle at = std::max(chain_.look(), compute_.at_head());
+    if (chain_.join(decode(instruction(number), number), at)) {
+      timeline_[compute_.last_number()].end = static_cast<uint64_t>(at) + 1;
+      timeline_[number].start = static_cast<uint64_t>(at) + 1;
+      compute_.join(token_bits_of(first_word(number)), at);
+    }
+    if (!chain_.is_open()) compute_.finish(at + 1 + chain_.pass());
+  }
+  return any;
 }
 
 void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer) {

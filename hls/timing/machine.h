@@ -8,6 +8,7 @@
 #define HILT_TIMING_MACHINE_H
 
 #include "arbiter.h"
+#include "chain.h"
 #include "fetch_port.h"
 #include "fill.h"
 #include "instruction.h"
@@ -51,6 +52,7 @@ class Machine {
   void load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer);
   void load_uops(ReadPort &port, const Transfer &transfer);
   void execute(uint32_t number);
+  bool join();
   void copy_uops(const Transfer &transfer);
   void end_by(Stage &stage, Cycle at, uint32_t fault);
   const uint8_t *instruction(uint32_t number) const;
@@ -63,6 +65,7 @@ class Machine {
   Stage store_{&compute_to_store_, nullptr, &store_to_compute_, nullptr};
   UopBuffer uops_;
   NestTiming nests_;
+  Chain chain_;  // of compute's instruction in execution
 
   Image image_{};
   vta_timing_span *timeline_ = nullptr;

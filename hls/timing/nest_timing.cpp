@@ -4,13 +4,14 @@
 #include <array>
 #include <cstring>
 
+#include "chain.h"
 #include "issue.h"
 #include "pairs.h"
 
 namespace vta {
 namespace {
 
-constexpr Cycle kFirstIssue = 3, kGemmTail = 5, kAluTail = 2;
+constexpr Cycle kGemmTail = 5, kAluTail = 2;
 constexpr Cycle kEmpty = 1;
 
 // The fault codes of docs/architecture.md.
@@ -206,7 +207,8 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   }
   const Cycle issues =
       kind == NestKind::kAluTensors ? walk(nest, kind, uops).cycles : one_tensor(nest, kind, uops, range.near);
-  return {kFirstIssue + issues + (gemm ? kGemmTail : kAluTail), gemm ? micro_ops_of(nest) : 0, 0};
+  return {kFirstIssue + issues + (gemm ? kGemmTail : kAluTail), gemm ? micro_ops_of(nest) : 0, 0,
+          opens_chain(instruction, uops)};
 }
 
 }  // namespace

@@ -15,6 +15,8 @@
 
 namespace vta {
 
+constexpr Cycle kFirstIssue = 3;  // from launch
+
 struct NestTime {
   // From launch to the last cycle, or to the cycle of the fault.
   Cycle cycles;
@@ -22,6 +24,8 @@ struct NestTime {
   uint64_t gemms;
   // 0, or the fault code of docs/architecture.md.
   uint32_t fault;
+  // Whether others may join it, if it pushes no token (chain.h).
+  bool opens_chain = false;
 };
 
 // Remembers what it was asked before: schedules repeat a few instructions many times.

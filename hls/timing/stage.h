@@ -59,7 +59,7 @@ class Stage {
 
   // Takes the instruction at the head, whose token bits these are; false while it is not known when.
   bool take(const TokenBits &bits) {
-    Cycle at = std::max(pushed_[launched_.size()] + 2, free_);
+    Cycle at = std::max(at_head(), free_);
     if (pops(bits.pop_prev, from_prev_)) at = std::max(at, from_prev_->can_pop());
     if (pops(bits.pop_next, from_next_)) at = std::max(at, from_next_->can_pop());
     if (at >= kNever) return false;
@@ -70,6 +70,13 @@ class Stage {
     executing_ = true;
     done_ = -1;
     return true;
+  }
+
+  // The next instruction joins the one in execution in cycle `at`: its tokens are pushed instead.
+  Cycle at_head() const { return pushed_[launched_.size()] + 2; }
+  void join(const TokenBits &bits, Cycle at) {
+    launched_.push_back(at + 1);
+    bits_ = bits;
   }
 
   // The instruction is done in this cycle.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hilt.vta.accelerator import Accelerator, IsaRevision
 from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode, encode, encode_uops
+from tests.rtl.random_tiles import TileAlus
 from tests.rtl.token_order import Access, Fields, Stage, TokenOrder
 
 POOL_UOPS = 4096
@@ -93,6 +94,8 @@ class _Generator:
         self.sram_uops = np.zeros(accelerator.uop_depth, dtype=UOP)
         self.order = TokenOrder(self._nothing)
         self.serial = self.random.random() < 0.1
+        limit = accelerator.formats.alu.by_name["dst_factor_out"].high
+        self.tiles = TileAlus(self.random, parameters.acc_depth, limit)
 
     def program(self, count: int, fill: bool | None) -> RandomProgram:
         by_seed = self.random.random() < 0.3
@@ -173,6 +176,9 @@ class _Generator:
         self._emit(fields, [Access("OUT", 0, depth - 1, True)])
 
     def _one(self) -> None:
+        if self.tiles.last and self.random.random() < 0.6:
+            self._alu_over_a_tile(same=True)
+            return
         choice = self.random.random()
         if choice < 0.40:
             self._load()
@@ -274,9 +280,7 @@ class _Generator:
             ]
         self._emit(fields, accesses)
 
-    def _memory_access(
-        self, dram: int, stride: int, y_size: int, x_size: int, element: int, write: bool
-    ) -> Access:
+    def _memory_access(self, dram: int, stride: int, y_size: int, x_size: int, element: int, write: bool) -> Access:
         return Access("memory", dram * element, (dram + (y_size - 1) * stride + x_size) * element - 1, write)
 
     def _shape(self, depth: int) -> tuple[int, int]:
@@ -297,8 +301,10 @@ class _Generator:
 
     def _fit(self, count: int, depth: int) -> int:
         """Where in a buffer: anywhere, or against either end."""
-        return self.random.choice((0, depth - count, self.random.randint(0, depth - count))) if count else (
-            self.random.randrange(depth)
+        return (
+            self.random.choice((0, depth - count, self.random.randint(0, depth - count)))
+            if count
+            else (self.random.randrange(depth))
         )
 
     def _rows(self, region: _Region, element: int, y_size: int, x_size: int) -> tuple[int, int]:
@@ -336,6 +342,9 @@ class _Generator:
         self._emit(fields, accesses)
 
     def _alu(self) -> None:
+        if self.random.random() < 0.5:
+            self._alu_over_a_tile(same=False)
+            return
         bgn, end, uops = self._uop_range()
         loops = self._loops()
         operations = [AluOpcode.MIN, AluOpcode.MAX, AluOpcode.ADD, AluOpcode.SHR]
@@ -344,13 +353,20 @@ class _Generator:
         fields = {
             **{"opcode": Opcode.ALU, "uop_bgn": bgn, "uop_end": end, **loops},
             **{"alu_opcode": self.random.choice(operations), "use_imm": self.random.getrandbits(1)},
-            "imm": self.random.choice((0, 1, -1, 8, -8, 127, -128, 32767, -32768, self.random.randint(-32768, 32767))),
+            "imm": self._immediate(),
         }
         spans = {}
         for name in ("dst", "src"):
             factors, spans[name] = self._factors(name, uops[name], loops, MemoryType.ACC)
             fields.update(factors)
         self._emit(fields, [Access("OUT", *spans["dst"], True)] if self._works(uops, loops) else [])
+
+    def _immediate(self) -> int:
+        return self.random.choice((0, 1, -1, 8, -8, 127, -128, 32767, -32768, self.random.randint(-32768, 32767)))
+
+    def _alu_over_a_tile(self, *, same: bool) -> None:
+        fields, span = (self.tiles.over_the_same if same else self.tiles.over_one)(self.sram_uops["dst"])
+        self._emit(fields | {"use_imm": 1, "imm": self._immediate()}, [Access("OUT", *span, True)])
 
     @staticmethod
     def _works(uops: NDArray[np.void], loops: Fields) -> bool:

@@ -105,6 +105,17 @@ def _nest(generator: np.random.Generator) -> Fields:
     return alu(operation, begin, end, *loops, **of_alu, use_imm=immediate, imm=int(generator.integers(-9, 9)))
 
 
+def _chain(generator: np.random.Generator) -> list[Fields]:
+    """An ALU over a tile that may leave the accumulator, and MIN and MAX over the same, which would join it."""
+    begin, rows, columns = (int(generator.choice(sizes)) for sizes in ((0, 5, 8188), (1, 2, 9), (1, 3, 20)))
+    factors = {"dst_factor_out": int(generator.choice((columns, 90, 256))), "dst_factor_in": 1}
+    operations = [AluOpcode.ADD, *(AluOpcode(int(operation)) for operation in generator.integers(2, size=2))]
+    return [
+        alu(operation, begin, begin + 1, rows, columns, **factors, use_imm=1, imm=int(generator.integers(-9, 9)))
+        for operation in operations
+    ]
+
+
 def _micro_ops(generator: np.random.Generator) -> NDArray[np.void]:
     uops = np.zeros(UOPS, dtype=UOP)
     for name, depth in DEPTHS.items():
@@ -113,14 +124,14 @@ def _micro_ops(generator: np.random.Generator) -> NDArray[np.void]:
 
 
 def _run(device: SimulatedDevice, interpreter: NumpyInterpreter, generator: np.random.Generator) -> FaultCode | None:
-    """Fills the buffers, executes two random instructions and, after a soft reset, shows `out`. Returns the fault."""
+    """Fills the buffers, executes a few random instructions and, after a soft reset, shows `out`. Returns the fault."""
     program = [
         load(MemoryType.UOP, 0, UOP_POOL // 4, 1, UOPS),
         load(MemoryType.UOP, 8192 - UOPS, UOP_POOL // 4, 1, UOPS),
         load(MemoryType.INP, 0, DATA // 16, 1, 2048),
         load(MemoryType.WGT, 0, DATA // 256, 1, 512, push_next=1),
         load(MemoryType.ACC, 0, DATA // 64, 1, 2048, pop_prev=1),
-        _nest(generator),
+        *(_chain(generator) if generator.random() < 0.4 else [_nest(generator)]),
         _nest(generator),
         finish(),
     ]

@@ -1,0 +1,131 @@
+// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation,
+// and the MIN and MAX that follow it, which together are a clamp between low_o and high_o.
+//
+// One pass does to each accumulator in turn what the instructions do one after another to all of them. The two are the
+// same if no accumulator comes twice and no index is past its buffer. That is proven, of instructions
+//   - of one micro-op,
+//   - whose inner loop, if it runs more than once, moves on by one,
+//   - whose outer loop, if it runs more than once, moves on by no less than the inner loop's length,
+//   - the last of whose indices is within the accumulator.
+// Instructions join while no token is pushed or popped between them.
+//
+// The first is taken in cycle T. Its proof is done in T+3; if it holds, the head of the queue is looked at from T+4 on,
+// one instruction a cycle, and waited for where the queue is empty: so what joins does not depend on when fetch
+// delivers it. Until one does not join, or pushes a token, hold_o keeps micro-ops from issuing.
+
+module vta_chain
+  import vta_pkg::*;
+(
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  enable_i,  // the stage takes instructions
+  input  logic                  repeat_i,  // it goes on to the next by itself
+  // Head of the instruction queue. take_i begins it; join_o makes it part of the one in execution.
+  input  logic                  insn_valid_i,
+  input  logic [  InsnBits-1:0] insn_i,
+  input  logic                  take_i,
+  output logic                  join_o,
+  // Of the instruction in execution, and in T+3 of its first micro-op.
+  input  nest_t                 nest_i,
+  input  logic [UopDstBits-1:0] uop_dst_i,
+  output logic                  hold_o,
+  output logic signed [ 31:0]   low_o,
+  output logic signed [ 31:0]   high_o
+);
+
+  typedef enum logic [2:0] {
+    Closed,  // nothing joins
+    Measure,
+    Prove,
+    Decide,
+    Open
+  } state_e;
+
+  // ---- The instruction at the head ---------------------------------------------------------------------------------------
+  nest_t next;
+  logic immediate, pops, pushes, may_begin, same_indices, clamps;
+  assign next = nest_of(insn_i);
+  assign immediate = opcode_of(insn_i) == OpAlu && next.use_imm && !illegal(insn_i);
+  assign pops = insn_i[PopPrevBit] || insn_i[PopNextBit];
+  assign pushes = insn_i[PushPrevBit] || insn_i[PushNextBit];
+  assign may_begin = HazardInterlock && immediate && !pushes;
+  assign same_indices = next.uop_bgn == nest_i.uop_bgn && next.uop_end == nest_i.uop_end
+      && next.iter_out == nest_i.iter_out && next.iter_in == nest_i.iter_in
+      && next.dst_factor_out == nest_i.dst_factor_out && next.dst_factor_in == nest_i.dst_factor_in;
+  assign clamps = immediate && (next.alu_opcode == AluMin || next.alu_opcode == AluMax) && same_indices && !pops;
+
+  logic [4*IndexBits:0] unused_next;  // what only GEMM and ALU of two tensors have
+  assign unused_next = {
+    next.reset, next.src_factor_out, next.src_factor_in, next.wgt_factor_out, next.wgt_factor_in
+  };
+  logic [4*IndexBits+20:0] unused_nest;
+  assign unused_nest = {
+    nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
+    nest_i.alu_opcode, nest_i.use_imm, nest_i.imm
+  };
+
+  // ---- Proof ---------------------------------------------------------------------------------------------------------------
+  // From the first index to the last, while the loops are as they must be.
+  localparam int unsigned RowsBits = IterBits + DstFactorBits;
+  logic [RowsBits-1:0] rows_q;
+  index_t span_q, last;
+  logic apart_q;
+  assign last = span_q + index_t'(uop_dst_i);
+
+  always_ff @(posedge clk_i) begin
+    rows_q <= RowsBits'(nest_i.iter_out - 1'b1) * RowsBits'(nest_i.dst_factor_out);
+    span_q <= index_t'(rows_q) + index_t'(IterBits'(nest_i.iter_in - 1'b1));
+    apart_q <= nest_i.uop_end == nest_i.uop_bgn + 1'b1 && nest_i.uop_bgn < UopEndBits'(UopDepth)
+        && nest_i.iter_out != '0 && nest_i.iter_in != '0
+        && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
+        && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
+  end
+
+  // ---- Joining ---------------------------------------------------------------------------------------------------------------
+  state_e state_q;
+  logic look;
+  assign look = state_q == Open && insn_valid_i && enable_i && repeat_i;
+  assign join_o = look && clamps;
+  assign hold_o = state_q != Closed;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= Closed;
+    end else if (take_i) begin
+      state_q <= may_begin ? Measure : Closed;
+    end else begin
+      unique case (state_q)
+        Measure: state_q <= Prove;
+        Prove: state_q <= Decide;
+        Decide: state_q <= apart_q && last < index_t'(AccDepth) ? Open : Closed;
+        Open: if (!repeat_i || (look && (!clamps || pushes))) state_q <= Closed;
+        default: state_q <= Closed;
+      endcase
+    end
+  end
+
+  // ---- Clamp -----------------------------------------------------------------------------------------------------------------
+  // low_q is never above high_q, so that a value is past one of them at most.
+  logic signed [31:0] low_q, high_q, bound;
+  logic below, above;
+  assign bound = 32'($signed(next.imm));
+  assign below = bound < low_q;
+  assign above = bound > high_q;
+
+  always_ff @(posedge clk_i) begin
+    if (take_i) begin
+      low_q <= 32'sh8000_0000;
+      high_q <= 32'sh7FFF_FFFF;
+    end else if (join_o && next.alu_opcode == AluMax) begin
+      if (!below) low_q <= bound;
+      if (above) high_q <= bound;
+    end else if (join_o) begin
+      if (below) low_q <= bound;
+      if (!above) high_q <= bound;
+    end
+  end
+
+  assign low_o = low_q;
+  assign high_o = high_q;
+
+endmodule
