@@ -10,9 +10,9 @@ from hilt.vta.accelerator import Accelerator
 
 _PIPELINE = 12.0
 """Cycles that any instruction takes besides its work."""
-_EPILOGUE = 2.0
-"""Cycles of an output tensor from its last sum to its STORE: reset, SHR, MAX and MIN, each of two tensors a cycle where
-they lie in different banks of the accumulator."""
+_EPILOGUE = 1.0
+"""Cycles of an output tensor from its last sum to its STORE: the reset, and SHR, MAX and MIN in one pass, each of two
+tensors a cycle where they lie in different banks of the accumulator."""
 _REQUESTS_IN_FLIGHT = 2.0
 """LOADs whose latencies overlap."""
 
