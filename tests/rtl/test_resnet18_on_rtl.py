@@ -15,17 +15,22 @@ KNOBS = ("tile_b", "tile_h", "tile_w", "tile_ci", "tile_co", "oc_nthread", "h_nt
 GOOD = {
     "resnet18.C2": (1, 7, 56, 1, 2, 1, 2),
     "resnet18.C3": (1, 28, 7, 1, 4, 2, 1),
-    "resnet18.C4": (1, 4, 28, 1, 4, 2, 2),
+    "resnet18.C4": (1, 2, 28, 2, 4, 2, 2),
     "resnet18.C5": (1, 14, 28, 2, 2, 2, 1),
     "resnet18.C6": (1, 14, 14, 1, 4, 2, 1),
-    "resnet18.C7": (1, 14, 7, 2, 8, 2, 1),
+    "resnet18.C7": (1, 2, 14, 2, 8, 2, 2),
     "resnet18.C8": (1, 14, 14, 1, 4, 2, 1),
     "resnet18.C9": (1, 7, 7, 1, 8, 2, 1),
     "resnet18.C10": (1, 7, 7, 1, 16, 2, 1),
     "resnet18.C11": (1, 7, 7, 1, 8, 2, 1),
 }
-EPILOGUE_CYCLES = 2
-"""Of every output element, in the stage that runs the GEMM: reset, SHR, MAX and MIN, each of two elements a cycle."""
+EPILOGUE_CYCLES = 1
+"""Of every output element, in the stage that runs the GEMM: reset, and SHR, MAX and MIN in one pass, each of two
+elements a cycle."""
+
+ENDS_CYCLES = 2_200
+"""Before the first tile has arrived and after the last was computed nothing hides the memory: 550 and 1,590 cycles in
+C10 (its timeline), nearly a tenth of the short 1x1 layers."""
 
 
 def run(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> tuple[ProgramRun, int]:
@@ -48,8 +53,7 @@ def test_a_good_configuration_is_right_and_near_what_the_compute_stage_can_do(na
     outputs = workload.batch * workload.out_channels // PYNQ.parameters.block * workload.out_height * workload.out_width
     micro_ops = workload.macs // PYNQ.macs_per_cycle
     least = micro_ops + EPILOGUE_CYCLES * outputs
-    # In the 1x1 layers, 30,000 cycles long, the first loads and the last store are nearly a tenth.
-    assert least < cycles < (1.03 if least > 100_000 else 1.10) * least
+    assert least < cycles < 1.03 * least + ENDS_CYCLES
 
 
 def test_virtual_threads_hide_the_loads() -> None:

@@ -246,6 +246,7 @@ class TrialsTable(ScrollView, can_focus=True):
         if rows > 0 and (self._cursor < top or self._cursor >= top + rows):
             # Forced: trials that have just come to be more than fit are to be scrolled before there is a scroll bar.
             self.scroll_to(y=y, animate=False, force=True, immediate=True)
+            self.vertical_scrollbar.position = self.scroll_y  # it hears of scrolling only while it is shown
 
     def _refresh_row(self, row: int) -> None:
         self.refresh_line(row + 1)
