@@ -28,6 +28,7 @@ from hilt.trial import Outcome, Verification
 from hilt.tui.app import HiltApp
 from hilt.tui.screens import configuration_screen, run_screen
 from hilt.tui.subject import Subject
+from hilt.tui.widgets import board_facts
 
 from .live import LiveEngine, live_engine, text_of, until
 
@@ -86,6 +87,7 @@ def the_same_everywhere(filled_home: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HILT_HOME", str(HOME))
     monkeypatch.setattr(Input, "cursor_blink", False)
+    monkeypatch.setattr(board_facts, "describe_board", lambda _: BOARD)
     monkeypatch.setattr(run_screen, "_FIRST_AGREEMENT_SECONDS", 3600.0)
     # What an explanation says is compared where it is made, in tests/unit/report.
     explained = SimpleNamespace(code=SimpleNamespace(instructions=()), accelerator=BOARD.accelerator)
