@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,8 +144,9 @@ async def test_what_arrives_when_the_app_closes_is_let_go(tmp_path: Path) -> Non
     with app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: run_screen(pilot).view is not None)
-            view = run_screen(pilot).view
-        app.on_run_loaded(RunLoaded(view))
+            screen, view = run_screen(pilot), run_screen(pilot).view
+        app.on_run_loaded(RunLoaded(replace(view)))
+        assert screen.view is view
 
 
 async def test_two_clients_see_the_same_and_one_leaving_stops_nothing(tmp_path: Path) -> None:
