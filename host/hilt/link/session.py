@@ -108,7 +108,7 @@ class Session:
                 client.get_host_keys().add(host_pattern(endpoint.host, endpoint.port), kind, entry.key)
         client.set_missing_host_key_policy(_RefuseUnknown(endpoint))
         try:
-            with _translated(endpoint, host_keys):
+            with _translated(endpoint, host_keys, client, deadline):
                 client.connect(
                     endpoint.host,
                     endpoint.port,
@@ -262,7 +262,9 @@ def _open_socket(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _translated(endpoint: Endpoint, host_keys: HostKeys) -> Iterator[None]:
+def _translated(
+    endpoint: Endpoint, host_keys: HostKeys, client: paramiko.SSHClient, deadline: Deadline
+) -> Iterator[None]:
     where = f"{endpoint.user}@{endpoint.host} port {endpoint.port}"
     try:
         yield
@@ -278,6 +280,13 @@ def _translated(endpoint: Endpoint, host_keys: HostKeys) -> Iterator[None]:
             f"add it to the SSH agent (ssh-add) and leave `key` out"
         ) from None
     except paramiko.AuthenticationException:
+        # paramiko says the same of a key that was refused and of a board that went away, or silent, before it answered.
+        deadline.remaining("logging in")
+        transport = client.get_transport()
+        if transport is None or not transport.is_active():
+            raise UnreachableError(
+                f"no SSH session with {where}: it closed the connection while it was shown keys"
+            ) from None
         used = f"key {endpoint.key_file}" if endpoint.key_file else "the SSH agent's keys and those of ~/.ssh"
         raise AuthenticationError(
             f"{where} refuses {used}: put the public key into its ~/.ssh/authorized_keys (ssh-copy-id)"
