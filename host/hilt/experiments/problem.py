@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from hilt.measure.landscape import Subject
 from hilt.simulator.device import MemoryModel
 from hilt.tune import Problem
-from hilt.tune.problem import Indices
+from hilt.tune.problem import Found, Indices
 from hilt.vta.program import Program
 
 _LARGEST_BYTES = 512 << 20
@@ -26,6 +27,13 @@ class SharedProblem(Problem):
     def of_subject(cls, subject: Subject) -> SharedProblem:
         """The problem of a landscape's space. What its memory is stays unknown: tuners are given no more than a run."""
         return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
+
+    def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
+        kept: dict[Hashable, Any] = self.__dict__.setdefault("_found_once", {})
+        if what not in kept:
+            kept[what] = find()
+        found: Found = kept[what]
+        return found
 
     def lowered_many(self, indices: Indices) -> Iterator[Program | None]:
         kept: OrderedDict[int, Program | None] = self.__dict__.setdefault("_kept", OrderedDict())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hilt.tune.cost_model import Features, Scores
-from hilt.tune.metrics import average_recall
+from hilt.tune.metrics import AverageRecall
 
 if TYPE_CHECKING:
     import xgboost
@@ -60,10 +60,11 @@ class BoostedTrees:
         if self._parameters["objective"] == _OBJECTIVES[Loss.RANK]:
             samples.set_group([len(labels)])
         booster = xgboost.Booster(self._parameters, [samples])
+        recall_of = AverageRecall(labels, self._recall_at)
         best_recall, best_round = -1.0, 0
         for round_number in range(self._rounds):
             booster.update(samples, round_number)
-            recall = average_recall(np.asarray(booster.predict(samples)), labels, self._recall_at)
+            recall = recall_of(np.asarray(booster.predict(samples, validate_features=False)))
             if recall > best_recall:
                 best_recall, best_round = recall, round_number
             elif round_number - best_round >= self._patience:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -53,7 +54,7 @@ def remembered(features_of: FeaturesOf, size: int) -> FeaturesOf:
         nonlocal table
         if table is None:
             found = features_of(indices)
-            if size > _TABLE_ROWS or size * found[0].size > _TABLE_NUMBERS:
+            if size > _TABLE_ROWS or size * math.prod(found.shape[1:]) > _TABLE_NUMBERS:
                 return found
             table = features_of(np.arange(size))
         return np.asarray(table[indices])

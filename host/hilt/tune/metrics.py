@@ -15,16 +15,26 @@ def average_recall(predicted: npt.NDArray[np.floating], labels: npt.NDArray[np.f
     Both arrays have shape (n,), larger is better; ties go to the earlier element; count is cut to n. Between 0 and 1.
     Source: AutoTVM's stopping measure "a-recall", TVM_FACTS section 4.
     """
-    count = min(count, len(labels))
-    if count == 0:
-        return 0.0
-    predicted_best = np.argsort(-predicted, kind="stable")[:count]
-    true_rank = np.empty(len(labels), dtype=np.int64)
-    true_rank[np.argsort(-labels, kind="stable")] = np.arange(len(labels))
-    # An element is found at i once it is among the first i of both orders.
-    found_at = np.maximum(true_rank[predicted_best], np.arange(count))
-    found = np.cumsum(np.bincount(found_at[found_at < count], minlength=count))
-    return float(np.mean(found / np.arange(1, count + 1)))
+    return AverageRecall(labels, count)(predicted)
+
+
+class AverageRecall:
+    """The same of many predictions for the same labels, which are sorted once."""
+
+    def __init__(self, labels: npt.NDArray[np.floating], count: int) -> None:
+        self._count = min(count, len(labels))
+        self._true_rank = np.empty(len(labels), dtype=np.int64)
+        self._true_rank[np.argsort(-labels, kind="stable")] = np.arange(len(labels))
+        self._places = np.arange(self._count)
+
+    def __call__(self, predicted: npt.NDArray[np.floating]) -> float:
+        if self._count == 0:
+            return 0.0
+        predicted_best = np.argsort(-predicted, kind="stable")[: self._count]
+        # An element is found at i once it is among the first i of both orders.
+        found_at = np.maximum(self._true_rank[predicted_best], self._places)
+        found = np.cumsum(np.bincount(found_at[found_at < self._count], minlength=self._count))
+        return float(np.mean(found / (self._places + 1)))
 
 
 def best_so_far(microseconds: Sequence[float | None]) -> npt.NDArray[np.float64]:

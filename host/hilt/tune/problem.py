@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 
 Indices = npt.NDArray[np.int64]
+Found = TypeVar("Found")
 
 _PROGRAMS_AT_ONCE = 64
 """Given to the twin in one call: many enough to be cheap, few enough to hold in memory."""
@@ -125,6 +126,11 @@ class Problem:
     @cached_property
     def _twin(self) -> Twin:
         return Twin(self.accelerator)
+
+    def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
+        """What `find` finds, which follows from this problem and from `what` alone, and which nobody changes. A problem
+        that many runs share keeps it for the next one (hilt.experiments.problem); a run alone finds it."""
+        return find()
 
     def columns(self, indices: Indices) -> dict[str, npt.NDArray[np.int64]]:
         """Knob values by name, each (n,), as the compiler goes by them: TVM v0.9 never applies tile_b."""

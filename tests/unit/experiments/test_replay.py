@@ -133,3 +133,13 @@ def test_a_shared_problem_answers_as_a_problem(recorded: Subject) -> None:
             shared.predicted_cycles(asked, memories), alone.predicted_cycles(asked, memories), equal_nan=True
         )
     assert np.array_equal(shared.compiles, alone.compiles)
+
+
+@pytest.mark.parametrize("contender", [Contender.of("hilt"), Contender.of("hilt", published_faults=False)])
+def test_a_run_after_others_of_its_problem_is_the_run_alone(recorded: Subject, contender: Contender) -> None:
+    landscape, shared = Shelf().get(recorded), SharedProblem.of_subject(recorded)
+    for seed in range(4):
+        alone = Problem(recorded.workload, recorded.accelerator, recorded.space, recorded.checks)
+        protocol = Protocol(trials=60, batch=4)
+        first, later = (replay(contender.make(problem, seed), landscape, protocol) for problem in (alone, shared))
+        assert later.indices.tolist() == first.indices.tolist()

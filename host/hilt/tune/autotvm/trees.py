@@ -74,8 +74,8 @@ def autotvm(problem: Problem, seed: int, options: AutoTVMOptions) -> PlannedTune
         except HistoryError as error:
             raise TunerOptionError(str(error)) from error
         prior = model.over(problem)
-        features_of = with_global(features_of, prior)
-    return trees_tuner(problem.space, seed, options, remembered(features_of, len(problem.space)), prior)
+        features_of = remembered(with_global(features_of, prior), len(problem.space))
+    return trees_tuner(problem.space, seed, options, features_of, prior)
 
 
 @lru_cache(maxsize=4)
@@ -104,6 +104,11 @@ def _trees(options: AutoTVMOptions, seed: int, transferred: bool) -> CostModel:
 
 
 def _features_of(problem: Problem, representation: Representation) -> FeaturesOf:
+    worked_out = _worked_out(problem, representation)
+    return problem.once(("features", str(representation)), lambda: remembered(worked_out, len(problem.space)))
+
+
+def _worked_out(problem: Problem, representation: Representation) -> FeaturesOf:
     match representation:
         case Representation.KNOB:
             return problem.knob_features

@@ -11,7 +11,7 @@ import numpy as np
 from hilt.trial import Outcome
 from hilt.tune.annealing import Annealing, AnnealingSchedule
 from hilt.tune.boosted_trees import BoostedTrees, Loss
-from hilt.tune.cost_model import Features, Indices, scorer
+from hilt.tune.cost_model import Features, Indices, remembered, scorer
 from hilt.tune.feedback import Feedback
 from hilt.tune.glimpse.acquisition import Acquisition, Progress, distance_in_knobs, search_features
 from hilt.tune.glimpse.encoding import KnobSpace, layer_features
@@ -85,6 +85,14 @@ class GlimpseTuner:
         self._unasked = Unasked(len(problem.space))
         self._annealing = Annealing(problem.space, AnnealingSchedule(), np.random.default_rng(walking))
         self._surrogate = new_surrogate(options.plan_size, int(fitting.generate_state(1)[0] >> 1))
+        size = len(problem.space)
+        knobs = problem.once(("features", "knob"), lambda: remembered(problem.knob_features, size))
+        logarithm = self._prior.logarithm if options.prior else lambda indices: None
+        self._features_of = remembered(lambda indices: surrogate_features(knobs(indices), logarithm(indices)), size)
+        """What the surrogate sees."""
+        self._configuration_features = problem.once(
+            "Glimpse's configuration features", lambda: remembered(self._knobs.configuration_features, size)
+        )
         self._history: list[Feedback] = []
         self._fitted = 0
         with self._stopwatch.part("prior"):
@@ -98,6 +106,7 @@ class GlimpseTuner:
     def ask(self, count: int) -> list[int]:
         return [self._next() for _ in range(min(count, len(self._unasked)))]
 
+    @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
         # A lost board says nothing about the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
@@ -133,9 +142,9 @@ class GlimpseTuner:
     def _best_candidates(self) -> Indices:
         measured = np.array([item.index for item in self._history], dtype=np.int64)
         with self._stopwatch.part("training"):
-            self._surrogate.fit(self._features(measured), relative_throughput(self._history))
+            self._surrogate.fit(self._features_of(measured), relative_throughput(self._history))
         with self._stopwatch.part("search"):
-            score = scorer(self._surrogate, self._features, len(self._problem.space))
+            score = scorer(self._surrogate, self._features_of, len(self._problem.space))
             found = self._annealing.search(score, self._options.candidates, self._unasked)
         if not found:
             return np.empty(0, dtype=np.int64)
@@ -152,17 +161,13 @@ class GlimpseTuner:
         progress = Progress(len(measured), self._options.budget, valid / len(measured))
         distance = distance_in_knobs(positions(indices), positions(measured))
         search = search_features(progress, predicted, self._prior.logarithm(indices), distance)
-        return self._acquisition(self._knobs.configuration_features(indices), search)
-
-    def _features(self, indices: Indices) -> Features:
-        prior = self._prior.logarithm(indices) if self._options.prior else None
-        return surrogate_features(self._problem.knob_features(indices), prior)
+        return self._acquisition(self._configuration_features(indices), search)
 
     def _refused(self, indices: Indices) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         if not self._options.sampling or not len(indices):
             return np.zeros(len(indices), dtype=np.bool_)
         with self._stopwatch.part("sampling"):
-            return self._thresholds.rejects(self._knobs.configuration_features(indices), self._options.tau)
+            return self._thresholds.rejects(self._configuration_features(indices), self._options.tau)
 
 
 _DRAWS = 64

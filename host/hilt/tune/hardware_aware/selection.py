@@ -34,7 +34,7 @@ def spread(positions: npt.NDArray[np.int64], count: int) -> Rows:
     chosen = np.zeros(len(positions), dtype=np.bool_)
     to_chosen = np.zeros(len(positions), dtype=np.int64)
     for turn in range(count):
-        far = distances.sum(axis=1) if turn == 0 else to_chosen
+        far = distances.sum(axis=1, dtype=np.int64) if turn == 0 else to_chosen
         row = int(np.argmax(np.where(chosen, -1, far)))
         chosen[row] = True
         to_chosen += distances[row]
@@ -51,9 +51,9 @@ def spread(positions: npt.NDArray[np.int64], count: int) -> Rows:
         to_chosen += distances[enters] - distances[leaves]
 
 
-def _distances(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _distances(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Manhattan, (n, n), knob by knob: all at once would take the memory of as many tables."""
-    table = np.zeros((len(positions),) * 2, dtype=np.int64)
-    for knob in positions.T:
+    table = np.zeros((len(positions),) * 2, dtype=np.int32)
+    for knob in positions.astype(np.int32).T:
         table += np.abs(knob[:, None] - knob)
     return table

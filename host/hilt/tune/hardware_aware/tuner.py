@@ -11,7 +11,7 @@ import numpy as np
 from hilt.trial import Outcome
 from hilt.tune.annealing import Annealing, AnnealingSchedule
 from hilt.tune.boosted_trees import BoostedTrees, Loss
-from hilt.tune.cost_model import Features, FeaturesOf, Indices, scorer
+from hilt.tune.cost_model import Features, FeaturesOf, Indices, remembered, scorer
 from hilt.tune.feedback import Feedback
 from hilt.tune.hardware_aware.bias import biased
 from hilt.tune.hardware_aware.presampling import Presamples, ValidityCheck, presample, sample_uniformly
@@ -164,6 +164,5 @@ class HardwareAwareTuner:
 
 def hardware_aware(problem: Problem, seed: int, options: HardwareAwareOptions) -> HardwareAwareTuner:
     """As the paper has it: knob features, and the compiler as the validity check."""
-    return HardwareAwareTuner(
-        problem.space, seed, options, problem.knob_features, lambda indices: problem.compiles[indices]
-    )
+    features_of = problem.once(("features", "knob"), lambda: remembered(problem.knob_features, len(problem.space)))
+    return HardwareAwareTuner(problem.space, seed, options, features_of, lambda indices: problem.compiles[indices])

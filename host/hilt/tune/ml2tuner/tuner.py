@@ -166,11 +166,13 @@ class ML2Tuner:
 
 def ml2tuner(problem: Problem, seed: int, options: ML2TunerOptions) -> ML2Tuner:
     """Over the knobs of the problem's space and what its compiler derives of them."""
-    hidden = Hidden(options.hidden)
-    return ML2Tuner(
-        problem.space,
-        seed,
-        options,
-        remembered(lambda indices: visible_features(problem, indices).values, len(problem.space)),
-        remembered(lambda indices: advanced_features(problem, indices, hidden).values, len(problem.space)),
+    hidden, size = Hidden(options.hidden), len(problem.space)
+    visible = problem.once(
+        "ML2Tuner's visible features",
+        lambda: remembered(lambda indices: visible_features(problem, indices).values, size),
     )
+    advanced = problem.once(
+        ("ML2Tuner's advanced features", str(hidden)),
+        lambda: remembered(lambda indices: advanced_features(problem, indices, hidden).values, size),
+    )
+    return ML2Tuner(problem.space, seed, options, visible, advanced)

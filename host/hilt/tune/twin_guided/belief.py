@@ -6,12 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.twin_guided.calibration import USUAL, Calibration, find_memory, slopes
-from hilt.tune.twin_guided.candidates import Candidates
 from hilt.tune.twin_guided.gaussian_process import GaussianProcess, Inputs
-from hilt.tune.twin_guided.memories import PRIOR_DEVIATION, hypotheses, prior_mean
-from hilt.tune.twin_guided.prediction import Predictor
-from hilt.tune.twin_guided.shortlist import Shortlist
-from hilt.vta.accelerator import Accelerator
+from hilt.tune.twin_guided.opening import Opening
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -23,8 +19,6 @@ _CYCLES_FOLLOWED = 2.5e8
 """Cycles of all followed rows together, about: the twin takes about a nanosecond for each, with each memory."""
 _MOST_OBSERVED = 160
 """Measurements that the posterior is made of: the fastest."""
-_EXTREME = np.array([1.3, 1.3, 1.3])
-"""Prior deviations from the assumed memory of the slow and the fast one that the shortlist is made for."""
 _SAME_MEMORY = 0.05
 """Coordinates that differ by less are not worth predicting everything again."""
 _FIRST_FIT = 3
@@ -34,21 +28,14 @@ _FIRST_FIT = 3
 class Belief:
     """Over the candidates' rows that are followed, which grow as memories turn out differently."""
 
-    def __init__(self, accelerator: Accelerator, candidates: Candidates, predictor: Predictor, memories: int) -> None:
-        self._candidates = candidates
-        self._predictor = predictor
-        self._prior = prior_mean(accelerator)
-        extremes = np.stack(
-            (self._prior, self._prior + _EXTREME * PRIOR_DEVIATION, self._prior - _EXTREME * PRIOR_DEVIATION)
-        )
-        extremes[2, 2] = 0.0
-        self._shortlist = Shortlist(candidates, predictor)
-        self._shortlist.open(extremes)
-        few = predictor.log_cycles(self._shortlist.rows.tolist(), extremes)
-        self.rows = self._shortlist.rows[_relevant(few)]
+    def __init__(self, opening: Opening) -> None:
+        self._candidates = opening.candidates
+        self._predictor = opening.predictor
+        self._prior = opening.prior
+        self._shortlist = opening.shortlist.copy()
+        self.rows = self._shortlist.rows[_relevant(opening.extremes)]
         """Rows of the candidates that are followed; all other arrays are over these."""
-        every = hypotheses(accelerator, memories)
-        self._ensemble = predictor.log_cycles(self.rows.tolist(), every)
+        self._ensemble = self._predictor.log_cycles(self.rows.tolist(), opening.hypotheses)
         self._calibration: Calibration | None = None
         self._fitted_on = 0
         self.overlooked = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +38,18 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.indices)
 
+    @cached_property
+    def row_of(self) -> dict[int, int]:
+        """The row of each index."""
+        return {index: row for row, index in enumerate(self.indices.tolist())}
+
 
 def candidates_of(problem: Problem) -> Candidates:
-    """What compiles: all of it, or the best MOST by the closed form."""
+    """What compiles: all of it, or the best MOST by the closed form. Runs of one problem share it."""
+    return problem.once("hilt's candidates", lambda: _candidates(problem))
+
+
+def _candidates(problem: Problem) -> Candidates:
     compiles = np.flatnonzero(problem.compiles).astype(np.int64)
     if len(compiles) > MOST:
         estimate = np.concatenate(

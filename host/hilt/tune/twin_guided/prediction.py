@@ -26,50 +26,48 @@ _log = logging.getLogger(__name__)
 class Predictor(Protocol):
     """Cycles of candidates, which are rows 0..n-1."""
 
-    def distinct(self, rows: Sequence[int]) -> list[int]:
-        """Those of the rows that can run at all and are not the same program as a row before."""
+    def programs(self, rows: Sequence[int]) -> list[bytes | None]:
+        """What tells the rows' programs apart: the same bytes for the same program; None for what cannot run at all."""
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
-        """Natural logarithms (rows, memories) with the memories at `coordinates` (memories, 3)."""
+        """Natural logarithms (rows, memories) of rows that can run, memories being at `coordinates` (memories, 3)."""
 
 
 class TwinPredictor:
-    """Lowers each row once, and predicts it once for each memory."""
+    """Lowers each row once, and predicts each program once for each memory: runs may share it."""
 
     def __init__(self, problem: Problem, indices: Indices) -> None:
         """`indices` (n,) are the candidates."""
         self._problem = problem
         self._accelerator = problem.accelerator
         self._indices = indices
-        self._programs: dict[int, Program] = {}
-        self._first_with: dict[bytes, int] = {}
-        self._known: dict[MemoryModel, dict[int, float]] = {}
+        self._digests: dict[int, bytes | None] = {}
+        self._programs: dict[bytes, Program] = {}
+        self._known: dict[MemoryModel, dict[bytes, float]] = {}
 
-    def distinct(self, rows: Sequence[int]) -> list[int]:
-        programs = self._problem.lowered_many(self._indices[np.asarray(rows, dtype=np.int64)])
-        return [
-            row
-            for row, program in zip(rows, programs, strict=True)
-            if program is not None and self._is_new(row, program)
-        ]
+    def programs(self, rows: Sequence[int]) -> list[bytes | None]:
+        new = [row for row in dict.fromkeys(rows) if row not in self._digests]
+        lowered = self._problem.lowered_many(self._indices[np.array(new, dtype=np.int64)])
+        for row, program in zip(new, lowered, strict=True):
+            self._digests[row] = None if program is None else self._keep(program)
+        return [self._digests[row] for row in rows]
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         return np.stack([self._with_memory(rows, memory_at(each, self._accelerator)) for each in coordinates], axis=1)
 
     def _with_memory(self, rows: Sequence[int], memory: MemoryModel) -> Floats:
         known = self._known.setdefault(memory, {})
-        new = [row for row in dict.fromkeys(rows) if row not in known]
-        cycles = self._problem.cycles_of([self._programs[row] for row in new], [memory])[:, 0]
+        wanted = [digest for digest in self.programs(rows) if digest is not None]
+        new = [digest for digest in dict.fromkeys(wanted) if digest not in known]
+        cycles = self._problem.cycles_of([self._programs[digest] for digest in new], [memory])[:, 0]
         known.update(zip(new, np.log(np.where(np.isnan(cycles), np.inf, cycles)).tolist(), strict=True))
-        return np.array([known[row] for row in rows])
+        return np.array([known[digest] for digest in wanted])
 
-    def _is_new(self, row: int, program: Program) -> bool:
+    def _keep(self, program: Program) -> bytes:
         digest = hashlib.blake2b(program.instructions.tobytes(), digest_size=16)
         digest.update(program.uops.tobytes())
-        if self._first_with.setdefault(digest.digest(), row) != row:
-            return False
-        self._programs[row] = program
-        return True
+        self._programs.setdefault(digest.digest(), program)
+        return digest.digest()
 
 
 class ClosedFormPredictor:
@@ -78,8 +76,8 @@ class ClosedFormPredictor:
     def __init__(self, closed_form: ClosedForm) -> None:
         self._closed_form = closed_form
 
-    def distinct(self, rows: Sequence[int]) -> list[int]:
-        return list(rows)
+    def programs(self, rows: Sequence[int]) -> list[bytes | None]:
+        return [row.to_bytes(8, "little") for row in rows]
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         return np.stack([np.log(self._closed_form.cycles(each)[list(rows)]) for each in coordinates], axis=1)

@@ -38,8 +38,15 @@ class Shortlist:
         self._candidates = candidates
         self._predictor = predictor
         self._seen = np.zeros(len(candidates), dtype=np.bool_)
+        self._first_with: dict[bytes, int] = {}
         self.rows: Rows = np.zeros(0, dtype=np.int64)
         """Distinct programs, in the order in which they were added."""
+
+    def copy(self) -> Shortlist:
+        """One that goes on from here; this one stays as it is."""
+        other = Shortlist(self._candidates, self._predictor)
+        other._seen, other._first_with, other.rows = self._seen.copy(), dict(self._first_with), self.rows
+        return other
 
     def open(self, coordinates: Floats) -> None:
         """The first rows, for memories (m, 3): the best by the closed form with each, and some of all kinds."""
@@ -102,6 +109,9 @@ class Shortlist:
     def _add(self, rows: Rows) -> list[int]:
         new = [row for row in dict.fromkeys(rows.tolist()) if not self._seen[row]]
         self._seen[new] = True
-        distinct = self._predictor.distinct(new)
+        programs = zip(new, self._predictor.programs(new), strict=True)
+        distinct = [
+            row for row, program in programs if program is not None and self._first_with.setdefault(program, row) == row
+        ]
         self.rows = np.concatenate((self.rows, np.array(distinct, dtype=np.int64)))
         return distinct

@@ -17,8 +17,8 @@ from hilt.tune.problem import Problem
 from hilt.tune.twin_guided.belief import Belief
 from hilt.tune.twin_guided.candidates import Candidates, candidates_of
 from hilt.tune.twin_guided.coverage import choose, confidence, covering
-from hilt.tune.twin_guided.prediction import predictor_for
-from hilt.tune.twin_guided.validity import Validity, clues
+from hilt.tune.twin_guided.opening import Opening, opening_of
+from hilt.tune.twin_guided.validity import Validity
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -86,7 +86,7 @@ class HiltTuner:
     def tell(self, feedback: Sequence[Feedback]) -> None:
         nominal = self._problem.accelerator.clock_hz / 1e6
         for item in feedback:
-            row = self._row_of.get(item.index)
+            row = self._candidates.row_of.get(item.index)
             if row is None or item.outcome is Outcome.BOARD_LOST:  # a lost board says nothing about the configuration
                 continue
             self._outcomes[row] = item.outcome is Outcome.OK
@@ -161,18 +161,17 @@ class HiltTuner:
         return candidates_of(self._problem)
 
     @cached_property
-    def _row_of(self) -> dict[int, int]:
-        return {int(index): row for row, index in enumerate(self._candidates.indices)}
+    def _opening(self) -> Opening:
+        options = self._options
+        return opening_of(self._problem, self._candidates, options.memories, options.published_faults)
 
     @cached_property
     def _validity(self) -> Validity:
-        candidates = self._candidates
-        return Validity(clues(self._problem, candidates.indices, candidates.hidden, self._options.published_faults))
+        return Validity(self._opening.clues)
 
     @cached_property
     def _belief(self) -> Belief:
-        predictor = predictor_for(self._problem, self._candidates.indices, self._candidates.closed_form)
-        return Belief(self._problem.accelerator, self._candidates, predictor, self._options.memories)
+        return Belief(self._opening)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ class Sums:
     def __init__(self, parts: Floats) -> None:
         self._parts = parts
 
-    def distinct(self, rows: Sequence[int]) -> list[int]:
-        return list(rows)
+    def programs(self, rows: Sequence[int]) -> list[bytes | None]:
+        return [bytes([row]) for row in rows]
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         factors = np.concatenate((np.ones((len(coordinates), 1)), np.exp(coordinates)), axis=1)
