@@ -82,6 +82,7 @@ class Annealing:
     def _walk(self, points: Positions, indices: Indices, scores: Scores, score: Score, best: _Best) -> None:
         """Moves the points (n, knobs), which have these indices and scores (n,)."""
         moves, strides = Moves(self._space.sizes), _strides(self._space)
+        indices, scores = indices.copy(), scores.copy()
         last_change = 0
         for iteration in range(self._schedule.iterations):
             if iteration >= last_change + self._schedule.patience:
@@ -90,9 +91,9 @@ class Annealing:
             moved_indices = indices + (after - before) * strides[knobs]
             moved_scores = score(moved_indices)
             probability = acceptance_probability(scores, moved_scores, self._schedule.temperature(iteration))
-            accepted = self._generator.random(len(points)) < probability
+            accepted = np.flatnonzero(self._generator.random(len(points)) < probability)
             points[accepted, knobs[accepted]] = after[accepted]
-            indices, scores = np.where(accepted, moved_indices, indices), np.where(accepted, moved_scores, scores)
+            indices[accepted], scores[accepted] = moved_indices[accepted], moved_scores[accepted]
             if best.offer(moved_scores, moved_indices):
                 last_change = iteration
 
@@ -122,7 +123,7 @@ class _Best:
         """Whether any of them got in. An index has the same score whenever it is offered."""
         changed = False
         threshold = self._threshold()
-        worth_a_look = scores > threshold
+        worth_a_look = np.flatnonzero(scores > threshold)
         for value, index in zip(scores[worth_a_look].tolist(), indices[worth_a_look].tolist(), strict=True):
             if value > threshold and index not in self._looked_at:
                 self._looked_at.add(index)

@@ -9,6 +9,7 @@ import numpy as np
 
 from hilt.tune.cost_model import Features, Scores
 from hilt.tune.metrics import AverageRecall
+from hilt.tune.xgboost_fit import new_booster
 
 if TYPE_CHECKING:
     import xgboost
@@ -59,7 +60,7 @@ class BoostedTrees:
         samples = xgboost.DMatrix(features, labels, base_margin=margin, nthread=1)
         if self._parameters["objective"] == _OBJECTIVES[Loss.RANK]:
             samples.set_group([len(labels)])
-        booster = xgboost.Booster(self._parameters, [samples])
+        booster = new_booster(self._parameters, samples)
         recall_of = AverageRecall(labels, self._recall_at)
         best_recall, best_round = -1.0, 0
         for round_number in range(self._rounds):

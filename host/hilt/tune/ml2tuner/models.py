@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hilt.tune.cost_model import Scores
 from hilt.tune.ml2tuner.hyperparameters import Hyperparameters
+from hilt.tune.xgboost_fit import new_booster
 
 if TYPE_CHECKING:
     import xgboost
@@ -43,7 +44,7 @@ class Trees:
         samples = xgboost.DMatrix(features[:, self._columns], labels, nthread=1)
         if self._hyperparameters.objective.startswith("rank:"):
             samples.set_group([len(labels)])
-        booster = xgboost.Booster(self._hyperparameters.parameters(self._seed), [samples])
+        booster = new_booster(self._hyperparameters.parameters(self._seed), samples)
         for number in range(self._hyperparameters.boost_rounds):
             booster.update(samples, number)
         self._booster = booster
