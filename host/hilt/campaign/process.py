@@ -250,6 +250,6 @@ class _Session:
         self._control.obey(Command.STOP)
 
     def _hear_board(self, event: BoardEvent) -> None:
-        changed = BoardChanged(event.board, event.state, event.detail, event.at)
+        changed = BoardChanged(event.board, event.state, event.detail, event.at, event.celsius)
         self._publish(changed)
         self._watch.hear(changed)

@@ -107,6 +107,8 @@ class BoardChanged:
     """A word of hilt.measure.BoardState."""
     detail: str
     at: float
+    celsius: float | None = None
+    """The chip's temperature, where the board told it with this change."""
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class _Session:
         self._control.obey(Command.STOP)
 
     def _hear(self, event: BoardEvent) -> None:
-        self._publish(BoardChanged(event.board, event.state, event.detail, event.at))
+        self._publish(BoardChanged(event.board, event.state, event.detail, event.at, event.celsius))
 
 
 class EventHandler(logging.Handler):

@@ -335,10 +335,10 @@ class BoardMeasurer:
         programmed = program_board(agent.client, self._target, bitstream, deadline)
         journal = agent.client.results(0, deadline)
         status = agent.client.status(deadline)
-        degrees = status.temperature
-        heat = "" if degrees is None else f", chip at {degrees:.0f} °C"
+        celsius = status.temperature
+        heat = "" if celsius is None else f", chip at {celsius:.0f} °C"
         what = f"{self._target.manifest.parameters} at {programmed.clock_hz / 1e6:g} MHz"
-        self._tell(BoardState.READY, f"{what} programmed in {programmed.seconds:.1f} s{heat}")
+        self._tell(BoardState.READY, f"{what} programmed in {programmed.seconds:.1f} s{heat}", celsius)
         return _Connected(agent, digest, journal, time.monotonic() - status.uptime_seconds)
 
     def _recover(self, error: Exception, first: Rung) -> Exception | None:
@@ -428,8 +428,8 @@ class BoardMeasurer:
         if connected is not None:
             connected.agent.close()
 
-    def _tell(self, state: BoardState, detail: str) -> None:
-        self._listen(BoardEvent(self.description.name, state, detail, time.time()))
+    def _tell(self, state: BoardState, detail: str, celsius: float | None = None) -> None:
+        self._listen(BoardEvent(self.description.name, state, detail, time.time(), celsius))
 
 
 def program_board(client: AgentClient, target: Target, bitstream: bytes, deadline: Deadline) -> Programmed:

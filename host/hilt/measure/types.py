@@ -102,6 +102,8 @@ class BoardEvent:
     state: BoardState
     detail: str
     at: float
+    celsius: float | None = None
+    """The chip's temperature, where the board told it with this change."""
 
 
 Listen = Callable[[BoardEvent], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,7 +14,6 @@ from hilt.store import Trial
 MOST_EVENTS = 60
 _QUIET = ("connecting", "loaded", "ready", "running", "released")
 """States on the way to measuring, which say nothing of a board's health."""
-_HEAT = re.compile(r"chip at (-?\d+) °C")
 
 
 def board_rows(facts: Facts) -> list[dict[str, object]]:
@@ -26,10 +24,10 @@ def board_rows(facts: Facts) -> list[dict[str, object]]:
         event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "recovering"
     )
     lost = Counter(event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "lost")
-    hottest: dict[str, int] = {}
+    hottest: dict[str, float] = {}
     for event in facts.events:
-        if isinstance(event, BoardChanged) and (degrees := heat(event)) is not None:
-            hottest[event.board] = max(degrees, hottest.get(event.board, degrees))
+        if isinstance(event, BoardChanged) and event.celsius is not None:
+            hottest[event.board] = max(event.celsius, hottest.get(event.board, event.celsius))
     names = sorted({trial.board for trial in measured} | set(recoveries) | set(lost))
     return [
         {
@@ -43,12 +41,6 @@ def board_rows(facts: Facts) -> list[dict[str, object]]:
         }
         for name in names
     ]
-
-
-def heat(event: BoardChanged) -> int | None:
-    """The chip's temperature in °C, where the board told it with this change."""
-    found = _HEAT.search(event.detail)
-    return int(found[1]) if found else None
 
 
 def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:

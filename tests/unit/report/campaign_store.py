@@ -48,8 +48,8 @@ def make(home: Path) -> tuple[Campaign, Run]:
         set_campaign_state(store, campaign.uuid, RunState.FINISHED)
     publish = Chronicle(RunFiles(home, campaign.uuid).chronicle_path).recording(lambda event: None)
     publish(BoardChanged("table:plain", "recovering", f"reboot over SSH {EVIL}", 1000.0))
-    for degrees in (51, 63, 48):
-        publish(BoardChanged("table:plain", "ready", f"programmed in 0.4 s, chip at {degrees} °C", 1000.5))
+    for celsius in (51.2, 63.4, 48.0):
+        publish(BoardChanged("table:plain", "ready", "programmed in 0.4 s", 1000.5, celsius))
     publish(BoardChanged("table:plain", "released", "9 trials answered; idle 1 %", 1001.0))
     publish(Logged("warning", "the board drifts", 1002.0))
     publish(Logged("info", "nothing of note", 1003.0))

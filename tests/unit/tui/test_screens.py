@@ -76,7 +76,7 @@ async def test_the_board_says_state_rung_canary_heat_and_clock(tmp_path: Path, s
             await until(pilot, lambda: shown(pilot, BoardScreen))
             name = "virtual:pynq"
             engine.tell(
-                BoardChanged(name, "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 1.0),
+                BoardChanged(name, "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 1.0, 51.2),
                 Logged("warning", f"{name}: timeout after trial 3: soft 0.01 s; canary failed", 2.0),
                 Logged("warning", f"{name}: reconnect took 2.0 s, in vain: no route", 3.0),
                 Logged("info", "other: canary well", 4.0),

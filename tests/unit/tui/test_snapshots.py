@@ -147,7 +147,7 @@ def fill(home: Path) -> None:
     record_run(home, LIVE, 180.0)
     publish = Chronicle(RunFiles(home, LIVE).chronicle_path).recording(lambda event: None)
     publish(StateChanged(RunState.RUNNING))
-    publish(BoardChanged("virtual:pynq", "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 181.0))
+    publish(BoardChanged("virtual:pynq", "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 181.0, 51.2))
     publish(Logged("info", "twelve seconds to a better configuration", 185.0))
     publish(Logged("warning", "virtual:pynq: timeout after trial 5: soft 0.01 s; canary well", 190.0))
     publish(Logged("error", "the disk is nearly full", 195.0))

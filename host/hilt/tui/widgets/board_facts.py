@@ -12,7 +12,6 @@ from hilt.link.errors import LinkError
 from hilt.link.quarantine import quarantined
 from hilt.measure import describe_board
 from hilt.measure.ladder import Rung
-from hilt.report.health import heat
 from hilt.tui import words
 from hilt.tui.run_view import Link, RunView
 from hilt.virtual.errors import VirtualBoardError
@@ -63,11 +62,11 @@ def _canary(spoken: Sequence[str], mine: Sequence[BoardChanged]) -> str:
 
 
 def _heat(mine: Sequence[BoardChanged]) -> str:
-    found = [(degrees, each.at) for each in mine if (degrees := heat(each)) is not None]
-    if not found:
+    told = [(each.celsius, each.at) for each in mine if each.celsius is not None]
+    if not told:
         return "the board does not say"
-    degrees, at = found[-1]
-    return f"{degrees} °C at {words.clock(at)}"
+    celsius, at = told[-1]
+    return f"{celsius:.0f} °C at {words.clock(at)}"
 
 
 def _accelerator(name: str) -> list[tuple[str, str]]:
