@@ -21,7 +21,7 @@ module vta_acc_bank
   input  logic signed [   31:0] low_i,
   input  logic signed [   31:0] high_i,
   input  logic [   AccBits-1:0] src_i,
-  // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has the sum.
+  // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has the sum: with write_i.
   input  logic                  write_i,
   input  logic [LogAccRows-1:0] write_row_i,
   input  logic                  gemm_i,
@@ -63,8 +63,9 @@ module vta_acc_bank
     end
   end
 
-  for (genvar n = 0; n < Batch * Block; n++) begin : g_out
-    assign out_o[n*8+:8] = result[n*32+:8];
+  always_comb begin
+    out_o = 'x;
+    if (write_i) for (int n = 0; n < Batch * Block; n++) out_o[n*8+:8] = result[n*32+:8];
   end
 
   vta_ram #(

@@ -34,7 +34,7 @@ module vta_axil_regs
   // Stages 0 fetch, 1 load, 2 compute, 3 store.
   output logic [       3:0] start_o,         // level
   output logic              compute_repeat_o,  // compute goes on to the next instruction by itself
-  input  logic [       3:0] retire_i,        // an instruction, or fetch's program, ended
+  input  logic              retire_i[4],     // an instruction, or fetch's program, ended
   output logic              soft_reset_o,    // pulse
   input  logic              resetting_i,
   output logic [      31:0] insn_count_o,
@@ -100,11 +100,6 @@ module vta_axil_regs
   assign bvalid_o = bvalid_q;
   assign bresp_o = bresp_q;
 
-  logic [3:0] write_page;
-  logic [11:0] write_offset;
-  assign write_page = write && awaddr_q[15:14] == '0 ? 4'b0001 << awaddr_q[13:12] : '0;
-  assign write_offset = awaddr_q[11:0];
-
   logic [31:0] insn_count_q, insn_addr_q, inp_addr_q, wgt_addr_q, uop_addr_q, bias_addr_q, out_addr_q, done_write_q;
   logic soft_reset_q;
 
@@ -118,17 +113,20 @@ module vta_axil_regs
       bias_addr_q <= '0;
       out_addr_q <= '0;
       done_write_q <= '0;
-    end else begin
-      if (write_page[Fetch] && write_offset == 12'h010) insn_count_q <= wdata_q;
-      if (write_page[Fetch] && write_offset == 12'h018) insn_addr_q <= wdata_q;
-      if (write_page[Load] && write_offset == 12'h010) inp_addr_q <= wdata_q;
-      if (write_page[Load] && write_offset == 12'h018) wgt_addr_q <= wdata_q;
-      if (write_page[Compute] && write_offset == 12'h010) done_write_q <= wdata_q;
-      if (write_page[Compute] && write_offset == 12'h020) uop_addr_q <= wdata_q;
-      if (write_page[Compute] && write_offset == 12'h028) bias_addr_q <= wdata_q;
-      if (write_page[Store] && write_offset == 12'h010) out_addr_q <= wdata_q;
+    end else if (write && awaddr_q[15:14] == '0) begin
+      unique case (awaddr_q[13:0])
+        {Fetch, 12'h010}: insn_count_q <= wdata_q;
+        {Fetch, 12'h018}: insn_addr_q <= wdata_q;
+        {Load, 12'h010}: inp_addr_q <= wdata_q;
+        {Load, 12'h018}: wgt_addr_q <= wdata_q;
+        {Compute, 12'h010}: done_write_q <= wdata_q;
+        {Compute, 12'h020}: uop_addr_q <= wdata_q;
+        {Compute, 12'h028}: bias_addr_q <= wdata_q;
+        {Store, 12'h010}: out_addr_q <= wdata_q;
+        default: ;
+      endcase
     end
-    soft_reset_q <= rst_ni && write_page[Fetch] && write_offset == 12'h068 && wdata_q[0];
+    soft_reset_q <= rst_ni && write && awaddr_q == 16'h0068 && wdata_q[0];
   end
 
   assign insn_count_o = insn_count_q;
@@ -142,22 +140,34 @@ module vta_axil_regs
 
   // ---- Control -----------------------------------------------------------------------------------------------------------------
   logic [3:0] start_q, restart_q, done_q, write_control, read_control;
-  assign write_control = write_offset == 12'h000 ? write_page : '0;
+  logic read;  // a read's value is taken
+  always_comb begin
+    write_control = '0;
+    if (write) write_control[awaddr_q[13:12]] = awaddr_q[15:14] == '0 && awaddr_q[11:0] == '0;
+  end
   assign start_o = start_q;
   assign compute_repeat_o = restart_q[Compute];
 
   always_ff @(posedge clk_i) begin
-    for (int s = 0; s < 4; s++) begin
-      if (!rst_ni || soft_reset_q) begin
-        start_q[s] <= 1'b0;
-        restart_q[s] <= 1'b0;
-        done_q[s] <= 1'b0;
-      end else begin
-        if (write_control[s] && wdata_q[0]) start_q[s] <= 1'b1;
-        else if (retire_i[s] && !restart_q[s]) start_q[s] <= 1'b0;
-        if (write_control[s]) restart_q[s] <= wdata_q[7];
-        if (retire_i[s]) done_q[s] <= 1'b1;
-        else if (read_control[s]) done_q[s] <= 1'b0;
+    if (!rst_ni || soft_reset_q) begin
+      start_q <= '0;
+      restart_q <= '0;
+      done_q <= '0;
+    end else begin
+      if (read) done_q <= done_q & ~read_control;
+      for (int s = 0; s < 4; s++) begin
+        if (retire_i[s]) begin
+          done_q[s] <= 1'b1;
+          if (!restart_q[s]) start_q[s] <= 1'b0;
+        end
+      end
+      if (write) begin
+        for (int s = 0; s < 4; s++) begin
+          if (write_control[s]) begin
+            if (wdata_q[0]) start_q[s] <= 1'b1;
+            restart_q[s] <= wdata_q[7];
+          end
+        end
       end
     end
   end
@@ -165,58 +175,15 @@ module vta_axil_regs
   // ---- Reads -------------------------------------------------------------------------------------------------------------------
   logic ar_held_q, rvalid_q;
   logic [15:0] araddr_q;
-  logic [31:0] rdata_q, value;
+  logic [31:0] rdata_q;
   logic [1:0] page;
   logic [11:0] offset;
-  logic read;
   assign page = araddr_q[13:12];
   assign offset = araddr_q[11:0];
   assign read = ar_held_q && !rvalid_q;
-  assign read_control = read && offset == 12'h000 && araddr_q[15:14] == '0 ? 4'b0001 << page : '0;
-
   always_comb begin
-    value = '0;
-    unique case (offset)
-      12'h000: value = {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
-      12'h080: value = busy_i[page][31:0];
-      12'h084: value = busy_i[page][63:32];
-      12'h088: value = starved_i[page][31:0];
-      12'h08C: value = starved_i[page][63:32];
-      12'h090: value = stalled_i[page][31:0];
-      12'h094: value = stalled_i[page][63:32];
-      12'h098: value = bytes_i[page][31:0];
-      12'h09C: value = bytes_i[page][63:32];
-      12'h0A0: value = instructions_i[page][31:0];
-      12'h0A4: value = instructions_i[page][63:32];
-      default: begin
-        unique case ({page, offset})
-          {Fetch, 12'h010}: value = insn_count_q;
-          {Fetch, 12'h018}: value = insn_addr_q;
-          {Fetch, 12'h040}: value = Identity;
-          {Fetch, 12'h044}: value = MapVersion;
-          {Fetch, 12'h048}: value = Geometry;
-          {Fetch, 12'h04C}: value = Buffers;
-          {Fetch, 12'h050}: value = Build;
-          {Fetch, 12'h054}: value = 32'(fault_code_i);
-          {Fetch, 12'h058}: value = fault_address_i[31:0];
-          {Fetch, 12'h05C}: value = 32'(fault_address_i[AddrBits-1:32]);
-          {Fetch, 12'h060}: value = cycles_i[31:0];
-          {Fetch, 12'h064}: value = cycles_i[63:32];
-          {Fetch, 12'h068}: value = 32'(resetting_i);
-          {Fetch, 12'h070}: value = gemms_i[31:0];
-          {Fetch, 12'h074}: value = gemms_i[63:32];
-          {Load, 12'h010}: value = inp_addr_q;
-          {Load, 12'h018}: value = wgt_addr_q;
-          {Compute, 12'h010}: value = done_write_q;
-          {Compute, 12'h018}: value = 32'(finished_i);
-          {Compute, 12'h020}: value = uop_addr_q;
-          {Compute, 12'h028}: value = bias_addr_q;
-          {Store, 12'h010}: value = out_addr_q;
-          default: value = '0;
-        endcase
-      end
-    endcase
-    if (araddr_q[15:14] != '0) value = '0;
+    read_control = '0;
+    if (read) read_control[page] = araddr_q[15:14] == '0 && offset == '0;
   end
 
   always_ff @(posedge clk_i) begin
@@ -230,7 +197,49 @@ module vta_axil_regs
       else if (rready_i) rvalid_q <= 1'b0;
     end
     if (arvalid_i && arready_o) araddr_q <= araddr_i;
-    if (read) rdata_q <= value;
+    if (read) begin
+      unique case (offset)
+        12'h000: rdata_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+        12'h080: rdata_q <= busy_i[page][31:0];
+        12'h084: rdata_q <= busy_i[page][63:32];
+        12'h088: rdata_q <= starved_i[page][31:0];
+        12'h08C: rdata_q <= starved_i[page][63:32];
+        12'h090: rdata_q <= stalled_i[page][31:0];
+        12'h094: rdata_q <= stalled_i[page][63:32];
+        12'h098: rdata_q <= bytes_i[page][31:0];
+        12'h09C: rdata_q <= bytes_i[page][63:32];
+        12'h0A0: rdata_q <= instructions_i[page][31:0];
+        12'h0A4: rdata_q <= instructions_i[page][63:32];
+        default: begin
+          unique case ({page, offset})
+            {Fetch, 12'h010}: rdata_q <= insn_count_q;
+            {Fetch, 12'h018}: rdata_q <= insn_addr_q;
+            {Fetch, 12'h040}: rdata_q <= Identity;
+            {Fetch, 12'h044}: rdata_q <= MapVersion;
+            {Fetch, 12'h048}: rdata_q <= Geometry;
+            {Fetch, 12'h04C}: rdata_q <= Buffers;
+            {Fetch, 12'h050}: rdata_q <= Build;
+            {Fetch, 12'h054}: rdata_q <= 32'(fault_code_i);
+            {Fetch, 12'h058}: rdata_q <= fault_address_i[31:0];
+            {Fetch, 12'h05C}: rdata_q <= 32'(fault_address_i[AddrBits-1:32]);
+            {Fetch, 12'h060}: rdata_q <= cycles_i[31:0];
+            {Fetch, 12'h064}: rdata_q <= cycles_i[63:32];
+            {Fetch, 12'h068}: rdata_q <= 32'(resetting_i);
+            {Fetch, 12'h070}: rdata_q <= gemms_i[31:0];
+            {Fetch, 12'h074}: rdata_q <= gemms_i[63:32];
+            {Load, 12'h010}: rdata_q <= inp_addr_q;
+            {Load, 12'h018}: rdata_q <= wgt_addr_q;
+            {Compute, 12'h010}: rdata_q <= done_write_q;
+            {Compute, 12'h018}: rdata_q <= 32'(finished_i);
+            {Compute, 12'h020}: rdata_q <= uop_addr_q;
+            {Compute, 12'h028}: rdata_q <= bias_addr_q;
+            {Store, 12'h010}: rdata_q <= out_addr_q;
+            default: rdata_q <= '0;
+          endcase
+        end
+      endcase
+      if (araddr_q[15:14] != '0) rdata_q <= '0;
+    end
   end
 
   assign arready_o = !ar_held_q;

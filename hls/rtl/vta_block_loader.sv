@@ -51,19 +51,26 @@ module vta_block_loader
   logic [SizeBits-1:0] row_q, column_q;
   logic [SramIndexBits-1:0] index_q;
 
-  logic [SizeBits-1:0] width, height, data_right, data_bottom;
-  assign data_right = SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
-  assign data_bottom = SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
-  assign width = data_right + SizeBits'(x_pad_1_i);
-  assign height = data_bottom + SizeBits'(y_pad_1_i);
-
+  // Within a branch, so that the simulator works nothing out while nothing is loaded.
   logic pad, past, step, last_column, last;
-  assign pad = row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom || column_q < SizeBits'(x_pad_0_i)
-      || column_q >= data_right;
-  assign past = index_q >= depth_i;
+  always_comb begin
+    pad = 1'b0;
+    last_column = 1'b0;
+    last = 1'b0;
+    past = 1'b0;
+    if (active_q) begin
+      automatic logic [SizeBits-1:0] data_right = SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
+      automatic logic [SizeBits-1:0] data_bottom = SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
+      automatic logic [SizeBits-1:0] width = data_right + SizeBits'(x_pad_1_i);
+      automatic logic [SizeBits-1:0] height = data_bottom + SizeBits'(y_pad_1_i);
+      pad = row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom || column_q < SizeBits'(x_pad_0_i)
+          || column_q >= data_right;
+      last_column = column_q == width - 1'b1;
+      last = last_column && row_q == height - 1'b1;
+      past = index_q >= depth_i;
+    end
+  end
   assign step = active_q && !past && (pad || full_q);
-  assign last_column = column_q == width - 1'b1;
-  assign last = last_column && row_q == height - 1'b1;
 
   logic empty_q;
 
@@ -72,8 +79,10 @@ module vta_block_loader
     if (!rst_ni) begin
       active_q <= 1'b0;
     end else if (start_i) begin
-      active_q <= width != '0 && height != '0;
-      empty_q <= width == '0 || height == '0;
+      automatic logic empty = (x_pad_0_i == '0 && x_size_i == '0 && x_pad_1_i == '0)
+          || (y_pad_0_i == '0 && y_size_i == '0 && y_pad_1_i == '0);
+      active_q <= !empty;
+      empty_q <= empty;
       row_q <= '0;
       column_q <= '0;
       index_q <= SramIndexBits'(sram_base_i);
@@ -89,7 +98,7 @@ module vta_block_loader
   assign index_o = index_q;
   assign zero_o = pad;
   assign done_o = (step && last) || empty_q;
-  assign fault_o = active_q && past;
+  assign fault_o = past;
   assign waiting_o = active_q && !pad && !full_q && !beat_valid_i;
 
   // ---- Collecting an element -----------------------------------------------------------------------------------------------

@@ -32,13 +32,19 @@ module vta_burst_splitter
   logic [RowBeatsBits-1:0] row_left_q;
   logic [15:0] rows_left_q;
 
-  logic [PageBeatsBits:0] to_boundary;
-  logic [9:0] limit;
-  logic row_ends;
-  assign to_boundary = {1'b1, {PageBeatsBits{1'b0}}} - {1'b0, address_q[11:LogBusBytes]};
-  assign limit = 10'(to_boundary) < 10'(MaxBurstBeats) ? 10'(to_boundary) : 10'(MaxBurstBeats);
-  assign row_ends = row_left_q <= RowBeatsBits'(limit);
-  assign beats_o = row_ends ? row_left_q[8:0] : limit[8:0];
+  // A function, so that the simulator splits only where somebody asks or moves on.
+  function automatic logic [9:0] limit(input logic [PageBeatsBits-1:0] page_beat);
+    logic [PageBeatsBits:0] to_boundary;
+    to_boundary = {1'b1, {PageBeatsBits{1'b0}}} - {1'b0, page_beat};
+    return 10'(to_boundary) < 10'(MaxBurstBeats) ? 10'(to_boundary) : 10'(MaxBurstBeats);
+  endfunction
+
+  logic [PageBeatsBits-1:0] page_beat;
+  assign page_beat = address_q[11:LogBusBytes];
+  always_comb begin
+    beats_o = row_left_q[8:0];
+    if (valid_q && row_left_q > RowBeatsBits'(limit(page_beat))) beats_o = 9'(limit(page_beat));
+  end
   assign address_o = address_q;
   assign valid_o = valid_q;
 
@@ -52,9 +58,9 @@ module vta_burst_splitter
       row_left_q <= row_beats_i;
       rows_left_q <= rows_i;
     end else if (valid_q && next_i) begin
-      if (!row_ends) begin
-        address_q <= address_q + (AddrBits'(limit) << LogBusBytes);
-        row_left_q <= row_left_q - RowBeatsBits'(limit);
+      if (row_left_q > RowBeatsBits'(limit(page_beat))) begin
+        address_q <= address_q + (AddrBits'(limit(page_beat)) << LogBusBytes);
+        row_left_q <= row_left_q - RowBeatsBits'(limit(page_beat));
       end else begin
         valid_q <= rows_left_q != 16'd1;
         address_q <= row_address_q + stride_i;

@@ -41,24 +41,27 @@ module vta_chain
     Open
   } state_e;
 
-  // ---- The instruction at the head ---------------------------------------------------------------------------------------
-  nest_t next;
-  logic immediate, pops, pushes, may_begin, same_indices, clamps;
-  assign next = nest_of(insn_i);
-  assign immediate = opcode_of(insn_i) == OpAlu && next.use_imm && !illegal(insn_i);
-  assign pops = insn_i[PopPrevBit] || insn_i[PopNextBit];
-  assign pushes = insn_i[PushPrevBit] || insn_i[PushNextBit];
-  assign may_begin = HazardInterlock && immediate && !pushes;
-  assign same_indices = next.uop_bgn == nest_i.uop_bgn && next.uop_end == nest_i.uop_end
-      && next.iter_out == nest_i.iter_out && next.iter_in == nest_i.iter_in
-      && next.dst_factor_out == nest_i.dst_factor_out && next.dst_factor_in == nest_i.dst_factor_in;
-  assign clamps = immediate && (next.alu_opcode == AluMin || next.alu_opcode == AluMax) && same_indices && !pops;
+  state_e state_q;
 
-  logic [4*IndexBits:0] unused_next;  // what only GEMM and ALU of two tensors have
-  assign unused_next = {
-    next.reset, next.src_factor_out, next.src_factor_in, next.wgt_factor_out, next.wgt_factor_in
-  };
-  logic [4*IndexBits+20:0] unused_nest;
+  // ---- The instruction at the head ---------------------------------------------------------------------------------------
+  // Functions, so that the simulator decodes only when it is looked at.
+  function automatic logic immediate(input logic [InsnBits-1:0] insn);
+    return opcode_of(insn) == OpAlu && use_imm_of(insn) && !illegal(insn);
+  endfunction
+
+  function automatic logic pops(input logic [InsnBits-1:0] insn);
+    return insn[PopPrevBit] || insn[PopNextBit];
+  endfunction
+
+  function automatic logic pushes(input logic [InsnBits-1:0] insn);
+    return insn[PushPrevBit] || insn[PushNextBit];
+  endfunction
+
+  function automatic logic clamps(input logic [InsnBits-1:0] insn);
+    return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax) && !pops(insn);
+  endfunction
+
+  logic [4*IndexBits+20:0] unused_nest;  // what only GEMM and ALU of two tensors have
   assign unused_nest = {
     nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
     nest_i.alu_opcode, nest_i.use_imm, nest_i.imm
@@ -73,32 +76,36 @@ module vta_chain
   assign last = span_q + index_t'(uop_dst_i);
 
   always_ff @(posedge clk_i) begin
-    rows_q <= RowsBits'(nest_i.iter_out - 1'b1) * RowsBits'(nest_i.dst_factor_out);
-    span_q <= index_t'(rows_q) + index_t'(IterBits'(nest_i.iter_in - 1'b1));
-    apart_q <= nest_i.uop_end == nest_i.uop_bgn + 1'b1 && nest_i.uop_bgn < UopEndBits'(UopDepth)
-        && nest_i.iter_out != '0 && nest_i.iter_in != '0
-        && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
-        && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
+    if (state_q == Measure) begin
+      rows_q <= RowsBits'(nest_i.iter_out - 1'b1) * RowsBits'(nest_i.dst_factor_out);
+      apart_q <= nest_i.uop_end == nest_i.uop_bgn + 1'b1 && nest_i.uop_bgn < UopEndBits'(UopDepth)
+          && nest_i.iter_out != '0 && nest_i.iter_in != '0
+          && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
+          && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
+    end
+    if (state_q == Prove) span_q <= index_t'(rows_q) + index_t'(IterBits'(nest_i.iter_in - 1'b1));
   end
 
   // ---- Joining ---------------------------------------------------------------------------------------------------------------
-  state_e state_q;
   logic look;
   assign look = state_q == Open && insn_valid_i && enable_i && repeat_i;
-  assign join_o = look && clamps;
+  always_comb begin
+    join_o = 1'b0;
+    if (look) join_o = clamps(insn_i) && same_destinations(insn_i, nest_i);
+  end
   assign hold_o = state_q != Closed;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q <= Closed;
     end else if (take_i) begin
-      state_q <= may_begin ? Measure : Closed;
+      state_q <= HazardInterlock && immediate(insn_i) && !pushes(insn_i) ? Measure : Closed;
     end else begin
       unique case (state_q)
         Measure: state_q <= Prove;
         Prove: state_q <= Decide;
         Decide: state_q <= apart_q && last < index_t'(AccDepth) ? Open : Closed;
-        Open: if (!repeat_i || (look && (!clamps || pushes))) state_q <= Closed;
+        Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_q <= Closed;
         default: state_q <= Closed;
       endcase
     end
@@ -106,22 +113,21 @@ module vta_chain
 
   // ---- Clamp -----------------------------------------------------------------------------------------------------------------
   // low_q is never above high_q, so that a value is past one of them at most.
-  logic signed [31:0] low_q, high_q, bound;
-  logic below, above;
-  assign bound = 32'($signed(next.imm));
-  assign below = bound < low_q;
-  assign above = bound > high_q;
+  logic signed [31:0] low_q, high_q;
 
   always_ff @(posedge clk_i) begin
     if (take_i) begin
       low_q <= 32'sh8000_0000;
       high_q <= 32'sh7FFF_FFFF;
-    end else if (join_o && next.alu_opcode == AluMax) begin
-      if (!below) low_q <= bound;
-      if (above) high_q <= bound;
     end else if (join_o) begin
-      if (below) low_q <= bound;
-      if (!above) high_q <= bound;
+      automatic logic signed [31:0] bound = 32'($signed(imm_of(insn_i)));
+      if (alu_opcode_of(insn_i) == AluMax) begin
+        if (bound >= low_q) low_q <= bound;
+        if (bound > high_q) high_q <= bound;
+      end else begin
+        if (bound < low_q) low_q <= bound;
+        if (bound <= high_q) high_q <= bound;
+      end
     end
   end
 

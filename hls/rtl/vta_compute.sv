@@ -145,8 +145,13 @@ module vta_compute
       dma_stride = address_t'(transfer_q.x_stride) << LogAcc8Bytes;
     end
   end
-  assign dma_start = launch_q && transfer_q.x_size != '0
-      && (load_uop_q || ((load_acc_q || load_acc8_q) && transfer_q.y_size != '0));
+  always_comb begin
+    dma_start = 1'b0;
+    if (launch_q) begin
+      dma_start = transfer_q.x_size != '0
+          && (load_uop_q || ((load_acc_q || load_acc8_q) && transfer_q.y_size != '0));
+    end
+  end
 
   vta_dma_read u_dma (
     .clk_i,
@@ -236,8 +241,9 @@ module vta_compute
     .element_o(acc_element)
   );
 
-  for (genvar n = 0; n < Batch * Block; n++) begin : g_widen
-    assign acc_widened[n*32+:32] = load_acc8_q ? 32'($signed(acc_element[n*8+:8])) : acc_element[n*32+:32];
+  always_comb begin
+    acc_widened = acc_element;
+    if (load_acc8_q) for (int n = 0; n < Batch * Block; n++) acc_widened[n*32+:32] = 32'($signed(acc_element[n*8+:8]));
   end
 
   assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
@@ -301,7 +307,10 @@ module vta_compute
   logic finish;
   assign finish = launch_q && finish_q && busy_o;
   assign finish_o = finish;
-  assign done = busy_o && !drain_i && (uop_done || acc_done || execute_done || finish);
+  always_comb begin
+    done = 1'b0;
+    if (busy_o && !drain_i) done = uop_done || acc_done || execute_done || finish;
+  end
 
   always_comb begin
     fault_o = 1'b1;

@@ -85,8 +85,13 @@ module vta_dma_read
   logic beat, burst_ends;
   assign beat = axi_rvalid_i && axi_rready_o;
   assign burst_ends = beat && axi_rlast_i;
-  assign ask = ask_valid && !drain_i && (!arvalid_q || axi_arready_i) && bursts_q != BurstsBits'(MaxBursts)
-      && beats_q <= BeatsBits'(MaxBeats) - BeatsBits'(ask_beats);
+  always_comb begin
+    ask = 1'b0;
+    if (ask_valid) begin
+      ask = !drain_i && (!arvalid_q || axi_arready_i) && bursts_q != BurstsBits'(MaxBursts)
+          && beats_q <= BeatsBits'(MaxBeats) - BeatsBits'(ask_beats);
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -146,7 +151,10 @@ module vta_dma_read
 
   assign fault_o = axi_rvalid_i && axi_rresp_i[1] && !drain_i;
   assign fault_code_o = fault_of_response(axi_rresp_i);
-  assign fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
+  always_comb begin
+    fault_address_o = burst_address;
+    if (fault_o) fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
+  end
 
 `ifndef SYNTHESIS
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)

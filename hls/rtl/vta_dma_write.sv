@@ -83,7 +83,10 @@ module vta_dma_write
 
   logic answer, burst_sent;
   assign answer = axi_bvalid_i && axi_bready_o;
-  assign ask = ask_valid && !drain_i && (!awvalid_q || axi_awready_i) && unanswered_q != BurstsBits'(MaxBursts);
+  always_comb begin
+    ask = 1'b0;
+    if (ask_valid) ask = !drain_i && (!awvalid_q || axi_awready_i) && unanswered_q != BurstsBits'(MaxBursts);
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -138,10 +141,17 @@ module vta_dma_write
   logic [BusBits-1:0] wdata_q;
   logic beat_last;
 
-  assign send = send_valid && unsent_q != '0 && (beat_valid_i || drain_i) && (!wvalid_q || axi_wready_i);
-  assign beat_ready_o = send_valid && unsent_q != '0 && !drain_i && (!wvalid_q || axi_wready_i);
   assign beat_last = 9'(beat_q) + 9'd1 == send_beats;
-  assign burst_sent = send && beat_last;
+  always_comb begin
+    send = 1'b0;
+    beat_ready_o = 1'b0;
+    burst_sent = 1'b0;
+    if (send_valid && unsent_q != '0 && (!wvalid_q || axi_wready_i)) begin
+      send = beat_valid_i || drain_i;
+      beat_ready_o = !drain_i;
+      burst_sent = send && beat_last;
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

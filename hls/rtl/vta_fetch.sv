@@ -133,9 +133,15 @@ module vta_fetch
 
   // ---- Routing -----------------------------------------------------------------------------------------------------------------
   logic to_load, to_store, offer;
-  assign to_store = opcode_of(insn_q) == OpStore;
-  assign to_load = opcode_of(insn_q) == OpLoad && (memory_type_of(insn_q) == MemInp || memory_type_of(insn_q) == MemWgt);
   assign offer = full_q && !drain_i;
+  always_comb begin
+    to_store = 1'b0;
+    to_load = 1'b0;
+    if (full_q) begin
+      to_store = opcode_of(insn_q) == OpStore;
+      to_load = opcode_of(insn_q) == OpLoad && (memory_type_of(insn_q) == MemInp || memory_type_of(insn_q) == MemWgt);
+    end
+  end
   assign load_valid_o = offer && to_load;
   assign store_valid_o = offer && to_store;
   assign compute_valid_o = offer && !to_load && !to_store;

@@ -17,16 +17,28 @@ module vta_gemm
   output logic [AccBits-1:0] dot_o
 );
 
-  // Products are added in groups of four: two levels of adders between registers.
+  // Products are added in groups of four: two levels of adders between registers. Of an output's products those whose
+  // inputs are Groups apart are one group.
   localparam int unsigned Group = Block < 4 ? Block : 4;
   localparam int unsigned Groups = Block / Group;
 
-  logic signed [31:0] product_q[Batch*Block*Block/2];  // two each: of the even output low, of the odd one after it high
+  // A multiplier's two products: of the even output low, of the odd one after it high. Half of the low one's range is
+  // added, so that it never borrows from the high one.
+  localparam int unsigned Pairs = Block / 2;
+  localparam logic signed [31:0] LowHalf = 32'sh8000;
+  logic signed [31:0] product_q[Batch*Pairs*Block];
   logic signed [17:0] partial_q[Batch*Block*Groups];
   logic signed [31:0] dot_q[Batch*Block];
 
+  // The operands of the products, no registers.
+  logic signed [31:0] inputs[Batch*Block];
+  logic signed [7:0] even[Pairs*Block];
+  logic signed [7:0] odd[Pairs*Block];
+  logic signed [24:0] pair[Pairs*Block];
+
   // Stages from last to first, so that each reads what the one before it registered in the last cycle. Assignments are
-  // blocking, and loops are kept as loops, for the simulator's sake: it then works on arrays in place.
+  // blocking, and loops are kept as loops, for the simulator's sake: it then works on arrays in place, each loop over
+  // elements that lie one after another, which the compiler makes vectors of.
   always_ff @(posedge clk_i) begin
     if (valid_i[3]) begin
       /* verilator unroll_disable */
@@ -39,36 +51,41 @@ module vta_gemm
     end
     if (valid_i[2]) begin
       /* verilator unroll_disable */
-      for (int n = 0; n < Batch * Block / 2; n++) begin
+      for (int n = 0; n < Batch * Pairs; n++) begin
         /* verilator unroll_disable */
         for (int g = 0; g < Groups; g++) begin
-          automatic logic signed [17:0] low = '0;
-          automatic logic signed [17:0] high = '0;
+          automatic logic signed [31:0] low = -Group * LowHalf;
+          automatic logic signed [31:0] high = '0;
           /* verilator unroll_full */
           for (int i = 0; i < Group; i++) begin
-            low = low + 18'(signed'(product_q[n*Block+g*Group+i][15:0]));
-            high = high + 18'(signed'(product_q[n*Block+g*Group+i][31:16])) + 18'(product_q[n*Block+g*Group+i][15]);
+            low = low + 32'(product_q[n*Block+i*Groups+g][15:0]);
+            high = high + (product_q[n*Block+i*Groups+g] >>> 16);
           end
-          partial_q[2*n*Groups+g] = low;
-          partial_q[(2*n+1)*Groups+g] = high;
+          partial_q[2*n*Groups+g] = low[17:0];
+          partial_q[(2*n+1)*Groups+g] = high[17:0];
         end
       end
     end
     if (valid_i[1]) begin
-      automatic logic signed [7:0] inputs[Batch*Block];
-      automatic logic signed [7:0] weights[Block*Block];
       /* verilator unroll_full */
-      for (int n = 0; n < Batch * Block; n++) inputs[n] = inp_i[n*8+:8];
+      for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'($signed(inp_i[n*8+:8]));
       /* verilator unroll_full */
-      for (int n = 0; n < Block * Block; n++) weights[n] = wgt_i[n*8+:8];
+      for (int p = 0; p < Pairs; p++) begin
+        /* verilator unroll_full */
+        for (int i = 0; i < Block; i++) begin
+          even[p*Block+i] = wgt_i[(2*p*Block+i)*8+:8];
+          odd[p*Block+i] = wgt_i[((2*p+1)*Block+i)*8+:8];
+        end
+      end
+      /* verilator unroll_disable */
+      for (int n = 0; n < Pairs * Block; n++) pair[n] = (25'(odd[n]) <<< 16) + 25'(even[n]);
       /* verilator unroll_disable */
       for (int b = 0; b < Batch; b++) begin
         /* verilator unroll_disable */
-        for (int p = 0; p < Block / 2; p++) begin
+        for (int p = 0; p < Pairs; p++) begin
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
-            automatic logic signed [24:0] pair = (25'(weights[(2*p+1)*Block+i]) <<< 16) + 25'(weights[2*p*Block+i]);
-            product_q[(b*Block/2+p)*Block+i] = 32'(inputs[b*Block+i]) * 32'(pair);
+            product_q[(b*Pairs+p)*Block+i] = inputs[b*Block+i] * 32'(pair[p*Block+i]) + LowHalf;
           end
         end
       end

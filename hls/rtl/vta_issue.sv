@@ -160,7 +160,7 @@ module vta_issue
   rows_t issued_row_1_q, issued_row_2_q;
 
   function automatic logic pending(input logic [LogAccDepth-1:0] index, input banks_t issued, input rows_t row);
-    return issued[index[0]] && row[index[0]] == index[LogAccDepth-1:1];
+    return (index[0] ? issued[1] : issued[0]) && (index[0] ? row[1] : row[0]) == index[LogAccDepth-1:1];
   endfunction
 
   logic [LogAccDepth-1:0] dst[2], src[2];
@@ -168,16 +168,24 @@ module vta_issue
   for (genvar n = 0; n < 2; n++) begin : g_wait
     assign dst[n] = LogAccDepth'(dst_q[n]);
     assign src[n] = LogAccDepth'(src_q[n]);
-    assign waits[n] = pending(dst[n], issued_1_q, issued_row_1_q) || pending(dst[n], issued_2_q, issued_row_2_q)
-        || (two_tensors && (pending(src[n], issued_1_q, issued_row_1_q) || pending(src[n], issued_2_q, issued_row_2_q)));
+    always_comb begin
+      waits[n] = pending(dst[n], issued_1_q, issued_row_1_q) || pending(dst[n], issued_2_q, issued_row_2_q);
+      if (two_tensors) begin
+        waits[n] = waits[n] || pending(src[n], issued_1_q, issued_row_1_q) || pending(src[n], issued_2_q, issued_row_2_q);
+      end
+    end
   end
 
   logic can_pair, pair_q, src_phase_q;
-  assign can_pair = HazardInterlock && index_valid_q[1] && !past_q[1] && !waits[1] && dst_q[1] < index_t'(AccDepth)
-      && dst[0][0] != dst[1][0]
-      && (gemm_i ? src_q[0] == src_q[1] && wgt_q[0] == wgt_q[1]
-                 : !two_tensors || (src_q[1] < index_t'(AccDepth) && src[1] != dst[0]
-                                    && (src[0][0] != src[1][0] || src[0] == src[1])));
+  always_comb begin
+    can_pair = 1'b0;
+    if (HazardInterlock && dst[0][0] != dst[1][0]) begin
+      can_pair = index_valid_q[1] && !past_q[1] && !waits[1] && dst_q[1] < index_t'(AccDepth)
+          && (gemm_i ? src_q[0] == src_q[1] && wgt_q[0] == wgt_q[1]
+                     : !two_tensors || (src_q[1] < index_t'(AccDepth) && src[1] != dst[0]
+                                        && (src[0][0] != src[1][0] || src[0] == src[1])));
+    end
+  end
   assign pair = src_phase_q ? pair_q : can_pair;
 
   logic go, src_issue;
@@ -185,15 +193,26 @@ module vta_issue
   assign src_issue = go && two_tensors && !src_phase_q;
   assign dst_issue = go && !src_issue;
 
-  for (genvar bank = 0; bank < AccBanks; bank++) begin : g_bank
-    logic first_dst, first_src;
-    assign first_dst = dst[0][0] == 1'(bank);
-    assign first_src = src[0][0] == 1'(bank);
-    assign dst_o[bank] = dst_issue && (first_dst || pair);
-    assign dst_row_o[bank] = LogAccRows'((first_dst ? dst[0] : dst[1]) >> 1);
-    assign src_o[bank] = src_issue && (first_src || (pair && src[1][0] == 1'(bank)));
-    assign src_row_o[bank] = LogAccRows'((first_src ? src[0] : src[1]) >> 1);
-    assign src_bank_o[bank] = first_dst ? src[0][0] : src[1][0];
+  // By bank, the odd one first: the first micro-op's row and the second's, if that goes too.
+  logic [LogAccRows-1:0] dst_row[2], src_row[2];
+  for (genvar n = 0; n < 2; n++) begin : g_row
+    assign dst_row[n] = LogAccRows'(dst[n] >> 1);
+    assign src_row[n] = LogAccRows'(src[n] >> 1);
+  end
+
+  function automatic banks_t bank_of(input logic odd);
+    return odd ? 2'b10 : 2'b01;
+  endfunction
+
+  assign dst_row_o = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
+  assign src_row_o = src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
+  assign src_bank_o = dst[0][0] ? {src[0][0], src[1][0]} : {src[1][0], src[0][0]};
+
+  always_comb begin
+    dst_o = '0;
+    src_o = '0;
+    if (dst_issue) dst_o = pair ? 2'b11 : bank_of(dst[0][0]);
+    if (src_issue) src_o = pair ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
   assign inp_index_o = LogInpDepth'(src_q[0]);
   assign wgt_index_o = LogWgtDepth'(wgt_q[0]);

@@ -100,12 +100,18 @@ module vta_load
   fault_e dma_fault_code;
   address_t dma_fault_address;
 
+  logic dma_start;
+  always_comb begin
+    dma_start = 1'b0;
+    if (launch_q) dma_start = transfer_q.y_size != '0 && transfer_q.x_size != '0;
+  end
+
   vta_dma_read u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(launch_q && transfer_q.y_size != '0 && transfer_q.x_size != '0),
+    .start_i(dma_start),
     .address_i(wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
                    : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes)),
     .row_beats_i(RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats : LogInpBeats)),

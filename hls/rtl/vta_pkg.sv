@@ -251,6 +251,14 @@ package vta_pkg;
     return 3'(insn[AluOpcodeLsb +: AluOpcodeBits]);
   endfunction
 
+  function automatic logic use_imm_of(input logic [InsnBits-1:0] insn);
+    return insn[UseImmBit];
+  endfunction
+
+  function automatic logic [15:0] imm_of(input logic [InsnBits-1:0] insn);
+    return insn[ImmLsb +: 16];
+  endfunction
+
   function automatic transfer_t transfer_of(input logic [InsnBits-1:0] insn);
     return '{
       sram_base: insn[SramBaseLsb +: 16],
@@ -283,9 +291,18 @@ package vta_pkg;
       wgt_factor_out: index_t'(insn[WgtFactorOutLsb +: WgtFactorBits]),
       wgt_factor_in: index_t'(insn[WgtFactorInLsb +: WgtFactorBits]),
       alu_opcode: alu_opcode_of(insn),
-      use_imm: insn[UseImmBit],
-      imm: insn[ImmLsb +: 16]
+      use_imm: use_imm_of(insn),
+      imm: imm_of(insn)
     };
+  endfunction
+
+  // Whether GEMM or ALU goes over the same micro-ops and destinations as that of `nest`.
+  function automatic logic same_destinations(input logic [InsnBits-1:0] insn, input nest_t nest);
+    return UopEndBits'(insn[UopBgnLsb +: UopBgnBits]) == nest.uop_bgn
+        && UopEndBits'(insn[UopEndLsb +: UopEndBits]) == nest.uop_end
+        && insn[IterOutLsb +: IterBits] == nest.iter_out && insn[IterInLsb +: IterBits] == nest.iter_in
+        && index_t'(insn[DstFactorOutLsb +: DstFactorBits]) == nest.dst_factor_out
+        && index_t'(insn[DstFactorInLsb +: DstFactorBits]) == nest.dst_factor_in;
   endfunction
 
   // Whether no stage can execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU operations 5 to 7.

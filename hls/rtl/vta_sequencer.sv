@@ -50,9 +50,15 @@ module vta_sequencer
 
   logic pushes_fit;
   assign pushes_fit = (prev_ready_i || !push_prev_q) && (next_ready_i || !push_next_q);
-  assign take_o = state_q == Idle && enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i)
-      && (next_valid_i || !insn_pop_next_i);
-  assign retire_o = (state_q == Push || (state_q == Busy && done_i)) && pushes_fit && enable_i;
+  always_comb begin
+    take_o = 1'b0;
+    retire_o = 1'b0;
+    if (state_q == Idle) begin
+      take_o = enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i) && (next_valid_i || !insn_pop_next_i);
+    end else if (state_q == Push || done_i) begin
+      retire_o = pushes_fit && enable_i;
+    end
+  end
 
   always_comb begin
     state_d = state_q;

@@ -128,12 +128,18 @@ module vta_store
   fault_e dma_fault_code;
   address_t dma_fault_address;
 
+  logic dma_start;
+  always_comb begin
+    dma_start = 1'b0;
+    if (launch_q) dma_start = transfer_q.y_size != '0 && transfer_q.x_size != '0;
+  end
+
   vta_dma_write u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(launch_q && transfer_q.y_size != '0 && transfer_q.x_size != '0),
+    .start_i(dma_start),
     .address_i(block_address(out_addr_i, transfer_q.dram_base, LogOutBytes)),
     .row_beats_i(RowBeatsBits'(transfer_q.x_size) << LogOutBeats),
     .rows_i(transfer_q.y_size),
@@ -161,8 +167,14 @@ module vta_store
 
   assign beat_o = element_q && !past_q && beat_ready;
   assign past = element_q && past_q && beat_ready;
-  assign done = busy_o && !launch_q && dma_done && !drain_i;
-  assign stalled_o = busy_o && !launch_q && !done && element_q && !beat_ready;
+  always_comb begin
+    done = 1'b0;
+    stalled_o = 1'b0;
+    if (busy_o && !launch_q) begin
+      done = dma_done && !drain_i;
+      stalled_o = !done && element_q && !beat_ready;
+    end
+  end
 
   assign fault_o = dma_fault || past;
   assign fault_code_o = past ? FaultOut : dma_fault_code;

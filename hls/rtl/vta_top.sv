@@ -100,7 +100,8 @@ module vta_top
   localparam int unsigned Stages = 4;         // in register page order: fetch, load, compute, store
 
   // ---- Registers -----------------------------------------------------------------------------------------------------------------
-  logic [Stages-1:0] start, retire;
+  logic [Stages-1:0] start;
+  logic retire[Stages];
   logic start_fetch, fetch_done, compute_repeat, soft_reset;
   logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
   logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
@@ -131,7 +132,7 @@ module vta_top
     .rready_i(s_axi_rready),
     .start_o(start),
     .compute_repeat_o(compute_repeat),
-    .retire_i({retire[3:1], fetch_done}),
+    .retire_i('{fetch_done, retire[1], retire[2], retire[3]}),
     .soft_reset_o(soft_reset),
     .resetting_i(resetting_q),
     .insn_count_o(insn_count),
@@ -156,16 +157,17 @@ module vta_top
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
   logic stage_rst_n, drain, finish;
   logic [1:0] gemm_issue;
-  logic [Stages-1:0] idle, stage_fault;
-  fault_e [Stages-1:0] stage_fault_code;
-  address_t [Stages-1:0] stage_fault_address;
+  logic idle[Stages], stage_fault[Stages], any_fault;
+  fault_e stage_fault_code[Stages];
+  address_t stage_fault_address[Stages];
   assign stage_rst_n = rst_n && !resetting_q;
   assign drain = fault_code_q != FaultNone || resetting_q;
+  assign any_fault = stage_fault[0] || stage_fault[1] || stage_fault[2] || stage_fault[3];
 
   always_ff @(posedge clk) begin
     if (!rst_n) resetting_q <= 1'b0;
     else if (soft_reset) resetting_q <= 1'b1;
-    else if (&idle) resetting_q <= 1'b0;
+    else if (resetting_q) resetting_q <= !(idle[0] && idle[1] && idle[2] && idle[3]);
 
     if (!rst_n || resetting_q) begin
       running_q <= 1'b0;
@@ -183,8 +185,8 @@ module vta_top
           fault_address_q <= stage_fault_address[s];
         end
       end
-      running_q <= running_q && stage_fault == '0 && !finish;
-      finished_q <= finish && stage_fault == '0;
+      running_q <= running_q && !any_fault && !finish;
+      finished_q <= finish && !any_fault;
     end
 
     if (!rst_n || resetting_q || start_fetch) begin
@@ -295,7 +297,7 @@ module vta_top
   );
 
   // ---- Stages --------------------------------------------------------------------------------------------------------------------
-  logic [Stages-1:0] busy, stalled, starved, beat;
+  logic busy[Stages], stalled[Stages], starved[Stages], beat[Stages];
   logic [LogBusBytes:0] compute_beat_bytes;
   logic [31:0] illegal_number;
 
@@ -516,7 +518,9 @@ module vta_top
 
   // ---- Counters ------------------------------------------------------------------------------------------------------------------
   // A stage other than fetch that has nothing in execution waits for an instruction or a token.
-  assign starved[3:1] = ~busy[3:1];
+  for (genvar s = 1; s < Stages; s++) begin : g_starved
+    assign starved[s] = !busy[s];
+  end
 
   for (genvar s = 0; s < Stages; s++) begin : g_counters
     vta_counters u_counters (

@@ -81,9 +81,16 @@ module vta_uop_buffer
   for (genvar bank = 0; bank < Lanes; bank++) begin : g_bank
     // The lane of the beat whose index falls in this bank.
     logic [CountBits-1:0] lane, index;
-    assign lane = (CountBits'(bank) - lane0_q) & CountBits'(Lanes - 1);
-    assign index = lane0_q + lane;
-    assign bank_write[bank] = take && $signed(index) >= $signed(begin_q) && $signed(index) < $signed(end_q);
+    always_comb begin
+      lane = '0;
+      index = '0;
+      bank_write[bank] = 1'b0;
+      if (active_q) begin
+        lane = (CountBits'(bank) - lane0_q) & CountBits'(Lanes - 1);
+        index = lane0_q + lane;
+        bank_write[bank] = take && $signed(index) >= $signed(begin_q) && $signed(index) < $signed(end_q);
+      end
+    end
 
     vta_dual_port_ram #(
       .Width(UopBits),

@@ -153,8 +153,10 @@ void vta_device::tick() {
   {                                                           \
     vta::ReadPort &port = ports.reads[number];                \
     port.address_valid = top.m_axi_##name##_arvalid;          \
-    port.address = top.m_axi_##name##_araddr;                 \
-    port.length = top.m_axi_##name##_arlen;                   \
+    if (port.address_valid) {                                 \
+      port.address = top.m_axi_##name##_araddr;               \
+      port.length = top.m_axi_##name##_arlen;                 \
+    }                                                         \
     port.data_ready = top.m_axi_##name##_rready;              \
   }
   READ_PORT(0, fetch)
