@@ -66,14 +66,17 @@ def session_environment(directory: BoardDirectory, boot_id: str) -> dict[str, st
 
 
 class _OneUser(asyncssh.SSHServer):
-    """Knows the board's user and nobody else."""
+    """Knows the board's user and nobody else; to others it says what OpenSSH says: that it takes none of their keys."""
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
 
     def public_key_auth_supported(self) -> bool:
         return True
 
     def begin_auth(self, username: str) -> bool:
         if username != USER:
-            raise asyncssh.PermissionDenied(f"no user {username!r} on this board")
+            self._connection.set_authorized_keys(None)
         return True
 
 

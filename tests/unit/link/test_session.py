@@ -47,17 +47,18 @@ class Stalls(asyncssh.SSHServer):
 def served(kind: type[asyncssh.SSHServer], tmp_path: Path) -> Iterator[Endpoint]:
     host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     user_key.write_private_key(tmp_path / "key")
-    port, ready = 0, threading.Event()
-    loop, end = asyncio.new_event_loop(), asyncio.Event()
+    port, ready, end = 0, threading.Event(), asyncio.Event()
+    loop: asyncio.AbstractEventLoop
 
     async def serve() -> None:
-        nonlocal port
+        nonlocal port, loop
+        loop = asyncio.get_running_loop()
         async with asyncssh.listen("127.0.0.1", 0, server_factory=kind, server_host_keys=[host_key]) as server:
             port = server.get_port()
             ready.set()
             await end.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
         assert ready.wait(20)
@@ -66,7 +67,6 @@ def served(kind: type[asyncssh.SSHServer], tmp_path: Path) -> Iterator[Endpoint]
     finally:
         loop.call_soon_threadsafe(end.set)
         thread.join(20)
-        loop.close()
 
 
 @pytest.mark.parametrize(
