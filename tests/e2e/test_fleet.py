@@ -79,7 +79,9 @@ def test_both_boards_answer_and_a_dying_one_changes_nothing(bench: Bench, monkey
         monkeypatch.setitem(ladder.SECONDS, rung, 0.1)
 
     left = next(board for board in bench.fleet.boards if board.description.name == NAMES[0])
-    monkeypatch.setattr(left._target, "endpoint", lambda: replace(VirtualTarget.endpoint(left._target), port=1))  # type: ignore[arg-type]
+    target = left.connection.target
+    assert isinstance(target, VirtualTarget)
+    monkeypatch.setattr(target, "endpoint", lambda: replace(VirtualTarget.endpoint(target), port=1))
 
     def kill_left() -> None:
         control = ChassisControl.find(BoardDirectory("left"))
@@ -100,8 +102,8 @@ def test_a_board_in_use_is_left_to_its_holder(
     hilt_home: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second run on both boards and a third one gets the third only."""
-    monkeypatch.setattr("hilt.measure.board.SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr("hilt.measure.board._who", lambda: "another run")
+    monkeypatch.setattr("hilt.measure.recovery.SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr("hilt.measure.connection._who", lambda: "another run")
     events: list[BoardEvent] = []
     targets = [VirtualTarget(name, form="golden") for name in (*NAMES, "virtual:pynq@third")]
     second = FleetMeasurer.open(targets, events.append)

@@ -47,25 +47,25 @@ def test_a_broken_board_is_mended_by_each_rung_in_turn(
     measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The daemon, the boot, the power: each is really new afterwards, and the rung before did not help."""
-    connect = measurer._connect
+    connect = measurer.connection.connect
     cured_by: list[Rung] = []
 
     def connect_or_not(seconds: float, rebooted_from: str | None = None) -> None:
         connect(seconds, rebooted_from)
-        tried.append(measurer._connection.client.status(Deadline(30)).uptime_seconds)  # type: ignore[union-attr]
+        tried.append(measurer.connection.connected.client.status(Deadline(30)).uptime_seconds)  # type: ignore[union-attr]
         if rungs[len(tried) - 1] is not cured_by[0]:
-            measurer._disconnect()
+            measurer.connection.disconnect()
             raise RefusedError("board_broken", "canary failed")
 
-    monkeypatch.setattr(measurer, "_connect", connect_or_not)
+    monkeypatch.setattr(measurer.connection, "connect", connect_or_not)
     rungs = [Rung.DAEMON, Rung.REBOOT, Rung.POWER]
     for number, rung in enumerate(rungs):
         tried: list[float] = []
         cured_by[:] = [rung]
-        before, boot = len(measurer.climbed), boot_id()
+        before, boot = len(measurer.recovery.climbed), boot_id()
         with caplog.at_level(logging.WARNING, "hilt.measure"):
-            assert measurer._recover(RefusedError("board_broken", "canary failed"), Rung.DAEMON) is None
-        climbed = measurer.climbed[before:]
+            assert measurer.recovery.recover_from(RefusedError("board_broken", "canary failed")) is None
+        climbed = measurer.recovery.climbed[before:]
         assert [(each.rung, each.well) for each in climbed] == [(each, each is rung) for each in rungs[: number + 1]]
         assert all(uptime < 30 for uptime in tried), "the daemon is the old one"
         assert (boot_id() == boot) is (rung is Rung.DAEMON)
@@ -81,9 +81,9 @@ def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
     def never(seconds: float, rebooted_from: str | None = None) -> None:
         raise RefusedError("board_broken", "canary failed after a new worker")
 
-    monkeypatch.setattr(measurer, "_connect", never)
-    monkeypatch.setattr(measurer, "_act", lambda rung: None)
-    measurer._disconnect()
+    monkeypatch.setattr(measurer.connection, "connect", never)
+    monkeypatch.setattr(measurer.recovery, "_act", lambda rung: None)
+    measurer.connection.disconnect()
     results = {}
     measurer.measure([dot_product(ACCELERATOR, 0, run="broken")], results.__setitem__)
     assert results[0].outcome is Outcome.BOARD_LOST
@@ -94,21 +94,21 @@ def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
 
 
 def test_a_closed_measurer_leaves_no_chassis_held(measurer: BoardMeasurer) -> None:
-    target = measurer._target
+    target = measurer.connection.target
     assert isinstance(target, VirtualTarget)
     measurer.close()
     assert target._chassis is None
-    assert measurer._recover(RefusedError("board_broken", "x"), Rung.DAEMON) is not None
+    assert measurer.recovery.recover_from(RefusedError("board_broken", "x")) is not None
     assert target._chassis is None
 
 
 def test_the_kernel_kills_the_worker_with_its_daemon(measurer: BoardMeasurer) -> None:
-    assert measurer._connection is not None
-    worker = measurer._connection.client.status(Deadline(30)).worker
+    assert measurer.connection.connected is not None
+    worker = measurer.connection.connected.client.status(Deadline(30)).worker
     assert worker is not None
     exited = os.pidfd_open(worker)  # readable when the process has ended, reaped or not
     try:
-        restart_daemon(measurer._target.endpoint())
+        restart_daemon(measurer.connection.target.endpoint())
         assert select.select([exited], [], [], 30)[0], "the worker outlived its daemon"
     finally:
         os.close(exited)

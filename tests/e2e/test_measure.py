@@ -18,7 +18,7 @@ from hilt.link.boards import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import BitstreamRefusedError, BoardBusyError, QuarantinedError, UnreachableError
 from hilt.link.quarantine import release
-from hilt.measure import BoardEvent, BoardState, Request, board, ladder
+from hilt.measure import BoardEvent, BoardState, Request, connection, ladder, recovery
 from hilt.measure.board import BoardMeasurer
 from hilt.measure.boards import VirtualTarget
 from hilt.measure.ladder import Rung
@@ -68,7 +68,7 @@ class Desk:
 
     def trials_run(self) -> int:
         """By the running daemon, since it was started."""
-        connected = self.measurer._connection
+        connected = self.measurer.connection.connected
         assert connected is not None
         return connected.client.status(Deadline(30)).trials
 
@@ -242,7 +242,7 @@ def test_same_results_as_on_a_quiet_board(desk: Desk, disturb: Callable[[], None
 def test_a_killed_worker_is_replaced_and_the_trial_says_so(desk: Desk) -> None:
     def kill_worker(count: int) -> None:
         if count == 4:
-            connected = desk.measurer._connection
+            connected = desk.measurer.connection.connected
             assert connected is not None
             worker = connected.client.status(Deadline(30)).worker
             assert worker is not None
@@ -326,7 +326,8 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
         lost = [number for number, result in results.items() if result.outcome is Outcome.BOARD_LOST]
         assert lost[0] >= 2 and lost == list(range(lost[0], 6))
         assert "not reachable" in results[5].reason
-        assert [(climbed.rung, climbed.well) for climbed in desk.measurer.climbed] == [(rung, False) for rung in Rung]
+        climbed = desk.measurer.recovery.climbed
+        assert [(each.rung, each.well) for each in climbed] == [(rung, False) for rung in Rung]
         assert desk.states[-1] is BoardState.QUARANTINED
         with pytest.raises(QuarantinedError, match="not reachable.*hilt boards release virtual:pynq"):
             BoardMeasurer.open(Removed(), events.append)
@@ -352,8 +353,8 @@ def test_closing_ends_a_batch_as_lost(desk: Desk) -> None:
 
 
 def test_a_busy_board_is_refused_by_name(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr(board, "_who", lambda: "somebody else")
+    monkeypatch.setattr(recovery, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "_who", lambda: "somebody else")
     with pytest.raises(BoardBusyError, match=f"in use by .*process {os.getpid()}"):
         BoardMeasurer.open(VirtualTarget("virtual:pynq", form="golden"), lambda event: None)
     assert desk.measure([dot_product(ACCELERATOR, 0, run=desk.run)])[0].outcome is Outcome.OK
@@ -370,7 +371,7 @@ def test_another_boards_bitstream_is_refused(hilt_home: Path, monkeypatch: pytes
 
 
 def test_an_unreachable_board_is_an_error(hilt_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(recovery, "SETTLE_SECONDS", 0.1)
     target = Removed()
     target.away = True
     with pytest.raises(UnreachableError, match="is it switched on"):

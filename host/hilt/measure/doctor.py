@@ -16,8 +16,8 @@ from hilt.link.errors import BoardBusyError, LinkError
 from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantined
 from hilt.link.session import Session
-from hilt.measure.board import program_board
 from hilt.measure.boards import Target
+from hilt.measure.connection import program_board
 from hilt.virtual.errors import VirtualBoardError
 
 STEP_SECONDS = 60.0

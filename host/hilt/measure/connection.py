@@ -1,0 +1,126 @@
+"""A board on the line and programmed: connecting, deploying the agent, loading the bitstream with its canary."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import socket
+import threading
+import time
+
+from hilt.link.agent import AgentConnection
+from hilt.link.client import AgentClient
+from hilt.link.deadline import Deadline
+from hilt.link.errors import AgentError
+from hilt.measure.boards import Target
+from hilt.measure.canary import make_canary
+from hilt.measure.types import BoardEvent, BoardState, Listen
+from hilt_board.protocol import Measured, Programmed
+
+CONNECT_SECONDS = 120.0
+"""For connecting, deploying and programming; the bitstream of a large part takes seconds, a slow boot more."""
+
+
+class Connected:
+    """A programmed board on the line, with what is known of it as long as this connection lasts."""
+
+    def __init__(self, agent: AgentConnection, bitstream: str, journal: list[Measured], agent_began: float) -> None:
+        self.client = agent.client
+        self.agent_began = agent_began
+        """When its daemon was started, by this process' monotonic clock."""
+        self.agent = agent
+        self.bitstream = bitstream
+        self.journal = {each.key: each for each in journal}
+        """Results of trials that we may not know of yet."""
+        self.present: set[str] = set()
+        self.acknowledge_through: dict[str, int] = {}
+        """By run: up to which sequence number its results are safe."""
+
+    def is_safe(self, measured: Measured) -> None:
+        run = measured.key.partition("/")[0]
+        self.acknowledge_through[run] = max(self.acknowledge_through.get(run, 0), measured.sequence)
+
+
+class BoardConnection:
+    """One board, connected to or not, and what is told of it. `close` from any thread, all else from one."""
+
+    def __init__(self, target: Target, listen: Listen) -> None:
+        self.target = target
+        self.closing = threading.Event()
+        self.connected: Connected | None = None
+        self.boot_id: str | None = None
+        """Of the board's last start that was connected to."""
+        self._listen = listen
+        self._bitstream: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """The board's."""
+        return self.target.description.name
+
+    def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
+        """With the bitstream loaded and the canary well. `rebooted_from`: the boot id that must be over.
+
+        Raises LinkError; VirtualBoardError where a virtual board cannot be switched on.
+        """
+        if self._bitstream is None:
+            self.tell(BoardState.CONNECTING, "preparing its bitstream")
+            self._bitstream = self.target.bitstream()  # a model may be built, which takes its own time
+        self.tell(BoardState.CONNECTING, "")
+        deadline = Deadline(seconds)
+        agent = AgentConnection.open(self.target.endpoint(), _who(), deadline)
+        try:
+            if agent.welcome.boot_id == rebooted_from:
+                raise AgentError(f"{self.name} has not rebooted yet")
+            connected = self._program(agent, self._bitstream, deadline)
+        except BaseException:
+            agent.close()
+            raise
+        self.boot_id = agent.welcome.boot_id
+        self.connected = connected
+        if self.closing.is_set():
+            self.disconnect()
+
+    def _program(self, agent: AgentConnection, bitstream: bytes, deadline: Deadline) -> Connected:
+        how = "sent to the board" if agent.uploaded else "was there"
+        self.tell(BoardState.LOADED, f"agent {agent.welcome.agent[:12]} {how}, pynq {agent.welcome.pynq}")
+        digest = hashlib.sha256(bitstream).hexdigest()
+        programmed = program_board(agent.client, self.target, bitstream, deadline)
+        journal = agent.client.results(0, deadline)
+        status = agent.client.status(deadline)
+        celsius = status.temperature
+        heat = "" if celsius is None else f", chip at {celsius:.0f} °C"
+        what = f"{self.target.manifest.parameters} at {programmed.clock_hz / 1e6:g} MHz"
+        self.tell(BoardState.READY, f"{what} programmed in {programmed.seconds:.1f} s{heat}", celsius)
+        return Connected(agent, digest, journal, time.monotonic() - status.uptime_seconds)
+
+    def disconnect(self) -> None:
+        connected, self.connected = self.connected, None
+        if connected is not None:
+            connected.agent.close()
+
+    def close(self) -> None:
+        """For good: what waits for the board gives up, and a virtual one is switched off."""
+        self.closing.set()
+        self.disconnect()
+        self.target.release()
+
+    def tell(self, state: BoardState, detail: str, celsius: float | None = None) -> None:
+        self._listen(BoardEvent(self.name, state, detail, time.time(), celsius))
+
+
+def program_board(client: AgentClient, target: Target, bitstream: bytes, deadline: Deadline) -> Programmed:
+    """Loads the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
+    returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` where the canary failed."""
+    digest = hashlib.sha256(bitstream).hexdigest()
+    canary = make_canary(target.description.accelerator, digest)
+    contents = {digest: bitstream, **canary.blobs}
+    for name in sorted(client.missing(sorted(contents), deadline)):
+        client.put_as(name, contents[name], deadline)
+    return client.program(digest, target.manifest, deadline, canary.trial, canary.code)
+
+
+def _who() -> str:
+    """For whoever is told that the board is busy."""
+    return f"hilt of {getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}"[:200]

@@ -1,0 +1,138 @@
+"""Recovering a board: up the ladder's rungs until its canary is well, or the last one was in vain."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from hilt.link.deadline import Deadline
+from hilt.link.errors import LinkError, LinkLostError, QuarantinedError, RefusedError
+from hilt.link.quarantine import quarantine
+from hilt.measure.connection import CONNECT_SECONDS, BoardConnection
+from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
+from hilt.measure.types import BoardState
+from hilt.virtual.errors import VirtualBoardError
+
+_LOG = logging.getLogger("hilt.measure")
+FAULTS = (LinkError, VirtualBoardError)
+"""Of a board, of the way to it, of a virtual board's chassis."""
+SETTLE_SECONDS = 5.0
+"""How long to try at first while a board is busy or does not answer."""
+RECONNECT_SECONDS = 60.0
+"""For one attempt of a recovery."""
+_FAULTS_OF_THE_AGENT = ("board_broken", "worker_failed", "internal")
+"""Refusals after which connecting again is not enough: the agent has climbed its own rungs before it says so."""
+_SHORTEST_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
+
+
+class Recovery:
+    """Of the board of one connection, from the thread that uses it."""
+
+    def __init__(self, connection: BoardConnection) -> None:
+        self.climbed: list[Climbed] = []
+        """Every rung that was climbed, in order."""
+        self._connection = connection
+
+    def connect_at_first(self) -> None:
+        """A client that has just died may still hold the lease for a moment, a service be starting again.
+
+        Raises one of FAULTS.
+        """
+        deadline = Deadline(SETTLE_SECONDS)
+        while True:
+            try:
+                return self._connection.connect(CONNECT_SECONDS)
+            except LinkError as error:
+                if _is_broken(error):
+                    reason = self.recover_from(error)
+                    if reason is None:
+                        return None
+                    raise reason from None
+                if error.permanent or deadline.passed:
+                    raise
+            self._connection.closing.wait(_FIRST_PAUSE_SECONDS)
+
+    def recover_from(self, error: Exception) -> Exception | None:
+        """Climbs until the board is programmed and its canary well, and returns None; or what was in the way at the
+        last rung. A board whose last rung was in vain is quarantined."""
+        connection = self._connection
+        connection.disconnect()
+        rungs = list(Rung)
+        tried_all = True
+        for rung in rungs[rungs.index(Rung.DAEMON if _is_broken(error) else Rung.RECONNECT) :]:
+            if connection.closing.is_set() or _is_permanent(error):
+                return error
+            connection.tell(BoardState.RECOVERING, f"{rung}: {error}")
+            started = time.monotonic()
+            fault = self._climb(rung)
+            if isinstance(fault, RungSkippedError):
+                _LOG.warning("%s: no %s: %s", connection.name, rung, fault)
+                tried_all = False
+                continue
+            climbed = Climbed(rung, fault is None, time.monotonic() - started, "" if fault is None else str(fault))
+            self.climbed.append(climbed)
+            if not connection.closing.is_set():
+                _LOG.warning("%s: %s", connection.name, climbed)
+            if fault is None:
+                return None
+            error = fault
+        if (tried_all or _is_broken(error)) and not connection.closing.is_set() and not _is_permanent(error):
+            return self._quarantine(error)
+        return error
+
+    def _climb(self, rung: Rung) -> Exception | None:
+        """One rung, within its time. None where the board is programmed and its canary well afterwards."""
+        connection = self._connection
+        deadline = Deadline(SECONDS[rung])
+        before = connection.boot_id if rung is Rung.REBOOT else None
+        try:
+            self._act(rung)
+        except FAULTS as fault:
+            return fault
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                connection.connect(max(_SHORTEST_SECONDS, min(RECONNECT_SECONDS, deadline.left)), before)
+                self._prove_sane()
+                return None
+            except FAULTS as fault:
+                if _is_broken(fault) or _is_permanent(fault) or deadline.passed or connection.closing.is_set():
+                    return fault
+            connection.closing.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _act(self, rung: Rung) -> None:
+        target = self._connection.target
+        if rung is Rung.DAEMON:
+            restart_daemon(target.endpoint())
+        elif rung is Rung.REBOOT:
+            reboot(target.endpoint(), virtual=target.virtual)
+        elif rung is Rung.POWER:
+            switch = target.power()
+            if switch is None:
+                raise RungSkippedError("it has no power switch that hilt knows of (docs/boards.md)")
+            switch.cycle()
+
+    def _prove_sane(self) -> None:
+        """A board that was programmed all the time has not run its canary by connecting. Raises LinkError."""
+        connected = self._connection.connected
+        if connected is None:
+            raise LinkLostError(f"{self._connection.name} was closed")
+        if not connected.client.reset("soft", Deadline(RECONNECT_SECONDS)).canary:
+            self._connection.disconnect()
+            raise RefusedError("board_broken", "canary failed after a soft reset")
+
+    def _quarantine(self, error: Exception) -> QuarantinedError:
+        name = self._connection.name
+        quarantine(name, f"nothing on the recovery ladder helped; at last: {error}")
+        _LOG.error("%s is quarantined: %s; see to it, then `hilt boards release %s`", name, error, name)
+        return QuarantinedError(f"{name} is quarantined: {error}; see to it, then `hilt boards release {name}`")
+
+
+def _is_broken(error: Exception) -> bool:
+    return isinstance(error, RefusedError) and error.code in _FAULTS_OF_THE_AGENT
+
+
+def _is_permanent(error: Exception) -> bool:
+    return isinstance(error, LinkError) and error.permanent
