@@ -38,36 +38,36 @@ EXPERIMENTS: dict[str, Experiment] = {
         "valid ratios and clusters of the spaces", "HW-aware Table II, Figure 1", "hardware_aware:spaces", (0.2, 0.2)
     ),
     "hw-aware-fig2": Experiment(
-        "cost model by share of valid samples", "HW-aware Figure 2", "cost_models:figure2", (3, 20)
+        "cost model by share of valid samples", "HW-aware Figure 2", "cost_models:figure2", (0.5, 20)
     ),
-    "hw-aware-fig3": Experiment("AutoTVM's robustness", "HW-aware Figure 3", "hardware_aware:robustness", (2, 4)),
+    "hw-aware-fig3": Experiment("AutoTVM's robustness", "HW-aware Figure 3", "hardware_aware:robustness", (1, 2)),
     "hw-aware-fig5": Experiment(
-        "HW-aware initialisation beside AutoTVM", "HW-aware Figure 5", "hardware_aware:baseline", (4, 25)
+        "HW-aware initialisation beside AutoTVM", "HW-aware Figure 5", "hardware_aware:baseline", (1, 8)
     ),
     "hw-aware-fig6": Experiment(
-        "transfer learning beside them", "HW-aware Figure 6", "hardware_aware:transfer", (8, 60)
+        "transfer learning beside them", "HW-aware Figure 6", "hardware_aware:transfer", (2, 20)
     ),
-    "hw-aware-table3": Experiment("overheads by part", "HW-aware Table III", "hardware_aware:overheads", (2, 2)),
-    "ml2tuner-fig2": Experiment("search and invalid attempts", "ML2Tuner Figure 2", "ml2tuner:search", (8, 80)),
+    "hw-aware-table3": Experiment("overheads by part", "HW-aware Table III", "hardware_aware:overheads", (1, 1)),
+    "ml2tuner-fig2": Experiment("search and invalid attempts", "ML2Tuner Figure 2", "ml2tuner:search", (4, 50)),
     "ml2tuner-fig3": Experiment(
-        "what hidden features are worth", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (8, 80)
+        "what hidden features are worth", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (4, 50)
     ),
     "ml2tuner-table3": Experiment("grid of hyperparameters", "ML2Tuner Table 3", "ml2tuner:grid", (0.3, 8)),
-    "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (2, 40)),
-    "ml2tuner-table5": Experiment("feature importances", "ML2Tuner Table 5", "ml2tuner:importance", (2, 20)),
-    "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (1, 3)),
+    "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (0.5, 20)),
+    "ml2tuner-table5": Experiment("feature importances", "ML2Tuner Table 5", "ml2tuner:importance", (0.5, 20)),
+    "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (0.5, 2)),
     "glimpse-fig5": Experiment(
-        "a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (0.5, 25)
+        "a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (2, 25)
     ),
-    "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (5, 40)),
-    "glimpse-fig7": Experiment("invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (5, 40)),
-    "glimpse-table2": Experiment("hyper-volume", "Glimpse Table 2", "glimpse:hypervolume", (5, 40)),
-    "autotvm-fig4": Experiment("cost models against blind search", "AutoTVM Figure 4", "autotvm:models", (8, 200)),
+    "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (3, 25)),
+    "glimpse-fig7": Experiment("invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (3, 25)),
+    "glimpse-table2": Experiment("hyper-volume", "Glimpse Table 2", "glimpse:hypervolume", (3, 25)),
+    "autotvm-fig4": Experiment("cost models against blind search", "AutoTVM Figure 4", "autotvm:models", (1, 40)),
     "autotvm-fig5": Experiment("rank against regression", "AutoTVM Figure 5", "autotvm:objectives", (10, 300)),
-    "autotvm-fig6": Experiment("diversity-aware selection", "AutoTVM Figure 6", "autotvm:diversity", (3, 20)),
-    "autotvm-fig7": Experiment("uncertainty-aware acquisition", "AutoTVM Figure 7", "autotvm:uncertainty", (5, 80)),
-    "autotvm-fig8": Experiment("transfer learning", "AutoTVM Figure 8", "autotvm:transfer", (0.5, 8)),
-    "autotvm-fig9": Experiment("representations", "AutoTVM Figure 9", "autotvm:representations", (0.2, 4)),
+    "autotvm-fig6": Experiment("diversity-aware selection", "AutoTVM Figure 6", "autotvm:diversity", (1, 15)),
+    "autotvm-fig7": Experiment("uncertainty-aware acquisition", "AutoTVM Figure 7", "autotvm:uncertainty", (3, 60)),
+    "autotvm-fig8": Experiment("transfer learning", "AutoTVM Figure 8", "autotvm:transfer", (1, 8)),
+    "autotvm-fig9": Experiment("representations", "AutoTVM Figure 9", "autotvm:representations", (0.5, 4)),
     "peers": Experiment("tuners that others wrote", "ours", "trials:peers", (10, 300)),
 }
 
