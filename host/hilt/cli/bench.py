@@ -32,8 +32,9 @@ def bench(
 ) -> None:
     """Reproduce figures and tables of the four papers: data, a plot, and the paper's figure beside ours.
 
-    The landscapes come from `hilt landscape build --all`. Runs of tuners are kept in HILT_HOME/experiments and are not
-    run again.
+    The landscapes come from `hilt landscape build --all`.
+
+    Runs of tuners are kept in HILT_HOME/experiments and are not run again.
     """
     from dataclasses import asdict
 

@@ -44,8 +44,10 @@ def build(
     sample_cycles: Annotated[int, typer.Option(min=1, help="Cycles that each model may run for in all.")] = 10_000_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample, and of its tensors.")] = 0,
 ) -> None:
-    """Predict every configuration with the twin, check a sample on the RTL, and keep it. Killed, it goes on where it
-    was; what is there already is not built again."""
+    """Predict every configuration with the twin, check a sample on the RTL, and keep it.
+
+    Killed, it goes on where it was; what is there already is not built again.
+    """
     from hilt.measure.landscape import Shelf
     from hilt.measure.landscape.check import Sampling
 

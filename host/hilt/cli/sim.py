@@ -64,9 +64,9 @@ def sim(
 ) -> None:
     """Run instructions on a simulated VTA: place files in memory, run, write pieces of memory to files.
 
-    Addresses and sizes are in bytes, decimal or 0x.... Every dram_base counts from address 0 (the address registers
-    are 0). Exit code: 0 done, 1 still running at --max-cycles, 2 bad input, 3 the accelerator stopped with a fault
-    or its model could not be built.
+    Addresses and sizes are in bytes, decimal or 0x.... Every dram_base counts from address 0.
+
+    Exit code: 0 done, 1 still running at --max-cycles, 2 bad input, 3 a fault, or a model that could not be built.
     """
     try:
         accelerator = Accelerator.for_parameters(load_parameters(params), isa, bus_bits=bus, hazards=_HAZARDS[hazards])

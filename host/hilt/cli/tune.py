@@ -114,8 +114,10 @@ def resume(
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
-    """Go on with a run that was stopped or interrupted, or attach to one that is running. A run of a network goes on
-    with the rest of the network; with --detach only itself."""
+    """Go on with a run that was stopped or interrupted, or attach to one that is running.
+
+    After the run of a network's layer the rest of the network follows; with --detach it does not.
+    """
     from hilt.cli.host_keys import confirm_host_key
     from hilt.engine import launch
 

@@ -39,6 +39,12 @@ def test_it_has_every_parameter_that_the_parser_takes_and_says_what_it_is(comman
     assert len(command.parameters) == len(taken)
 
 
+@pytest.mark.parametrize("command", reference.commands(), ids=lambda command: command.words)
+def test_its_help_flows(command: reference.Command) -> None:
+    """A line break within a paragraph would be kept in the terminal, wherever its edge is."""
+    assert not [part for part in (parsed(command.words).help or "").split("\n\n") if "\n" in part]
+
+
 def test_no_command_is_left_out() -> None:
     def below(command: Any, words: str) -> list[str]:
         inner = getattr(command, "commands", {})
