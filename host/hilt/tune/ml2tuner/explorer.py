@@ -13,26 +13,24 @@ from hilt.tune.cost_model import Indices, Score
 ValidityModel = Callable[[Indices], npt.NDArray[np.bool_]]
 """Whether the configurations with these indices (n,) are taken for valid (n,)."""
 
-MOST_PASSES = 20
-"""The paper searches until it has enough. Where V rejects all that P likes, random trials tell more than going on."""
-
 
 def explore(
     annealing: Annealing, score: Score, looks_valid: ValidityModel, count: int, allowed: Container[int]
 ) -> Indices:
-    """Up to `count` allowed configurations (n,) that look valid, by passes of search each of which leaves out what the
-    passes before it found; the best scored of a pass first."""
+    """`count` allowed configurations (n,) that look valid, by passes of search of which each leaves out what those before
+    it found; the best scored of a pass first. A pass asks for twice as many as the one before it, for V may reject all
+    that P likes best; where one comes by fewer, fewer are found."""
     found: list[int] = []
     seen: set[int] = set()
-    for _ in range(MOST_PASSES):
-        ranked = [index for _, index in annealing.search(score, count, _Without(allowed, seen))]
-        if not ranked:
-            break
+    wanted = count
+    while len(found) < count:
+        ranked = [index for _, index in annealing.search(score, wanted, _Without(allowed, seen))]
         seen.update(ranked)
         candidates = np.array(ranked, dtype=np.int64)
-        found += candidates[looks_valid(candidates)].tolist()
-        if len(found) >= count:
+        found += candidates[looks_valid(candidates)].tolist() if ranked else []
+        if len(ranked) < wanted:
             break
+        wanted *= 2
     return np.array(found[:count], dtype=np.int64)
 
 
