@@ -17,9 +17,9 @@ ValidityModel = Callable[[Indices], npt.NDArray[np.bool_]]
 def explore(
     annealing: Annealing, score: Score, looks_valid: ValidityModel, count: int, allowed: Container[int]
 ) -> Indices:
-    """`count` allowed configurations (n,) that look valid, by passes of search of which each leaves out what those before
-    it found; the best scored of a pass first. A pass asks for twice as many as the one before it, for V may reject all
-    that P likes best; where one comes by fewer, fewer are found."""
+    """`count` allowed configurations (n,) that look valid, by passes of search of which each leaves out what those
+    before it found; the best scored of a pass first. A pass asks for twice as many as the one before it, for V may
+    reject all that P likes best; where one comes by fewer, fewer are found."""
     found: list[int] = []
     seen: set[int] = set()
     wanted = count
