@@ -76,9 +76,13 @@ module vta_block_loader
 
   always_ff @(posedge clk_i) begin
     empty_q <= 1'b0;
-    if (!rst_ni) begin
-      active_q <= 1'b0;
-    end else if (start_i) begin
+    if (step) begin
+      active_q <= !last;
+      index_q <= index_q + 1'b1;
+      column_q <= last_column ? '0 : column_q + 1'b1;
+      if (last_column) row_q <= row_q + 1'b1;
+    end
+    if (start_i) begin
       automatic logic empty = (x_pad_0_i == '0 && x_size_i == '0 && x_pad_1_i == '0)
           || (y_pad_0_i == '0 && y_size_i == '0 && y_pad_1_i == '0);
       active_q <= !empty;
@@ -86,12 +90,8 @@ module vta_block_loader
       row_q <= '0;
       column_q <= '0;
       index_q <= SramIndexBits'(sram_base_i);
-    end else if (step) begin
-      active_q <= !last;
-      index_q <= index_q + 1'b1;
-      column_q <= last_column ? '0 : column_q + 1'b1;
-      if (last_column) row_q <= row_q + 1'b1;
     end
+    if (!rst_ni) {active_q, empty_q} <= '0;
   end
 
   assign write_o = step && rst_ni;
@@ -111,21 +111,17 @@ module vta_block_loader
   assign element_ends = (BeatBits + 1)'(beat_q) + 1'b1 == (BeatBits + 1)'(1) << log_beats_i;
 
   always_ff @(posedge clk_i) begin
+    if (take) begin
+      element_q[32'(beat_q)*BusBits+:BusBits] <= beat_data_i;
+      full_q <= element_ends;
+      beat_q <= element_ends ? '0 : beat_q + 1'b1;
+    end else if (step && !pad) begin
+      full_q <= 1'b0;
+    end
     if (!rst_ni || start_i) begin
       full_q <= 1'b0;
       beat_q <= '0;
-    end else begin
-      if (take) begin
-        full_q <= element_ends;
-        beat_q <= element_ends ? '0 : beat_q + 1'b1;
-      end else if (step && !pad) begin
-        full_q <= 1'b0;
-      end
     end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (take) element_q[32'(beat_q)*BusBits+:BusBits] <= beat_data_i;
   end
 
   assign element_o = element_q;

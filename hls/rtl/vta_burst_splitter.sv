@@ -43,24 +43,18 @@ module vta_burst_splitter
   assign page_beat = address_q[11:LogBusBytes];
   always_comb begin
     beats_o = row_left_q[8:0];
-    if (valid_q && row_left_q > RowBeatsBits'(limit(page_beat))) beats_o = 9'(limit(page_beat));
+    if (valid_q) begin
+      if (row_left_q > RowBeatsBits'(limit(page_beat))) beats_o = 9'(limit(page_beat));
+    end
   end
   assign address_o = address_q;
   assign valid_o = valid_q;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clear_i) begin
-      valid_q <= 1'b0;
-    end else if (start_i) begin
-      valid_q <= 1'b1;
-      address_q <= address_i;
-      row_address_q <= address_i;
-      row_left_q <= row_beats_i;
-      rows_left_q <= rows_i;
-    end else if (valid_q && next_i) begin
+    if (valid_q && next_i) begin
       if (row_left_q > RowBeatsBits'(limit(page_beat))) begin
-        address_q <= address_q + (AddrBits'(limit(page_beat)) << LogBusBytes);
         row_left_q <= row_left_q - RowBeatsBits'(limit(page_beat));
+        address_q <= address_q + (AddrBits'(limit(page_beat)) << LogBusBytes);
       end else begin
         valid_q <= rows_left_q != 16'd1;
         address_q <= row_address_q + stride_i;
@@ -69,6 +63,14 @@ module vta_burst_splitter
         rows_left_q <= rows_left_q - 1'b1;
       end
     end
+    if (start_i) begin
+      valid_q <= 1'b1;
+      address_q <= address_i;
+      row_address_q <= address_i;
+      row_left_q <= row_beats_i;
+      rows_left_q <= rows_i;
+    end
+    if (!rst_ni || clear_i) valid_q <= 1'b0;
   end
 
 `ifndef SYNTHESIS

@@ -22,18 +22,19 @@ module vta_counters
   logic [63:0] busy_q, starved_q, stalled_q, bytes_q, instructions_q;
 
   always_ff @(posedge clk_i) begin
+    if (count_i) begin
+      busy_q <= busy_q + 64'(busy_i);
+      starved_q <= starved_q + 64'(starved_i);
+      stalled_q <= stalled_q + 64'(stalled_i);
+      if (beat_i) bytes_q <= bytes_q + 64'(beat_bytes_i);
+      if (retire_i) instructions_q <= instructions_q + 1'b1;
+    end
     if (clear_i) begin
       busy_q <= '0;
       starved_q <= '0;
       stalled_q <= '0;
       bytes_q <= '0;
       instructions_q <= '0;
-    end else if (count_i) begin
-      busy_q <= busy_q + 64'(busy_i);
-      starved_q <= starved_q + 64'(starved_i);
-      stalled_q <= stalled_q + 64'(stalled_i);
-      if (beat_i) bytes_q <= bytes_q + 64'(beat_bytes_i);
-      instructions_q <= instructions_q + 64'(retire_i);
     end
   end
 

@@ -107,8 +107,8 @@ module vta_dma_read
       end
       if (ask != burst_ends) bursts_q <= ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
     end
+    if (ask || beat_taken_i) beats_q <= beats_q + (ask ? BeatsBits'(ask_beats) : '0) - BeatsBits'(beat_taken_i);
     if (!rst_ni || drain_i) beats_q <= '0;
-    else if (ask || beat_taken_i) beats_q <= beats_q + (ask ? BeatsBits'(ask_beats) : '0) - BeatsBits'(beat_taken_i);
   end
 
   assign axi_araddr_o = araddr_q;
@@ -145,8 +145,8 @@ module vta_dma_read
   );
 
   always_ff @(posedge clk_i) begin
+    if (beat) beat_q <= beat_q + 1'b1;
     if (!rst_ni || drain_i || burst_ends) beat_q <= '0;
-    else if (beat) beat_q <= beat_q + 1'b1;
   end
 
   assign fault_o = axi_rvalid_i && axi_rresp_i[1] && !drain_i;

@@ -117,18 +117,17 @@ module vta_fetch
   assign take = beat_valid && beat_ready;
 
   always_ff @(posedge clk_i) begin
+    if (take) begin
+      insn_q[32'(beat_q)*BusBits+:BusBits] <= beat_data;
+      full_q <= beat_q == BeatBits'(InsnBeats - 1);
+      beat_q <= beat_q == BeatBits'(InsnBeats - 1) ? '0 : beat_q + 1'b1;
+    end else if (route) begin
+      full_q <= 1'b0;
+    end
     if (!rst_ni) begin
       full_q <= 1'b0;
       beat_q <= '0;
-    end else begin
-      if (take) begin
-        full_q <= beat_q == BeatBits'(InsnBeats - 1);
-        beat_q <= beat_q == BeatBits'(InsnBeats - 1) ? '0 : beat_q + 1'b1;
-      end else if (route) begin
-        full_q <= 1'b0;
-      end
     end
-    if (take) insn_q[32'(beat_q)*BusBits+:BusBits] <= beat_data;
   end
 
   // ---- Routing -----------------------------------------------------------------------------------------------------------------
@@ -156,27 +155,23 @@ module vta_fetch
   assign done_o = running_q && !launch_q && (left_q == '0 || (left_q == 32'd1 && route));
 
   always_ff @(posedge clk_i) begin
-    launch_q <= 1'b0;
-    if (!rst_ni) begin
-      running_q <= 1'b0;
-      illegal_seen_q <= 1'b0;
-    end else if (begin_o) begin
+    launch_q <= begin_o;
+    if (done_o) running_q <= 1'b0;
+    if (route) begin
+      if (illegal(insn_q) && !illegal_seen_q) begin
+        illegal_seen_q <= 1'b1;
+        illegal_number_q <= number_q;
+      end
+      left_q <= left_q - 1'b1;
+      number_q <= number_q + 1'b1;
+    end
+    if (begin_o) begin
       running_q <= 1'b1;
-      launch_q <= 1'b1;
       left_q <= insn_count_i;
       number_q <= '0;
-      illegal_seen_q <= 1'b0;
-    end else begin
-      if (done_o) running_q <= 1'b0;
-      if (route) begin
-        left_q <= left_q - 1'b1;
-        number_q <= number_q + 1'b1;
-        if (illegal(insn_q) && !illegal_seen_q) begin
-          illegal_seen_q <= 1'b1;
-          illegal_number_q <= number_q;
-        end
-      end
     end
+    if (!rst_ni) running_q <= 1'b0;
+    if (!rst_ni || begin_o) illegal_seen_q <= 1'b0;
   end
 
   assign illegal_number_o = illegal_number_q;

@@ -36,24 +36,26 @@ module vta_fifo #(
   assign advance = stored_q != '0 && (!head_valid_q || pop);
 
   always_ff @(posedge clk_i) begin
+    if (push || pop || advance) begin
+      if (advance) begin
+        head_q <= memory[read_q];
+        read_q <= read_q == LastEntry ? '0 : read_q + 1'b1;
+      end
+      if (push) begin
+        memory[write_q] <= data_i;
+        write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
+      end
+      stored_q <= stored_q + CountBits'(push) - CountBits'(advance);
+      total_q <= total_q + CountBits'(push) - CountBits'(pop);
+      head_valid_q <= advance || (head_valid_q && !pop);
+    end
     if (!rst_ni) begin
       write_q <= '0;
       read_q <= '0;
       stored_q <= '0;
       total_q <= '0;
       head_valid_q <= 1'b0;
-    end else if (push || pop || advance) begin
-      if (push) write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
-      if (advance) read_q <= read_q == LastEntry ? '0 : read_q + 1'b1;
-      stored_q <= stored_q + CountBits'(push) - CountBits'(advance);
-      total_q <= total_q + CountBits'(push) - CountBits'(pop);
-      head_valid_q <= advance || (head_valid_q && !pop);
     end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (push) memory[write_q] <= data_i;
-    if (advance) head_q <= memory[read_q];
   end
 
   assign valid_o = head_valid_q;

@@ -103,20 +103,19 @@ module vta_store
   assign read = reading_q && (!element_q || (beat_o && element_ends));
 
   always_ff @(posedge clk_i) begin
+    if (done) reading_q <= 1'b0;
+    if (read) begin
+      element_q <= 1'b1;
+      past_q <= next_q >= SramIndexBits'(OutDepth);
+      index_q <= next_q;
+      next_q <= next_q + 1'b1;
+    end
+    if (beat_o) beat_q <= element_ends ? '0 : beat_q + 1'b1;
     if (!rst_ni || launch_q) begin
       reading_q <= launch_q && rst_ni;
       element_q <= 1'b0;
       beat_q <= '0;
       next_q <= SramIndexBits'(transfer_q.sram_base);
-    end else begin
-      if (done) reading_q <= 1'b0;
-      if (read) begin
-        element_q <= 1'b1;
-        past_q <= next_q >= SramIndexBits'(OutDepth);
-        index_q <= next_q;
-        next_q <= next_q + 1'b1;
-      end
-      if (beat_o) beat_q <= element_ends ? '0 : beat_q + 1'b1;
     end
   end
 

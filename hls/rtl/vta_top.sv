@@ -165,19 +165,16 @@ module vta_top
   assign any_fault = stage_fault[0] || stage_fault[1] || stage_fault[2] || stage_fault[3];
 
   always_ff @(posedge clk) begin
-    if (!rst_n) resetting_q <= 1'b0;
-    else if (soft_reset) resetting_q <= 1'b1;
-    else if (resetting_q) resetting_q <= !(idle[0] && idle[1] && idle[2] && idle[3]);
+    if (running_q) begin
+      cycles_q <= cycles_q + 1'b1;
+      gemms_q <= gemms_q + 64'(gemm_issue);
+    end
+    if (!rst_n || resetting_q || start_fetch) begin
+      cycles_q <= '0;
+      gemms_q <= '0;
+    end
 
-    if (!rst_n || resetting_q) begin
-      running_q <= 1'b0;
-      finished_q <= 1'b0;
-      fault_code_q <= FaultNone;
-      fault_address_q <= '0;
-    end else if (start_fetch) begin
-      running_q <= 1'b1;
-      finished_q <= 1'b0;
-    end else if (fault_code_q == FaultNone && !finished_q) begin
+    if ((any_fault || finish) && fault_code_q == FaultNone && !finished_q && !start_fetch) begin
       // Of faults in one cycle that of the stage nearest to fetch is told.
       for (int s = Stages - 1; s >= 0; s--) begin
         if (stage_fault[s]) begin
@@ -185,17 +182,23 @@ module vta_top
           fault_address_q <= stage_fault_address[s];
         end
       end
-      running_q <= running_q && !any_fault && !finish;
-      finished_q <= finish && !any_fault;
+      running_q <= 1'b0;
+      finished_q <= !any_fault;
+    end
+    if (start_fetch) begin
+      running_q <= 1'b1;
+      finished_q <= 1'b0;
+    end
+    if (!rst_n || resetting_q) begin
+      running_q <= 1'b0;
+      finished_q <= 1'b0;
+      fault_code_q <= FaultNone;
+      fault_address_q <= '0;
     end
 
-    if (!rst_n || resetting_q || start_fetch) begin
-      cycles_q <= '0;
-      gemms_q <= '0;
-    end else if (running_q) begin
-      cycles_q <= cycles_q + 1'b1;
-      gemms_q <= gemms_q + 64'(gemm_issue);
-    end
+    if (!rst_n) resetting_q <= 1'b0;
+    else if (soft_reset) resetting_q <= 1'b1;
+    else if (resetting_q) resetting_q <= !(idle[0] && idle[1] && idle[2] && idle[3]);
   end
 
   assign running = running_q || start[0];

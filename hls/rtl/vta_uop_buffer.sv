@@ -54,19 +54,19 @@ module vta_uop_buffer
   always_ff @(posedge clk_i) begin
     empty_q <= 1'b0;
     fault_q <= 1'b0;
-    if (!rst_ni) begin
-      active_q <= 1'b0;
-    end else if (start_i) begin
+    if (take) begin
+      active_q <= !last;
+      lane0_q <= lane0_q + CountBits'(Lanes);
+    end
+    if (start_i) begin
       empty_q <= x_size_i == '0;
       fault_q <= x_size_i != '0 && block_end > CountBits'(UopDepth);
       active_q <= x_size_i != '0 && block_end <= CountBits'(UopDepth);
       lane0_q <= CountBits'(sram_base_i) - CountBits'(first_lane_i);
       begin_q <= CountBits'(sram_base_i);
       end_q <= block_end;
-    end else if (take) begin
-      active_q <= !last;
-      lane0_q <= lane0_q + CountBits'(Lanes);
     end
+    if (!rst_ni) {active_q, empty_q, fault_q} <= '0;
   end
 
   assign done_o = (take && last) || empty_q;
