@@ -16,7 +16,8 @@ SCHEDULES = {
     "zcu102": ("resnet18.C5", GOOD_C5),
 }
 """ultra96 is zcu104 with another clock."""
-RUNS = 3
+RUNS = 10
+"""Of some seconds in all: what else the machine does takes up to a half of a single one."""
 
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
