@@ -30,8 +30,8 @@ class Experiment:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "trials:headline", (16, 380)),
-    "mismatch": Experiment("the same on boards that a twin does not know", "ours", "trials:mismatch", (26, 1900)),
+    "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "trials:headline", (16, 120)),
+    "mismatch": Experiment("the same on boards that a twin does not know", "ours", "trials:mismatch", (26, 600)),
     "informed": Experiment("hilt with and without what is published of TVM", "ours", "trials:informed", (1, 20)),
     "overhead": Experiment("a tuner's own seconds in a run of 750 trials", "ours", "trials:overhead", (3, 10)),
     "hw-aware-table2": Experiment(
