@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from hilt.schedule import load_workload, lower, space_for, verdicts
 from hilt.simulator.twin import Twin
 from hilt.trial import Outcome
-from hilt.tune.feedback import Feedback
+from hilt.tune.feedback import Feedback, Tuner
 from hilt.tune.options import TunerOptionError
 from hilt.tune.problem import Problem
 from hilt.tune.registry import make_tuner, tuner_names
@@ -33,23 +33,30 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
         except TunerOptionError as error:  # an extra that is not installed
             yield Figure(f"processor time of tuner {name}", WORKLOAD, str(SEED), "0 trials", str(error))
             continue
-        told: list[Feedback] = []
-        seconds, wall = 0.0, 0.0
-        while len(told) < TRIALS:
-            start, began = time.process_time(), time.perf_counter()
-            asked = tuner.ask(min(BATCH, TRIALS - len(told)))
-            answers = [landscape[index] for index in asked]
-            tuner.tell(answers)
-            seconds += time.process_time() - start
-            wall += time.perf_counter() - began
-            told += answers
+        told, seconds, wall = run(tuner, landscape)
         latencies = [each.microseconds for each in told if each.microseconds is not None]
         best = min(latencies) / min(each.microseconds for each in landscape if each.microseconds is not None)
-        value = f"{seconds:.1f} s ({seconds / TRIALS * 1e3:.1f} ms a trial, {wall:.1f} s on the wall)"
+        value = f"{seconds:.1f} s ({seconds / len(told) * 1e3:.1f} ms a trial, {wall:.1f} s on the wall)"
         repeats = f"{len(told)} trials, {BATCH} at a time"
         yield Figure(f"processor time of tuner {name}", f"{WORKLOAD}, answers of the twin", str(SEED), repeats, value)
         quality = f"{best:.3f} of the space's best; {len(latencies)} valid"
         yield Figure(f"  best found by {name}", WORKLOAD, str(SEED), repeats, quality)
+
+
+def run(tuner: Tuner, landscape: Sequence[Feedback]) -> tuple[list[Feedback], float, float]:
+    """What the tuner was told until the last trial or until it asks for no more, and its seconds: processor, wall."""
+    told: list[Feedback] = []
+    seconds, wall = 0.0, 0.0
+    while len(told) < TRIALS:
+        start, began = time.process_time(), time.perf_counter()
+        answers = [landscape[index] for index in tuner.ask(min(BATCH, TRIALS - len(told)))]
+        tuner.tell(answers)
+        seconds += time.process_time() - start
+        wall += time.perf_counter() - began
+        if not answers:  # hilt ends its run itself
+            break
+        told += answers
+    return told, seconds, wall
 
 
 def _landscape() -> list[Feedback]:
