@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
+import sys
 from dataclasses import fields
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -26,13 +27,18 @@ def main() -> None:
             print(f"{topic.name:14} {topic.title}")
         return
     sizes = Sizes(**{field.name: getattr(arguments, field.name) for field in fields(Sizes)})
-    # A pipe has no width of its own; there a line is never cut.
-    console = Console() if os.isatty(1) else Console(width=200)
+    console = console_for(sys.stdout)
     for name in arguments.names or TOPICS:
-        _print(console, TOPICS[name], sizes)
+        show(console, TOPICS[name], sizes)
 
 
-def _print(console: Console, topic: Topic, sizes: Sizes) -> None:
+def console_for(file: TextIO) -> Console:
+    """A pipe has no width of its own; there a line is never cut. What stands in brackets, as an extra's name, is no
+    markup."""
+    return Console(file=file, width=None if file.isatty() else 200, markup=False)
+
+
+def show(console: Console, topic: Topic, sizes: Sizes) -> None:
     table = Table(*_COLUMNS, title=f"{topic.name}: {topic.title}", title_justify="left", box=None)
     with console.status(f"measuring {topic.name} ..."):
         for figure in topic.figures(sizes):
