@@ -18,7 +18,7 @@ from hilt.link.quarantine import quarantined
 from hilt.link.session import Session
 from hilt.measure.boards import Target
 from hilt.measure.connection import program_board
-from hilt.virtual.errors import VirtualBoardError
+from hilt.measure.recovery import FAULTS
 
 STEP_SECONDS = 60.0
 PROGRAM_SECONDS = 180.0
@@ -53,7 +53,7 @@ def check_board(target: Target) -> Iterator[Finding]:
     try:
         endpoint = target.endpoint()
         session = Session.connect(endpoint, HostKeys(), Deadline(STEP_SECONDS))
-    except (LinkError, VirtualBoardError) as error:
+    except FAULTS as error:
         yield Finding("SSH", False, str(error), "the line above says what to do")
         return
     with session:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from hilt.link.errors import LinkError
 from hilt.link.quarantine import quarantined
 from hilt.measure.board import SETBACKS_ALLOWED, BoardMeasurer
 from hilt.measure.boards import Target
+from hilt.measure.recovery import FAULTS
 from hilt.measure.types import BoardDescription, FleetError, Listen, Report, Request
 from hilt.measure.work import Pool
-from hilt.virtual.errors import VirtualBoardError
 
 RETRY_SECONDS = 60.0
 """A board that was lost, but not quarantined, is looked for again after so long."""
-_FAULTS = (LinkError, VirtualBoardError)
 Open = Callable[[Target, Listen], BoardMeasurer]
 
 
@@ -77,7 +75,7 @@ class FleetMeasurer:
         def attempt(target: Target) -> BoardMeasurer | None:
             try:
                 return open_one(target, listen)
-            except _FAULTS as error:
+            except FAULTS as error:
                 errors.append(error)
                 return None
 
