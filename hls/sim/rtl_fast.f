@@ -8,12 +8,6 @@
 // What stands within a branch is evaluated in that branch alone, not as an operand of a conditional expression every cycle.
 -fno-dfg
 --compiler-include sign_extension.h
-// Almost all of it is straight code, run once a cycle and as large as an instruction cache: what makes it longer costs.
--CFLAGS -fno-tree-slp-vectorize -CFLAGS -fno-tree-pre -CFLAGS -mtune=generic
--CFLAGS -fno-gcse -CFLAGS -fno-code-hoisting
-// The whole library is optimised at once, and nothing of it is replaced when it is loaded: a fifth faster, built faster.
--CFLAGS -flto=auto -CFLAGS -fno-semantic-interposition -CFLAGS -fno-plt
--LDFLAGS -flto=auto
 --top-module vta_top
 --prefix Vvta_top
 -Wno-fatal
