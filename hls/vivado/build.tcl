@@ -6,7 +6,7 @@
 # its timing is an error and leaves no bitstream there.
 
 set here [file dirname [file normalize [info script]]]
-foreach part {boards sources package design} { source [file join $here $part.tcl] }
+foreach part {boards sources wrapper package design} { source [file join $here $part.tcl] }
 
 proc build {here boards arguments} {
   if {[llength $arguments] < 2 || [llength $arguments] > 3} {
@@ -21,8 +21,11 @@ proc build {here boards arguments} {
   if {![file isfile $parameters]} { error "no parameter file $parameters" }
   set folder [file normalize $folder]
   file mkdir $folder
+  set bitstream [dict get $board bitstream]
+  file delete [file join $folder $bitstream.bit] [file join $folder $bitstream.hwh]  ;# of an earlier build
 
   set sources [configured_sources [file normalize [file join $here .. rtl]] $parameters $board [file join $folder rtl]]
+  lappend sources [verilog_wrapper [file normalize [file join $here .. rtl]] $board [file join $folder rtl]]
   package_vta $board $sources $folder
 
   create_project -force vta_system [file join $folder system] -part [dict get $board part]
@@ -41,9 +44,11 @@ proc build {here boards arguments} {
   report_utilization -file [file join $folder utilization.txt]
   report_timing_summary -file [file join $folder timing.txt]
   set slack [get_property SLACK [get_timing_paths -setup]]
-  if {$slack < 0} { error "timing is missed by [expr {-$slack}] ns: see $folder/timing.txt" }
+  set hold_slack [get_property SLACK [get_timing_paths -hold]]
+  foreach {what worst} [list setup $slack hold $hold_slack] {
+    if {$worst < 0} { error "$what timing is missed by [expr {-$worst}] ns: see $folder/timing.txt" }
+  }
 
-  set bitstream [dict get $board bitstream]
   set run [get_property DIRECTORY [get_runs impl_1]]
   file copy -force [file join $run vta_system_wrapper.bit] [file join $folder $bitstream.bit]
   set handoff [glob [file join $folder system vta_system.gen sources_1 bd vta_system hw_handoff *.hwh]]

@@ -28,9 +28,7 @@ proc create_design {board} {
 
   assign_bd_address -offset [dict get $board register_base] -range 64K -target_address_space \
     [get_bd_addr_spaces ps/Data] [get_bd_addr_segs vta/s_axi/reg0] -force
-  foreach master {fetch load compute store} {
-    assign_bd_address -target_address_space [get_bd_addr_spaces vta/m_axi_$master]
-  }
+  assign_bd_address  ;# all that is left: memory, to the four masters
   validate_bd_design
   save_bd_design
 }

@@ -1,10 +1,10 @@
-# Packages the RTL as an IP, so that a block design can hold it.
+# Packages the RTL as an IP, so that a block design can hold it. Its top is the module of wrapper.tcl.
 
 proc package_vta {board sources folder} {
   create_project -force vta_ip [file join $folder project] -part [dict get $board part]
   add_files -norecurse $sources
   set_property file_type SystemVerilog [get_files *.sv]
-  set_property top vta_top [current_fileset]
+  set_property top vta [current_fileset]
   update_compile_order -fileset sources_1
   ipx::package_project -root_dir [file join $folder ip] -vendor hilt -library hilt -taxonomy /hilt -import_files -force
   set core [ipx::current_core]

@@ -40,7 +40,7 @@ proc get_property {name object} {
   set folder [lindex $::argv 1]
   switch $name {
     PROGRESS { return 100% }
-    SLACK { return $::env(STAND_IN_SLACK) }
+    SLACK { return [dict get $::env(STAND_IN_SLACK) $object] }
     DIRECTORY {
       set run [file join $folder system vta_system.runs impl_1]
       set handoff [file join $folder system vta_system.gen sources_1 bd vta_system hw_handoff]
