@@ -38,7 +38,10 @@ class LayerSearch:
         self._publish = publish
         self._control = control
         self._confidence = 0.0
-        self._latencies = {trial.number: trial.microseconds for trial in store.trials(run.uuid) if trial.verified}
+        recorded = store.trials(run.uuid)
+        self._recorded = len(recorded)
+        """Trials of earlier sessions."""
+        self._latencies = {trial.number: trial.microseconds for trial in recorded if trial.verified}
         self._bests: list[float | None] = []
         self._ended = run.state is RunState.FINISHED
         task = RunTask(run, measurer.description)
@@ -57,7 +60,9 @@ class LayerSearch:
 
     @property
     def searches_fallback(self) -> bool:
-        return self._tuner.searching and not self.skipped
+        """A layer that was skipped searches as far as is on record: slices of before its skip are asked for again, and
+        must find its tuner as they found it then."""
+        return self._tuner.searching and (not self.skipped or self.asked < self._recorded)
 
     @property
     def skipped(self) -> bool:

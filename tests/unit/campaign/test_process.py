@@ -24,7 +24,7 @@ from hilt.engine.files import RunFiles
 from hilt.engine.infrastructure import MOST_IN_A_ROW
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
-from hilt.store.campaigns import slices
+from hilt.store.campaigns import end_layer, slices
 from tests.unit.campaign.campaign_engine import FILES
 from tests.unit.cli.network_engine import NetworkBoards
 from tests.unit.engine.test_process import Gate, at_root, gate, wait
@@ -92,6 +92,18 @@ def to_the_end(home: Path, uuid: str) -> Outcome:
     return outcome(home, uuid)
 
 
+def kill_after(home: Path, uuid: str, trials: int) -> None:
+    """Kills its process once so many trials are recorded."""
+    with EngineClient.attach(home, uuid) as client:
+        hello = next(client.events(SECONDS))
+        assert isinstance(hello, Hello) and hello.run == uuid
+        for event in client.events(SECONDS):
+            if isinstance(event, Progress) and event.trials >= trials:
+                break
+        os.kill(hello.pid, signal.SIGKILL)
+    assert RunFiles(home, uuid).wait_until_free(SECONDS)
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Outcome]:
     home = tmp_path_factory.mktemp("quiet")
@@ -134,14 +146,7 @@ def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturb
     instants = random.Random(5).sample(range(1, 30), 2)
     uuid = start(tmp_path)
     for instant in sorted(instants):
-        with EngineClient.attach(tmp_path, uuid) as client:
-            hello = next(client.events(SECONDS))
-            assert isinstance(hello, Hello) and hello.run == uuid
-            for event in client.events(SECONDS):
-                if isinstance(event, Progress) and event.trials >= instant:
-                    break
-            os.kill(hello.pid, signal.SIGKILL)
-        assert RunFiles(tmp_path, uuid).wait_until_free(SECONDS)
+        kill_after(tmp_path, uuid, instant)
         seen = outcome(tmp_path, uuid)
         if seen.state is RunState.FINISHED:
             break
@@ -199,6 +204,24 @@ def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:
     assert of_skipped.trials == 0 and of_skipped.run is not None and of_skipped.run.detail == "skipped"
     assert done.result.trials == TRIALS, "the others get its trials"
     assert done.result.unsolved == (of_skipped,)
+
+
+def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_on(tmp_path: Path) -> None:
+    """Its fallback and its slices are asked for again as they were, and count against the budget as they did."""
+    uuid = start(tmp_path)
+    kill_after(tmp_path, uuid, 22)
+    before = outcome(tmp_path, uuid)
+    skipped = before.result.layers[1].run
+    assert skipped is not None
+    with Store(database_path(tmp_path)) as store:
+        end_layer(store, skipped.uuid, "skipped")  # as its process does when it is told to
+    resume(tmp_path, uuid)
+    done = to_the_end(tmp_path, uuid)
+    assert done.state is RunState.FINISHED and done.result.trials == TRIALS
+    asked = 1 + sum(each.trials for each in before.slices if each.workload == skipped.workload)
+    assert [trial.number for trial in done.trials[skipped.workload]] == list(range(asked))
+    assert done.slices[: len(before.slices)] == before.slices
+    assert not any(each.workload == skipped.workload for each in done.slices[len(before.slices) :])
 
 
 def test_a_budget_of_time_ends_and_gives_each_its_minimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
