@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +48,10 @@ def make_bitstream(personality: Personality, form: Form = MODEL_FORM) -> Virtual
     path = paths.cache() / "bitstreams" / f"{identity}-{personality.bit_part}.bit"
     if not path.is_file() or path.read_bytes() != contents:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{hashlib.sha256(contents).hexdigest()}.new")
-        temporary.write_bytes(contents)
-        temporary.replace(path)
+        # A name of its own: the boards of a fleet are opened side by side, and each makes the file that is missing.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
+            temporary.write(contents)
+        Path(temporary.name).replace(path)
     return VirtualBitstream(path, hashlib.sha256(contents).hexdigest(), identity)
 
 

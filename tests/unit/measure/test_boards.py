@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -13,6 +15,7 @@ from hilt.link.errors import UnknownBoardError
 from hilt.measure import describe_board
 from hilt.measure.boards import board_names, resolve
 from hilt.measure.identity import identity_of
+from hilt.virtual import bitstream
 from hilt.virtual.errors import UnknownPersonalityError
 from hilt.virtual.personality import PERSONALITIES
 
@@ -48,6 +51,28 @@ def test_a_registered_board_is_described_by_its_bitstream(home: Path) -> None:
     assert target.manifest.identity is None
     assert (target.manifest.part, target.manifest.register_base) == ("7z020clg484", 0x43C0_0000)
     assert board_names()[:2] == ["desk", "virtual:pynq"]
+
+
+def test_boards_opened_side_by_side_make_their_bitstream_once_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a fleet do, where nothing is in the cache yet."""
+    model = tmp_path / "model.so"
+    model.write_bytes(bytes(4 << 20))
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path))
+    monkeypatch.setattr(bitstream, "build", lambda *_: model)
+    for _ in range(5):
+        both_ready = Barrier(2)
+
+        def make() -> bytes:
+            both_ready.wait(10)  # noqa: B023  each round has its own
+            return bitstream.make_bitstream(PERSONALITIES["pynq"], "golden").path.read_bytes()
+
+        with ThreadPoolExecutor(2) as pool:
+            one, other = (future.result() for future in [pool.submit(make), pool.submit(make)])
+        assert one == other and one.endswith(model.read_bytes())
+        (made,) = (tmp_path / "bitstreams").iterdir()
+        made.unlink()
 
 
 def test_unknown_boards_are_named_errors(home: Path) -> None:
