@@ -16,9 +16,12 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from .home import Home, HomeError, open_home
+
+if TYPE_CHECKING:
+    from .protocol import Frame
 
 _SILENCE_SECONDS = 10.0
 _STOP_SECONDS = 60.0
@@ -30,9 +33,18 @@ _LOG_BYTES = 1 << 16
 class CommandError(Exception):
     """A command that could not be carried out; one line says why."""
 
+    code = 1
+
+
+class InUseError(CommandError):
+    """Somebody else uses the board: hilt.link knows it by the exit code."""
+
+    code = 3
+
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs a command; returns its exit code: 0, or 1 after one line on stderr, 2 for wrong usage."""
+    """Runs a command; returns its exit code: 0, or after one line on stderr 1, 2 for wrong usage, 3 where the board is
+    in use by somebody else."""
     from .inspection import complete_environment
 
     os.umask(0o077)
@@ -43,7 +55,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return code
     except (CommandError, HomeError, OSError) as error:
         sys.stderr.write("hilt agent: {}\n".format(error))
-        return 1
+        return error.code if isinstance(error, CommandError) else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,20 +116,24 @@ def _start(home: Home, options: argparse.Namespace) -> int:
 def _same_agent_answers(home: Home) -> bool:
     """Whether the running daemon may stay. Otherwise ends it: it hangs, or is another version and nobody uses it.
 
-    Raises CommandError where it is another version and in use.
+    Raises InUseError where it is another version and in use, CommandError where it speaks another protocol.
     """
+    from .protocol import ProtocolError
+
     try:
-        status = _ask_status(home)
+        status = _ask(home).header  # as it is: the report of another version may have other fields
+    except ProtocolError as error:
+        raise CommandError("another version of the agent runs: {}, or reboot the board".format(error)) from None
     except socket.timeout:
         _end(home, signal.SIGKILL)  # it hangs
         return False
     except (OSError, CommandError):
         _end(home, signal.SIGTERM)  # it is ending already
         return False
-    if status["agent"] == _agent_hash():
+    if status.get("agent") == _agent_hash():
         return True
-    if status["holder"] is not None:
-        raise CommandError("another version of the agent runs and is in use by {}".format(status["holder"]))
+    if status.get("holder") is not None:
+        raise InUseError("another version of the agent runs and is in use by {}".format(status["holder"]))
     _end(home, signal.SIGTERM)
     return False
 
@@ -291,8 +307,21 @@ def _wait_for_end(home: Home) -> None:
 
 
 def _ask_status(home: Home) -> Dict[str, Any]:
-    """The daemon's StatusReport. Raises CommandError or OSError where it gives none."""
-    from .protocol import Status, StatusReport, encode_frame, from_frame, read_frame, to_frame
+    """The daemon's StatusReport. Raises CommandError or OSError where it gives none that this version understands."""
+    from .protocol import ProtocolError, StatusReport, from_frame
+
+    try:
+        message = from_frame(_ask(home))[1]
+    except ProtocolError as error:
+        raise CommandError("daemon is of another version: {}".format(error)) from None
+    if not isinstance(message, StatusReport):
+        raise CommandError("daemon gave no status")
+    return message.to_fields()
+
+
+def _ask(home: Home) -> "Frame":
+    """What the daemon answers when it is asked for its status. Raises CommandError, OSError, ProtocolError."""
+    from .protocol import Status, encode_frame, read_frame, to_frame
     from .unix_socket import connect
 
     try:
@@ -303,10 +332,9 @@ def _ask_status(home: Home) -> Dict[str, Any]:
         connection.settimeout(_STATUS_SECONDS)
         connection.sendall(encode_frame(to_frame(Status(), 1)))
         frame = read_frame(connection.recv)
-    message = from_frame(frame)[1] if frame is not None else None
-    if not isinstance(message, StatusReport):
+    if frame is None:
         raise CommandError("daemon gave no status")
-    return message.to_fields()
+    return frame
 
 
 @contextlib.contextmanager

@@ -14,13 +14,16 @@ from hilt import paths
 from hilt.link.boards import Endpoint
 from hilt.link.client import AgentClient
 from hilt.link.deadline import Deadline
-from hilt.link.errors import AgentError
+from hilt.link.errors import AgentError, BoardBusyError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import Session
 from hilt_board.protocol import Welcome
 
 DIRECTORY = ".hilt-agents"
 """On the board, in the user's home; apart from the agent's own ~/.hilt, which may be root's."""
+
+_IN_USE = 3
+"""Exit code of the agent's `start` where its daemon is another version that somebody uses."""
 
 # Zip files cannot be older. A fixed date, order and mode make the archive a function of its contents.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -139,6 +142,8 @@ def _connect(session: Session, archive: Archive, who: str, deadline: Deadline) -
     endpoint = session.endpoint
     run = command(endpoint, archive.remote_path)
     started = session.execute([*run, "start"], deadline)
+    if started.status == _IN_USE:
+        raise BoardBusyError(f"board {endpoint.name} is in use: {started.last_line}")
     if started.status != 0:
         raise AgentError(f"agent does not start on {endpoint.name}: {started.last_line}")
     client = AgentClient(session.stream([*run, "connect"], deadline), endpoint.name)

@@ -6,7 +6,7 @@ import logging
 import time
 
 from hilt.link.deadline import Deadline
-from hilt.link.errors import LinkError, LinkLostError, QuarantinedError, RefusedError
+from hilt.link.errors import BoardBusyError, LinkError, LinkLostError, QuarantinedError, RefusedError
 from hilt.link.quarantine import quarantine
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection
 from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
@@ -55,7 +55,8 @@ class Recovery:
 
     def recover_from(self, error: Exception) -> Exception | None:
         """Climbs until the board is programmed and its canary well, and returns None; or what was in the way at the
-        last rung. A board whose last rung was in vain is quarantined."""
+        last rung. A board whose last rung was in vain is quarantined; one that another client has by now is left to it.
+        """
         connection = self._connection
         connection.disconnect()
         rungs = list(Rung)
@@ -76,6 +77,8 @@ class Recovery:
                 _LOG.warning("%s: %s", connection.name, climbed)
             if fault is None:
                 return None
+            if isinstance(fault, BoardBusyError):
+                return fault  # it is well, and somebody else's: no rung may take it from under them
             error = fault
         if (tried_all or _is_broken(error)) and not connection.closing.is_set() and not _is_permanent(error):
             return self._quarantine(error)

@@ -75,7 +75,7 @@ def test_an_agent_of_another_version_that_is_in_use_stays(archived: Archived) ->
     client: Client = archived.folder.connect()
     client.hello("someone")
     refused = archived.run("start")
-    assert refused.returncode == 1
+    assert refused.returncode == 3
     assert refused.stderr == "hilt agent: another version of the agent runs and is in use by someone\n"
     assert client.status().holder == "someone"
     client.close()

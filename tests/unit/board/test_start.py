@@ -1,0 +1,89 @@
+"""`start` meets a daemon that runs already: one of another version makes way, unless somebody uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hilt_board import commands
+from hilt_board.home import Home, open_home
+
+_STATUS = {
+    "type": "status_report", "id": 1, "state": "ready", "bitstream": None, "worker": None, "worker_restarts": 0,
+    "trials": 0, "unacknowledged": 0, "agent": "e" * 64, "free_bytes": 1, "uptime_seconds": 1.0,
+}  # fmt: skip
+_DAEMON = """
+import fcntl, json, os, sys
+from hilt_board.home import open_home
+from hilt_board.protocol import Frame, encode_frame
+from hilt_board.unix_socket import listen
+home = open_home()
+lock = os.open(str(home.process), os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.write(lock, json.dumps({"pid": os.getpid()}).encode())
+listening = listen(home)
+listening.setblocking(True)
+print("ready", flush=True)
+data = bytearray(encode_frame(Frame(json.loads(sys.argv[1]))))
+if sys.argv[2] == "other":
+    import struct, zlib
+    data[4:6] = struct.pack("<H", 99)
+    data[20:24] = struct.pack("<I", zlib.crc32(bytes(data[:20])))
+while True:
+    connection = listening.accept()[0]
+    connection.recv(4096)
+    connection.sendall(data)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("HILT_AGENT_HOME", str(tmp_path / "agent"))
+    return open_home()
+
+
+@contextmanager
+def daemon(report: dict[str, Any], protocol: str = "this") -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the agent's lock and answers whatever it is asked with `report`."""
+    words = [sys.executable, "-c", _DAEMON, json.dumps(report), protocol]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("fields", [{"novelty": 1}, {"uptime_seconds": "long"}])
+def test_another_version_that_nobody_uses_is_ended(home: Home, fields: dict[str, Any]) -> None:
+    """Also one whose report this version cannot read."""
+    with daemon({**_STATUS, "holder": None, **fields}) as running:
+        assert commands._same_agent_answers(home) is False
+        assert running.wait(10) != 0
+
+
+@pytest.mark.parametrize("fields", [{}, {"novelty": 1}])
+def test_another_version_in_use_stays_and_the_exit_code_says_so(
+    home: Home, fields: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with daemon({**_STATUS, "holder": "ann", **fields}) as running:
+        assert commands.main(["start"]) == 3
+        assert running.poll() is None
+    assert capsys.readouterr().err == "hilt agent: another version of the agent runs and is in use by ann\n"
+
+
+def test_another_protocol_is_one_clear_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with daemon({**_STATUS, "holder": None}, "other") as running:
+        for command in ("start", "status"):
+            assert commands.main([command]) == 1
+        assert running.poll() is None
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and all("version 99" in line and "another version" in line for line in lines)
