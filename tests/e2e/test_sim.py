@@ -120,6 +120,8 @@ BAD = {
     "instructions off their grid": (["--insns", "0x1008:1"], "not a multiple of their 16 bytes"),
     "an image past the memory": (["--base", "0", "--memory", "0x1000"], "is not all in the memory 0x0..0x1000"),
     "an image past 32 bits": (["--image", "insn.bin@0xfffffff8"], "physical addresses have 32 bits"),
+    "a memory past 64 bits": (["--memory", "0x10000000000100000"], "memory_bytes 18446744073710600192 cannot be"),
+    "more cycles than 64 bits": (["--max-cycles", "18446744073709551617"], "a limit of 18446744073709551617 cycles"),
     "a base off its page": (["--base", "0x10"], "not a multiple of 4096"),
     "a dump without a file": (["--dump", "0x1000:16"], "is not ADDR:BYTES:FILE"),
     "a dump into no folder": (["--dump", "0x1000:16:gone/out.bin"], "its folder is missing"),

@@ -203,6 +203,12 @@ def test_refuses_what_is_not_there(golden: Path, tmp_path: Path) -> None:
             device.read_register(0x4000)
         with pytest.raises(SimulatorError, match="have 32 bits"):
             device.write_register(Register.INSN_ADDR, 1 << 32)
+        with pytest.raises(SimulatorError, match="a limit of 18446744073709551616 cycles"):
+            device.step(1 << 64)
+    with pytest.raises(SimulatorError, match="memory_bytes 18446744073709551616 cannot be: it has 64 bits"):
+        SimulatedDevice(golden, MemoryModel(bytes=1 << 64))
+    with pytest.raises(SimulatorError, match="seed -1 cannot be: it has 32 bits"):
+        SimulatedDevice(golden, MemoryModel(seed=-1))
     with pytest.raises(SimulatorError, match="not a multiple of 4096"):
         SimulatedDevice(golden, MemoryModel(base=16))
     no_model = tmp_path / "libvta.so"

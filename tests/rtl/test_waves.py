@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hilt.cli.main import run as hilt
-from hilt.simulator.build import build
+from hilt.simulator.build import Form, build
 from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError
 from tests.rtl.assembly import BASE, finish, words
 from tests.rtl.variants import VARIANTS
@@ -65,9 +65,12 @@ def test_what_cannot_be_is_refused(program: Path, tmp_path: Path, capsys: pytest
     assert "the golden model has none" in capsys.readouterr().err
 
 
-def test_a_model_without_traces_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["golden", "rtl"])
+def test_a_model_without_traces_says_so_and_leaves_the_file_as_it_was(tmp_path: Path, form: Form) -> None:
+    (tmp_path / "run.fst").write_bytes(b"of an earlier run")
     with (
-        SimulatedDevice(build(VARIANTS["pynq A"], "golden"), MemoryModel(BASE, 1 << 20)) as device,
+        SimulatedDevice(build(VARIANTS["pynq A"], form), MemoryModel(BASE, 1 << 20)) as device,
         pytest.raises(SimulatorError, match="built without traces"),
     ):
         device.trace(tmp_path / "run.fst")
+    assert (tmp_path / "run.fst").read_bytes() == b"of an earlier run"

@@ -72,22 +72,26 @@ class Counters:
     store: StageCounters
 
 
+_MEMORY_FIELDS = (
+    ("memory_base", ctypes.c_uint64),
+    ("memory_bytes", ctypes.c_uint64),
+    ("read_latency", ctypes.c_uint32),
+    ("write_latency", ctypes.c_uint32),
+    ("bandwidth_numerator", ctypes.c_uint32),
+    ("bandwidth_denominator", ctypes.c_uint32),
+    ("jitter", ctypes.c_uint32),
+    ("seed", ctypes.c_uint32),
+)
+
+
 class _MemoryModel(ctypes.Structure):
-    _fields_ = (
-        ("memory_base", ctypes.c_uint64),
-        ("memory_bytes", ctypes.c_uint64),
-        ("read_latency", ctypes.c_uint32),
-        ("write_latency", ctypes.c_uint32),
-        ("bandwidth_numerator", ctypes.c_uint32),
-        ("bandwidth_denominator", ctypes.c_uint32),
-        ("jitter", ctypes.c_uint32),
-        ("seed", ctypes.c_uint32),
-    )
+    _fields_ = _MEMORY_FIELDS
 
 
 def memory_structure(memory: MemoryModel) -> ctypes.Structure:
-    """`memory` as the libraries take it: a vta_memory_model."""
-    return _MemoryModel(
+    """`memory` as the libraries take it: a vta_memory_model. Raises SimulatorError where a number does not fit it, of
+    which C would take the low bits."""
+    values = (
         memory.base,
         memory.bytes,
         memory.read_latency,
@@ -96,6 +100,10 @@ def memory_structure(memory: MemoryModel) -> ctypes.Structure:
         memory.jitter,
         memory.seed,
     )
+    for (name, kind), value in zip(_MEMORY_FIELDS, values, strict=True):
+        if not 0 <= value < 1 << 8 * ctypes.sizeof(kind):
+            raise SimulatorError(f"a memory with {name} {value} cannot be: it has {8 * ctypes.sizeof(kind)} bits")
+    return _MemoryModel(*values)
 
 
 _STAGE_COUNTERS = ("busy", "starved", "stalled", "bytes", "instructions")
@@ -190,7 +198,10 @@ class SimulatedDevice:
             raise SimulatorError(f"no register at {offset:#x}")
 
     def step(self, max_cycles: int) -> tuple[Status, int]:
-        """Runs until FINISH, a fault, or `max_cycles` more; returns what it came to and the cycles run."""
+        """Runs until FINISH, a fault, or `max_cycles` more; returns what it came to and the cycles run. Raises
+        SimulatorError where the limit has more than 64 bits."""
+        if not 0 <= max_cycles < 1 << 64:
+            raise SimulatorError(f"a limit of {max_cycles} cycles: it is from 0 to {(1 << 64) - 1}")
         ran = ctypes.c_uint64()
         status = self._library.vta_step(self._device, max_cycles, ctypes.byref(ran))
         if status < 0:
@@ -206,15 +217,17 @@ class SimulatedDevice:
 
         Raises SimulatorError where the library has no traces or the file cannot be written.
         """
-        if path is not None:
-            try:
-                path.open("wb").close()  # Verilator's writer does not tell
-            except OSError as error:
-                raise SimulatorError(f"cannot write waves to {path}: {error.strerror}") from error
-        name = None if path is None else os.fsencode(path)
         trace = getattr(self._library, "vta_trace", None)
-        if trace is None or trace(ctypes.c_void_p(self._device), name):
+        if trace is None or trace(ctypes.c_void_p(self._device), None):
             raise SimulatorError(f"no waves to {path}: this model was built without traces")
+        if path is None:
+            return
+        try:
+            path.open("wb").close()  # Verilator's writer does not tell
+        except OSError as error:
+            raise SimulatorError(f"cannot write waves to {path}: {error.strerror}") from error
+        if trace(ctypes.c_void_p(self._device), os.fsencode(path)):
+            raise SimulatorError(f"cannot write waves to {path}")
 
     def counters(self) -> Counters:
         counters = _Counters()
