@@ -56,6 +56,12 @@ class HostKeyChangedError(LinkError):
         )
 
 
+class KnownHostsError(LinkError):
+    """The line of the board in HILT_HOME/known_hosts holds no key."""
+
+    permanent = True
+
+
 class AuthenticationError(LinkError):
     """The board takes none of our keys."""
 

@@ -22,7 +22,7 @@ class HostKeys:
         """The keys accepted for a host, each "TYPE BASE64"; none where nobody accepted one."""
         wanted = host_pattern(host, port)
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:
             return []
         fields = [line.split() for line in lines if line.strip() and not line.startswith("#")]
@@ -34,7 +34,9 @@ class HostKeys:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if unknown.key not in self.of(unknown.host, unknown.port):
-                file.write(f"{host_pattern(unknown.host, unknown.port)} {unknown.key}\n")
+                # Who edited the file may have left its last line without an end.
+                before = "" if self.path.read_bytes()[-1:] in (b"", b"\n") else "\n"
+                file.write(f"{before}{host_pattern(unknown.host, unknown.port)} {unknown.key}\n")
                 file.flush()
                 os.fsync(file.fileno())
 

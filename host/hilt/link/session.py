@@ -10,6 +10,7 @@ import hashlib
 import logging
 import posixpath
 import socket
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,6 +22,7 @@ from hilt.link.deadline import Deadline
 from hilt.link.errors import (
     AuthenticationError,
     HostKeyChangedError,
+    KnownHostsError,
     LinkError,
     LinkLostError,
     LinkTimeoutError,
@@ -98,12 +100,20 @@ class Session:
 
     @classmethod
     def connect(cls, endpoint: Endpoint, host_keys: HostKeys, deadline: Deadline) -> Session:
-        """Raises UnknownHostKeyError, HostKeyChangedError, AuthenticationError, UnreachableError, LinkTimeoutError."""
+        """Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
+        LinkTimeoutError."""
         client = paramiko.SSHClient()
         known = [endpoint.host_key] if endpoint.host_key else host_keys.of(endpoint.host, endpoint.port)
         for key in known:
             kind, blob = key.split()[:2]
-            entry = paramiko.hostkeys.HostKeyEntry.from_line(f"host {kind} {blob}")
+            try:
+                entry = paramiko.hostkeys.HostKeyEntry.from_line(f"host {kind} {blob}")
+            except (paramiko.hostkeys.InvalidHostKey, *_FAILURES):
+                client.close()
+                pattern = host_pattern(endpoint.host, endpoint.port)
+                raise KnownHostsError(
+                    f"the line of {pattern} in {host_keys.path} holds no key of {kind}: remove it and connect again"
+                ) from None
             if entry is not None and entry.key is not None:
                 client.get_host_keys().add(host_pattern(endpoint.host, endpoint.port), kind, entry.key)
         client.set_missing_host_key_policy(_RefuseUnknown(endpoint))
@@ -160,10 +170,8 @@ class Session:
         SHA-256 as the board reads it back, then renamed. `path` counts from the user's home. Raises UploadError."""
         digest = hashlib.sha256(data).hexdigest()
         temporary = f"{path}.{digest[:16]}.new"
-        try:
+        with self._ended_at(deadline, "the upload"):
             sftp = self._client.open_sftp()
-        except _FAILURES as error:
-            raise LinkLostError(f"connection to {self.endpoint.name} failed: {error}") from None
         with sftp:
             channel = sftp.get_channel()
             assert channel is not None
@@ -207,15 +215,28 @@ class Session:
                 raise ValueError(f"{word!r} is not a plain word")
         transport = self._client.get_transport()
         what = f"{words[0]} on {self.endpoint.name}"
-        try:
+        with self._ended_at(deadline, what):
             if transport is None or not transport.is_active():
                 raise LinkLostError(f"connection to {self.endpoint.name} is closed")
             channel = transport.open_session(timeout=deadline.remaining(what))
             channel.settimeout(deadline.remaining(what))
             channel.exec_command(" ".join(words))
-        except _FAILURES as error:
-            raise LinkLostError(f"connection to {self.endpoint.name} failed: {error}") from None
         return channel
+
+    @contextlib.contextmanager
+    def _ended_at(self, deadline: Deadline, what: str) -> Iterator[None]:
+        """paramiko waits without a limit for what a server says to a request on a channel. At the deadline the whole
+        connection is closed, which ends that. Raises LinkTimeoutError, LinkLostError."""
+        timer = threading.Timer(deadline.remaining(what), self._client.close)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except _FAILURES as error:
+            deadline.remaining(what)
+            raise LinkLostError(f"connection to {self.endpoint.name} failed: {error or 'closed'}") from None
+        finally:
+            timer.cancel()
 
     @staticmethod
     def _collect(channel: paramiko.Channel, deadline: Deadline, what: str) -> bytes:

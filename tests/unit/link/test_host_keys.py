@@ -39,6 +39,14 @@ def test_accepted_keys_are_found_by_host_and_port(tmp_path: Path) -> None:
     assert stat.S_IMODE(keys.path.stat().st_mode) == 0o600
 
 
+def test_a_last_line_without_an_end_stays_a_line(tmp_path: Path) -> None:
+    """As an editor may leave it in which somebody removed another line, which hilt tells people to do."""
+    keys = HostKeys(tmp_path / "known_hosts")
+    keys.path.write_bytes(f"board {KEY}".encode() + b"\n# caf\xe9")
+    keys.accept(unknown("other", 22))
+    assert keys.of("board", 22) == keys.of("other", 22) == [KEY]
+
+
 def test_files_of_openssh_are_read(tmp_path: Path) -> None:
     path = tmp_path / "known_hosts"
     own, others = f"other,[board]:2222 {KEY} desk", [f"@revoked board {KEY}", f"|1|salt|hash {KEY}"]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import asyncssh
+import paramiko
 import pytest
 
 from hilt.link.boards import Endpoint
 from hilt.link.deadline import Deadline
-from hilt.link.errors import AuthenticationError, LinkError, LinkTimeoutError, UnreachableError
+from hilt.link.errors import AuthenticationError, KnownHostsError, LinkError, LinkTimeoutError, UnreachableError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import Session
 
@@ -85,3 +87,79 @@ def test_only_a_refused_key_is_for_somebody_to_mend(
         Session.connect(endpoint, HostKeys(), Deadline(seconds))
     assert type(raised.value) is error
     assert raised.value.permanent is permanent
+
+
+class Deaf(paramiko.ServerInterface):
+    """Lets everybody in and opens channels; what is asked for on one it never answers, as a board whose disk stalls."""
+
+    def __init__(self) -> None:
+        self.end = threading.Event()
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return paramiko.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, number: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        return self.end.wait(60)
+
+    def check_channel_subsystem_request(self, channel: paramiko.Channel, name: str) -> bool:
+        return self.end.wait(60)
+
+
+@pytest.fixture
+def deaf(tmp_path: Path) -> Iterator[Endpoint]:
+    host_key, user_key, server = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate(), Deaf()
+    user_key.write_private_key_file(str(tmp_path / "key"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            transport = paramiko.Transport(listener.accept()[0])
+            transport.add_server_key(host_key)
+            transport.start_server(server=server)
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        key = f"{host_key.get_name()} {host_key.get_base64()}"
+        yield Endpoint("deaf", "127.0.0.1", port, "xilinx", tmp_path / "key", key)
+        server.end.set()
+        thread.join(20)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda session: session.execute(["true"], Deadline(0.5)),
+        lambda session: session.stream(["true"], Deadline(0.5)),
+        lambda session: session.put(b"data", "folder/file", Deadline(0.5)),
+    ],
+    ids=["execute", "stream", "put"],
+)
+def test_a_server_that_answers_no_request_is_given_up_at_the_deadline(
+    call: Callable[[Session], object], deaf: Endpoint
+) -> None:
+    with Session.connect(deaf, HostKeys(), Deadline(20)) as session:
+        raised: list[Exception] = []
+
+        def run() -> None:
+            try:
+                call(session)
+            except Exception as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert raised and isinstance(raised[0], LinkTimeoutError)
+
+
+@pytest.mark.parametrize("blob", ["AAAA", "no+base64"])
+def test_a_damaged_line_of_known_hosts_is_named(blob: str, tmp_path: Path) -> None:
+    (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:2222 ssh-ed25519 {blob}\n")
+    with pytest.raises(KnownHostsError, match=r"\[127.0.0.1\]:2222 in .*known_hosts .*remove it"):
+        Session.connect(Endpoint("desk", "127.0.0.1", 2222), HostKeys(tmp_path / "known_hosts"), Deadline(5))
