@@ -28,6 +28,8 @@ from .protocol import (
 
 _LOG = logging.getLogger("hilt.worker")
 _ROOT = Path(__file__).resolve().parents[1]
+_END_SECONDS = 5.0
+"""For a worker that has closed its connection to end: Python's own end takes a second and more where much else runs."""
 START_SECONDS = 120.0
 """Importing pynq takes tens of seconds on a Zynq-7000 that has just booted."""
 
@@ -190,7 +192,7 @@ class WorkerProcess:
     async def _how_it_ended(self) -> str:
         """Waits for its end, which has come or is made to come."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._process.wait(), 1.0)
+            await asyncio.wait_for(self._process.wait(), _END_SECONDS)
         ended = self._process.returncode
         await self.kill()
         if ended is None:
