@@ -125,7 +125,7 @@ class _Session:
         server = stack.enter_context(EngineServer(files, Hello(self._campaign.uuid, os.getpid()), self._obey))
         self._publish = Chronicle(files.chronicle_path).recording(server.publish)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._obey(Command.STOP))
+            signal.signal(number, lambda *_: server.obey(Command.STOP))
         for run in runs:
             layer_files = RunFiles(self._home, run.uuid)
             stack.enter_context(layer_files.locked())

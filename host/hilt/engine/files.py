@@ -14,6 +14,8 @@ from typing import IO
 from hilt.engine.errors import RunBusyError
 
 _POLL_SECONDS = 0.02
+_LOOK_SECONDS = 0.5
+"""Who looks whether an engine runs (`is_running`) holds the lock for an instant: nobody is refused for that."""
 
 
 class RunFiles:
@@ -71,14 +73,15 @@ class RunFiles:
     def locked(self) -> Iterator[None]:
         """Holds the run for this process. The kernel lets go of it however the process ends. Raises RunBusyError."""
         with self._open_lock() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                holder = file.read().strip() or "unknown"
-                raise RunBusyError(
-                    f"run {self.uuid[:8]} is already running in process {holder}; "
-                    f"`hilt tui {self.uuid[:8]}` or `hilt resume {self.uuid[:8]}` attaches to it"
-                ) from error
+            deadline = monotonic() + _LOOK_SECONDS
+            while not _is_locked_now(file):
+                if monotonic() > deadline:
+                    holder = file.read().strip() or "unknown"
+                    raise RunBusyError(
+                        f"run {self.uuid[:8]} is already running in process {holder}; "
+                        f"`hilt tui {self.uuid[:8]}` or `hilt resume {self.uuid[:8]}` attaches to it"
+                    )
+                sleep(_POLL_SECONDS)
             file.seek(0)
             file.truncate()
             file.write(f"{os.getpid()}\n")
@@ -111,3 +114,11 @@ class RunFiles:
 
     def _open_lock(self) -> IO[str]:
         return os.fdopen(os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
+
+
+def _is_locked_now(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

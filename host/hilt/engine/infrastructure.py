@@ -13,6 +13,9 @@ from hilt.trial import Outcome
 MOST_IN_A_ROW = 10
 """Trials of a board, one after another, that each needed it recovered."""
 
+_GONE = (BoardState.LOST, BoardState.QUARANTINED)
+"""A board that is given up fares no better than those that are left."""
+
 
 class Infrastructure:
     """Hears a run's events, from any thread."""
@@ -27,8 +30,11 @@ class Infrastructure:
         """What is wrong, once every board fails all the time; it is said once for each further trial."""
         with self._lock:
             if isinstance(event, BoardChanged):
-                self._in_a_row.setdefault(event.board, 0)
-                if event.state == BoardState.RECOVERING:
+                if event.state in _GONE:
+                    self._in_a_row.pop(event.board, None)
+                elif event.state == BoardState.READY:
+                    self._in_a_row.setdefault(event.board, 0)
+                elif event.state == BoardState.RECOVERING:
                     self._recovering[event.board] = event.detail
             elif isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED:
                 return self._count(event.board)

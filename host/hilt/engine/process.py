@@ -85,7 +85,7 @@ class _Session:
         with EngineServer(self._files, Hello(self._run.uuid, os.getpid()), self._obey) as server:
             self._publish = self._watched(Chronicle(self._files.chronicle_path).recording(server.publish))
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: self._obey(Command.STOP))
+                signal.signal(number, lambda *_: server.obey(Command.STOP))
             handler = EventHandler(self._publish)
             logging.getLogger("hilt").addHandler(handler)
             self._announce({"failure": None})

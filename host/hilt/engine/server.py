@@ -46,6 +46,12 @@ class EngineServer:
         with suppress(RuntimeError):  # closed: nobody listens any more
             self._loop.call_soon_threadsafe(self._send_to_all, event)
 
+    def obey(self, command: Command) -> None:
+        """As if a client had sent it. For signal handlers too: they interrupt a thread that may hold any lock, so all
+        that a command brings about is left to the server's own."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._obey, command)
+
     def close(self) -> None:
         """Gives clients a moment to read what was sent, then closes; the socket's file is removed."""
         self._socket_path.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,20 @@ def test_it_speaks_exactly_when_every_board_failed_so_often_in_a_row(history: li
         row[board] = row[board] + 1 if fails else 0
         said = infrastructure.hear(trial(board))
         assert (said is not None) is (min(row.values()) >= MOST_IN_A_ROW)
+
+
+@pytest.mark.parametrize("end", ["lost", "quarantined"])
+def test_a_board_that_was_given_up_does_not_speak_for_the_others(end: str) -> None:
+    infrastructure = Infrastructure()
+    for board in "ab":
+        infrastructure.hear(BoardChanged(board, "ready", "", 0.0))
+    infrastructure.hear(BoardChanged("a", end, "gone for good", 0.0))
+    said = []
+    for _ in range(MOST_IN_A_ROW):
+        infrastructure.hear(BoardChanged("b", "recovering", "reconnect: gone", 0.0))
+        said.append(infrastructure.hear(trial("b")))
+    assert said[:-1] == [None] * (MOST_IN_A_ROW - 1)
+    assert said[-1] is not None and said[-1].startswith("STOPPED: b had to be recovered")
 
 
 def test_a_run_stops_of_itself_and_goes_on_elsewhere(tmp_path: Path) -> None:

@@ -179,6 +179,51 @@ def test_one_engine_a_run(tmp_path: Path, gate: Gate) -> None:
     stop(tmp_path, run, gate)
 
 
+def test_who_looks_whether_a_run_has_an_engine_keeps_none_from_starting(tmp_path: Path) -> None:
+    """A look holds the lock for an instant, as the terminal UI does again and again for every run."""
+    files = RunFiles(tmp_path, "0" * 32)
+    with files._open_lock() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        timer = threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN))
+        timer.start()
+        with files.locked():
+            assert files.is_running()
+        timer.join()
+
+
+_INTERRUPTED = """
+import signal, sys, threading
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.process import main
+from tests.unit.engine.table import TableBoards
+
+append = Chronicle._append
+
+def interrupted(self, line):
+    if threading.current_thread() is threading.main_thread():
+        with self._lock:
+            signal.raise_signal(signal.SIGTERM)
+    append(self, line)
+
+Chronicle._append = interrupted
+sys.exit(main(boards=TableBoards()))
+"""
+
+
+def test_a_signal_that_comes_while_a_lock_is_held_stops_the_run(tmp_path: Path) -> None:
+    """What a signal interrupts may hold the very locks that stopping needs."""
+    run = launch.start(settings(), tmp_path, boards=TableBoards(), engine=(sys.executable, "-c", _INTERRUPTED))
+    files = RunFiles(tmp_path, run.uuid)
+    holder = files.lock_path.read_text().strip()
+    try:
+        assert files.wait_until_free(20), "the engine waits for itself"
+    finally:
+        if files.is_running():
+            os.kill(int(holder), signal.SIGKILL)
+    with Store(database_path(tmp_path)) as store:
+        assert store.run(run.uuid).state is RunState.STOPPED
+
+
 def test_socket_and_directory_are_for_the_owner_only(tmp_path: Path, gate: Gate) -> None:
     deep = tmp_path / ("long" * 25) / ("longer" * 20)  # past the 108 bytes that a Unix socket's path may have
     deep.mkdir(parents=True)
