@@ -29,6 +29,10 @@ from hilt.vta.program import Program
 SHORTEST_LIMIT_SECONDS = 0.05
 LIMIT_OVER_BOUND = 100
 """A program may take so many times the roofline bound; the slowest schedules worth knowing are far below it."""
+_MOST = 2**63 - 1
+"""What the database can hold."""
+_MOST_RUNS = 1000
+"""Figures of a trial, and runs averaged in each: what the board's protocol can say."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,11 @@ class Settings:
         for name in ("trials", "batch", "repeat", "average"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.seed < 0:
-            raise SettingsError(f"seed is {self.seed}; it must not be negative")
+        if not 0 <= self.seed <= _MOST:
+            raise SettingsError(f"seed is {self.seed}; it must be from 0 to {_MOST}")
+        for name, most in (("trials", _MOST), ("batch", _MOST), ("repeat", _MOST_RUNS), ("average", _MOST_RUNS)):
+            if getattr(self, name) > most:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at most {most}")
         if self.limit_seconds is not None and not 0 < self.limit_seconds <= 3600:
             raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
         if self.space_kind not in ORDERS_OF:
