@@ -22,7 +22,7 @@ from hilt.measure.types import BoardDescription, BoardState, Listen, Report, Req
 from hilt.measure.usage import Usage
 from hilt.measure.work import Batch, PoolClosedError, Work
 from hilt.trial import Outcome, Result
-from hilt_board.protocol import Measured, Record
+from hilt_board.protocol import Measured, MessageError, Record
 
 _LOG = logging.getLogger("hilt.measure")
 PIPELINE_DEPTH = 2
@@ -141,9 +141,6 @@ class BoardMeasurer:
                 self._receive(connected, in_flight.popleft(), work, taken)
         finally:
             self.usage.idle()
-        for run, through in connected.acknowledge_through.items():
-            connected.client.acknowledge(through, Deadline(CONNECT_SECONDS), run)
-        connected.acknowledge_through.clear()
         if running:
             self.connection.tell(BoardState.READY, "")
 
@@ -152,6 +149,7 @@ class BoardMeasurer:
         while len(in_flight) < PIPELINE_DEPTH:
             if not in_flight:
                 self.usage.idle()
+                self._acknowledge(connected)
             if in_flight and self._suspects.has(in_flight[-1].request):
                 return  # it goes alone
             request = work.take(self.description.name, idle=not in_flight)
@@ -168,12 +166,19 @@ class BoardMeasurer:
             if sent is not None:
                 in_flight.append(sent)
 
+    def _acknowledge(self, connected: Connected) -> None:
+        """Before it waits for more: a board of a fleet is done when the run is, and its journal would grow until then.
+        """
+        for run, through in connected.acknowledge_through.items():
+            connected.client.acknowledge(through, Deadline(CONNECT_SECONDS), run)
+        connected.acknowledge_through.clear()
+
     def _send(self, connected: Connected, request: Request, work: Work, taken: dict[int, Request]) -> _InFlight | None:
         """None where the request cannot be put into words of the protocol; it is answered then."""
         started = time.monotonic()
         try:
             shipment = ship(request, self._blobs.digests(request.tensors), connected.bitstream)
-        except ValueError as error:
+        except (ValueError, MessageError) as error:
             self._answer(request, self._refused("program_invalid", str(error)), work, taken)
             return None
         self._put_missing(connected, shipment)

@@ -123,4 +123,8 @@ def program_board(client: AgentClient, target: Target, bitstream: bytes, deadlin
 
 def _who() -> str:
     """For whoever is told that the board is busy."""
-    return f"hilt of {getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}"[:200]
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number that has no name
+        user = f"user {os.getuid()}"
+    return f"hilt of {user}@{socket.gethostname()}, process {os.getpid()}"[:200]
