@@ -1,16 +1,20 @@
-"""Tensors and bitstreams on the board's disk, by SHA-256. A file that has its name has its content."""
+"""Tensors and bitstreams on the board's disk, by SHA-256. A file that has its name had its content when it was stored,
+and is read again before a daemon first counts on it: memory cards fail."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
+import itertools
+import logging
 import os
 from pathlib import Path
-from typing import Any, Iterable, List, Optional, Set
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 from .protocol import Put, Stored
 
+_LOG = logging.getLogger("hilt.blobs")
 TOTAL_BYTES = 2 << 30
 """Blobs kept; beyond it the least recently used leave."""
 _RESERVE_BYTES = 16 << 20
@@ -32,18 +36,21 @@ class Blobs:
         self._directory = directory
         self._incoming = incoming
         self._upload: Optional[_Upload] = None
+        self._sound: Set[str] = set()
+        """Those that are known to be what their names say."""
+        self._uses: Dict[str, int] = {}
+        """When each was used last by this daemon, counted: a board's clock may be behind that of its own files."""
+        self._counter = itertools.count(1)
         for left_over in incoming.iterdir():
             left_over.unlink()
 
     def missing(self, names: Iterable[str]) -> List[str]:
-        """Those that are not here; those that are count as used now."""
-        absent = []
-        for name in names:
-            try:
-                os.utime(str(self._directory / name))
-            except FileNotFoundError:
-                absent.append(name)
-        return absent
+        """Those that are not here, or damaged, which removes them; the others count as used now."""
+        return [name for name in names if not self._use(name)]
+
+    def doubt(self, names: Iterable[str]) -> None:
+        """Whoever needed these could not use one of them: they are read again before they count as being here."""
+        self._sound.difference_update(names)
 
     def put(self, message: Put, keep: Set[str]) -> Stored:
         """Takes the next chunk; never evicts a blob in `keep`. Raises BlobError, and drops what came so far."""
@@ -60,6 +67,23 @@ class Blobs:
                 raise BlobError("disk_full", "the board's disk is full: remove files from it") from None
             raise BlobError("internal", "blob cannot be written: {}".format(error)) from None
 
+    def _use(self, name: str) -> bool:
+        path = self._directory / name
+        try:
+            os.utime(str(path))
+        except FileNotFoundError:
+            return False
+        if name not in self._sound and not _is_sound(path):
+            _LOG.error("blob %s is damaged on disk; it is removed", name)
+            path.unlink()
+            return False
+        self._count_use(name)
+        return True
+
+    def _count_use(self, name: str) -> None:
+        self._sound.add(name)
+        self._uses[name] = next(self._counter)
+
     def _take(self, message: Put, keep: Set[str]) -> Stored:
         if message.offset == 0:
             self._drop_upload()
@@ -75,6 +99,7 @@ class Blobs:
             return Stored(sha256=upload.sha256, received=upload.received, complete=False)
         upload.finish(self._directory / upload.sha256)
         self._upload = None
+        self._count_use(upload.sha256)
         return Stored(sha256=upload.sha256, received=upload.received, complete=True)
 
     def _drop_upload(self) -> None:
@@ -84,7 +109,9 @@ class Blobs:
 
     def _make_room(self, count: int, keep: Set[str]) -> None:
         """Evicts until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
-        kept = sorted(self._directory.iterdir(), key=lambda path: path.stat().st_mtime)
+        kept = sorted(
+            self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime)
+        )
         total = sum(path.stat().st_size for path in kept)
         evictable = [path for path in kept if path.name not in keep]
         while total + count > TOTAL_BYTES or self._free() < count + _RESERVE_BYTES:
@@ -100,6 +127,18 @@ class Blobs:
     def _free(self) -> int:
         disk = os.statvfs(str(self._directory))
         return disk.f_bavail * disk.f_frsize
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether a file is what its name says."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            for piece in iter(lambda: file.read(1 << 20), b""):
+                digest.update(piece)
+    except OSError:
+        return False
+    return digest.hexdigest() == path.name
 
 
 class _Upload:

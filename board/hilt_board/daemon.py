@@ -6,6 +6,7 @@ It lives through the loss of its client and of its worker. It never touches the 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -24,6 +25,7 @@ from .protocol import (
     CHUNK_BYTES,
     MAX_BLOB_BYTES,
     MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
     MAX_PENDING,
     MAX_RESULTS,
     Acknowledge,
@@ -58,6 +60,7 @@ _MAX_SESSIONS = 8
 LEASE_SECONDS = 30.0
 """A client beats every few seconds. One that has been silent for so long may be gone: the next may have the board."""
 _MAX_QUEUED_BYTES = 2 * MAX_BODY_BYTES
+_REPORT_BYTES = MAX_HEADER_BYTES // 2
 
 
 @dataclass(frozen=True)
@@ -237,6 +240,8 @@ class Daemon:
         if missing:
             return _blob_missing(missing)
         reply = await self._board.measure(message)
+        if isinstance(reply, Failure) and reply.code == "blob_missing":
+            self._blobs.doubt(_tensors(message.trial))
         if not isinstance(reply, Measured):
             return reply
         try:
@@ -263,7 +268,8 @@ class Daemon:
     def _results(self, message: Record) -> Record:
         assert isinstance(message, Results)
         found = self._journal.since(message.since, MAX_RESULTS + 1)
-        return ResultsReport(results=tuple(found[:MAX_RESULTS]), more=len(found) > MAX_RESULTS)
+        fitting = _fitting(found[:MAX_RESULTS])
+        return ResultsReport(results=tuple(fitting), more=len(found) > len(fitting))
 
     def _acknowledge(self, message: Record) -> Record:
         assert isinstance(message, Acknowledge)
@@ -292,6 +298,18 @@ class Daemon:
             uptime_seconds=time.monotonic() - self._started,
             temperature=temperature(),
         )
+
+
+def _fitting(results: List[Measured]) -> List[Measured]:
+    """The first ones, as many as a frame takes, and one at least: each may hold two thousand figures."""
+    fitting: List[Measured] = []
+    size = 0
+    for result in results:
+        size += len(json.dumps(result.to_fields()))
+        if fitting and size > _REPORT_BYTES:
+            break
+        fitting.append(result)
+    return fitting
 
 
 def _lease_expired(holder: Session) -> bool:

@@ -180,6 +180,7 @@ class Journal:
             os.ftruncate(self._file, self._bytes)
         except OSError:
             self._torn = True
+            self._bytes = os.fstat(self._file).st_size
 
     def _compact(self) -> None:
         """Rewrites the file with what is not acknowledged. On any failure the old file stays."""

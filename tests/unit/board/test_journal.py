@@ -212,6 +212,10 @@ def test_a_disk_that_cannot_even_be_cut_costs_no_later_line(tmp_path: Path, monk
             journal.append(measured(2))
     assert os.ftruncate is truncate
     second = journal.append(measured(2))
+    with monkeypatch.context() as full:  # now it can be cut again, and must not be cut too short
+        full.setattr(os, "write", half_a_write)
+        with pytest.raises(DiskFullError):
+            journal.append(measured(3))
     journal.close()
     assert Journal(path).since(0, 10) == [first, second]
 

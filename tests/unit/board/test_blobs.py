@@ -1,0 +1,72 @@
+"""Blobs on a board's disk: what is damaged is sent again, and what a trial needs now is not what leaves first."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from hilt_board import blobs as blobs_module
+from hilt_board.blobs import Blobs
+from hilt_board.protocol import Put
+
+TENSORS = [bytes([number]) * 100_000 for number in range(5)]
+NAMES = [hashlib.sha256(each).hexdigest() for each in TENSORS]
+LATER = 4_000_000_000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "incoming").mkdir()
+    return tmp_path
+
+
+def opened(folder: Path) -> Blobs:
+    """As by a daemon that has just started."""
+    return Blobs(folder / "blobs", folder / "incoming")
+
+
+def put(blobs: Blobs, number: int) -> None:
+    assert blobs.put(Put(NAMES[number], len(TENSORS[number]), 0, TENSORS[number]), set()).complete
+
+
+@pytest.mark.parametrize("damage", ["bit", "end", "all"])
+def test_a_damaged_blob_is_missing_to_the_next_daemon_and_can_be_sent_again(folder: Path, damage: str) -> None:
+    """A tensor that lost a bit would make every right answer a wrong one."""
+    blobs = opened(folder)
+    put(blobs, 0)
+    put(blobs, 1)
+    path = folder / "blobs" / NAMES[0]
+    whole = path.read_bytes()
+    path.write_bytes({"bit": bytes([whole[0] ^ 1]) + whole[1:], "end": whole[:-1], "all": b""}[damage])
+    again = opened(folder)
+    assert again.missing(NAMES[:2]) == NAMES[:1]
+    assert not path.exists()
+    put(again, 0)
+    assert again.missing(NAMES[:2]) == [] and path.read_bytes() == whole
+
+
+def test_what_a_worker_could_not_use_is_read_again(folder: Path) -> None:
+    blobs = opened(folder)
+    put(blobs, 0)
+    (folder / "blobs" / NAMES[0]).write_bytes(b"short")
+    assert blobs.missing(NAMES[:1]) == []
+    blobs.doubt(NAMES[:1])
+    assert blobs.missing(NAMES[:1]) == NAMES[:1]
+
+
+def test_the_last_used_stay_whatever_the_clock_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A board without a battery starts in the past: files of the boot before are of the future."""
+    before = opened(folder)
+    for number in range(3):
+        put(before, number)
+        os.utime(folder / "blobs" / NAMES[number], (LATER + number, LATER + number))
+    monkeypatch.setattr(blobs_module, "TOTAL_BYTES", 300_000)
+    blobs = opened(folder)
+    assert blobs.missing([NAMES[2]]) == []
+    put(blobs, 3)
+    put(blobs, 4)
+    assert sorted(path.name for path in (folder / "blobs").iterdir()) == sorted(NAMES[2:])
