@@ -12,8 +12,8 @@ import pytest
 
 from hilt.simulator.build import build
 from hilt.simulator.device import Counters, MemoryModel, SimulatedDevice, Status
-from hilt.simulator.driver import execute
-from hilt.simulator.registers import START, START_AND_AUTO_RESTART, Register
+from hilt.simulator.driver import Fault, execute
+from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from hilt.vta.isa import AluOpcode, MemoryType
 from tests.rtl.assembly import DATA, INSN, RESULT, UOP_POOL, Fields, alu, finish, gemm, load, micro_ops, store, words
 from tests.rtl.variants import VARIANTS
@@ -174,12 +174,60 @@ def test_a_token_that_never_comes_hangs_until_a_reset(device: SimulatedDevice, w
     run(device, [finish()])
 
 
+def test_a_stage_waits_while_a_token_queue_is_full(device: SimulatedDevice) -> None:
+    """Load pushes more tokens than its queue holds while compute is busy; the one that does not fit is not lost."""
+    more = 1024 + 6
+    nothing = [load(MemoryType.INP, 0, 0, 0, 0, push_next=1)] * more
+    program = [gemm(0, 1, 10, 1000, **STEP), *nothing, *[gemm(0, 0, pop_prev=1)] * more, finish()]
+    device.write_memory(INSN, words(A, program))
+    execution = execute(device, INSN, len(program), 8_000)
+    assert execution.status is Status.RUNNING
+    assert execution.counters.load.instructions == 1024
+    assert device.step(100_000)[0] is Status.DONE
+    assert device.counters().load.instructions == more
+
+
 def test_a_store_pushes_its_token_when_the_memory_has_the_data(device: SimulatedDevice) -> None:
     device.memory[RESULT : RESULT + 16] = 0xFF
     slow = replace(MEMORY, write_latency=500)
     with SimulatedDevice(build(A, "rtl"), slow) as patient:
         counters = run(patient, [store(0, RESULT // 16, 1, 1, push_prev=1), finish(pop_next=1)])
     assert counters.cycles > 500
+
+
+# ---- Faults ----------------------------------------------------------------------------------------------------------
+
+
+def test_of_two_faults_in_one_cycle_the_one_nearer_to_fetch_is_told(rtl: Path) -> None:
+    """Both LOADs are taken in the cycle after the GEMM's last, one for its token."""
+    of_load = load(MemoryType.INP, 5000, 0, 0, 1, y_pad_0=1, pop_next=1)
+    of_compute = load(MemoryType.ACC, 5000, 0, 0, 1, y_pad_0=1)
+    harmless = {"sram_base": 0}
+
+    def ends(*loads: Fields) -> tuple[int, Fault | None]:
+        program = [loads[0], gemm(0, 1, 10, 10, push_prev=1), loads[1], finish(pop_next=1)]
+        with SimulatedDevice(rtl, MEMORY) as device:
+            device.write_memory(INSN, words(A, program))
+            execution = execute(device, INSN, len(program), 10_000)
+            return execution.cycles, execution.fault
+
+    cycles, alone = ends(of_load, of_compute | harmless)
+    assert alone == Fault(FaultCode.INP_INDEX, 5000)
+    assert ends(of_load | harmless, of_compute) == (cycles, Fault(FaultCode.ACC_INDEX, 5000))
+    assert ends(of_load, of_compute) == (cycles, alone)
+
+
+def test_a_program_that_faults_as_it_finishes_is_not_done(rtl: Path) -> None:
+    """A LOAD from nowhere is answered before, in and after the cycle of FINISH, a cycle later with each latency."""
+    program = [load(MemoryType.INP, 0, 1 << 20, 1, 1), gemm(0, 1, 1, 60, **STEP), finish()]
+    statuses = []
+    for latency in range(60, 80):
+        with SimulatedDevice(rtl, replace(MEMORY, read_latency=latency)) as device:
+            device.write_memory(INSN, words(A, program))
+            statuses.append(execute(device, INSN, len(program), 10_000).status)
+            assert device.read_register(Register.DONE_READ) == (statuses[-1] is Status.DONE)
+    assert set(statuses) == {Status.FAULT, Status.DONE}
+    assert statuses == sorted(statuses, reverse=True), "first faults, then none"
 
 
 # ---- Registers -------------------------------------------------------------------------------------------------------
@@ -191,6 +239,12 @@ def test_done_is_cleared_by_the_next_start(device: SimulatedDevice) -> None:
     device.write_memory(INSN, words(A, [gemm(0, 0, pop_prev=1)]))
     assert execute(device, INSN, 1, 1_000).status is Status.RUNNING
     assert device.read_register(Register.DONE_READ) == 0
+
+
+def test_a_zero_resets_nothing(device: SimulatedDevice) -> None:
+    run(device, [finish()])
+    device.write_register(Register.SOFT_RESET, 0)
+    assert device.read_register(Register.DONE_READ) == 1
 
 
 def test_a_stage_without_auto_restart_executes_one_instruction(device: SimulatedDevice) -> None:
@@ -280,6 +334,21 @@ def test_a_soft_reset_in_mid_transfer_drains_the_bus(device: SimulatedDevice, af
     written = np.flatnonzero(device.memory[RESULT : RESULT + 0x8000] != 0x77)
     assert written.tolist() == list(range(64, 80))
     assert device.read_memory(RESULT + 64, 16) == np.maximum(values, 0).astype(np.int8).tobytes()
+
+
+def test_writes_that_a_reset_cuts_short_write_nothing_more(rtl: Path) -> None:
+    """A memory of a byte a cycle has taken a few beats of the bursts that were begun, whose others have strobes low."""
+    beats = 8 * 200 * 2
+    with SimulatedDevice(rtl, replace(MEMORY, bandwidth=(1, 1))) as device:
+        device.memory[RESULT : RESULT + 8 * beats] = 0x77
+        device.write_memory(INSN, words(A, [store(0, RESULT // 16, 8, 200), finish(pop_next=1)]))
+        assert execute(device, INSN, 2, 500).status is Status.RUNNING
+        before = np.count_nonzero(device.memory[RESULT : RESULT + 8 * beats] != 0x77)
+        device.write_register(Register.SOFT_RESET, 1)
+        while device.read_register(Register.SOFT_RESET):
+            pass
+        after = np.count_nonzero(device.memory[RESULT : RESULT + 8 * beats] != 0x77)
+    assert 0 < before <= after <= before + 3 * 8 < 8 * beats
 
 
 # ---- Hazards ---------------------------------------------------------------------------------------------------------

@@ -136,18 +136,22 @@ def test_is_reported_with_code_and_address(form: Form, name: str) -> None:
 
 @pytest.mark.parametrize("form", ["golden", "rtl"])
 @pytest.mark.parametrize(
-    ("variant", "opcode_bits"),
+    ("variant", "illegal"),
     [
-        ("pynq A", 5),
-        ("pynq A", 7),
-        ("pynq B", Opcode.LOAD | MemoryType.OUT << 7),
-        ("pynq B", Opcode.LOAD | 7 << 7),
+        ("pynq A", (5, 0)),
+        ("pynq A", (7, 0)),
+        ("pynq B", (Opcode.LOAD | MemoryType.OUT << 7, 0)),
+        ("pynq B", (Opcode.LOAD | 7 << 7, 0)),
+        ("pynq B", (Opcode.ALU, 5 << 44)),
+        ("pynq B", (Opcode.ALU, 7 << 44)),
     ],
 )
-def test_an_illegal_instruction_is_reported_with_its_number(form: Form, variant: str, opcode_bits: int) -> None:
+def test_the_first_illegal_instruction_is_reported_with_its_number(
+    form: Form, variant: str, illegal: tuple[int, int]
+) -> None:
     accelerator = VARIANTS[variant]
-    program = words(accelerator, [gemm(0, 0), gemm(0, 0), finish(), finish()])
-    program[2] = (opcode_bits, 0)
+    program = words(accelerator, [gemm(0, 0), gemm(0, 0), finish(), finish(), finish()])
+    program[2] = program[3] = illegal
     finished = run(build(accelerator, form), accelerator, program)
     assert finished.execution.status is Status.FAULT
     assert finished.execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
