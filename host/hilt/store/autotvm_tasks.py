@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from hilt.schedule import Conv2d, WorkloadError
@@ -23,6 +24,10 @@ KNOBS = {
 
 _DENSE_CONSTANTS = {"tile_h": 1, "tile_w": 1, "h_nthread": 1}
 """What a dense layer, which is a convolution of one pixel here, has besides."""
+_LARGEST = 65535
+"""Of any dimension of a tensor: what a field of VTA's instructions can say."""
+_MOST_BYTES = 2**31 - 1
+"""Of a tensor: more than any board has."""
 _TVM_ORDER = {"loop_order": 1}
 """What TVM's templates do where hilt has a choice."""
 
@@ -112,7 +117,11 @@ def _shape(tensor: Any, dimensions: int) -> list[int]:
     kind, shape, dtype = tensor
     if kind != "TENSOR" or dtype != "int8" or len(shape) != dimensions:
         raise LogFormatError(f"{tensor} is no int8 tensor of {dimensions} dimensions")
-    return [int(size) for size in shape]
+    if not all(isinstance(size, int) and 1 <= size <= _LARGEST for size in shape):
+        raise LogFormatError(f"shape {shape}; each dimension is from 1 to {_LARGEST}")
+    if prod(shape) > _MOST_BYTES:
+        raise LogFormatError(f"shape {shape}; a tensor is at most {_MOST_BYTES} bytes")
+    return list(shape)
 
 
 def _named(**values: Any) -> Conv2d:

@@ -203,6 +203,15 @@ def edited(path: list[Any], value: Any) -> str:
         (edited(["config", "entity", 1], ["tile_x", "sp", [-1, 1]]), "tile_x"),
         (edited(["config", "entity", 5], ["oc_nthread", "an", [1]]), "kind 'an'"),
         (edited(["result", 1], 9), "not a record"),
+        (edited(["result", 0], []), "above 0"),
+        (edited(["result", 0], [0.0125, -1.0]), "above 0"),
+        (edited(["result", 0], [float("nan")]), "above 0"),
+        (edited(["result", 0], [float("inf")]), "above 0"),
+        (edited(["result", 2], float("nan")), "finite"),
+        (edited(["result", 3], 10**400), "not a record"),
+        (edited(["input", 2, 0], ["TENSOR", [1, 32, 10**12, 7, 1, 16], "int8"]), "from 1 to 65535"),
+        (edited(["input", 2, 0], ["TENSOR", [1, 32, 0, 7, 1, 16], "int8"]), "from 1 to 65535"),
+        (edited(["input", 2, 0], ["TENSOR", [60000, 32, 60000, 7, 1, 16], "int8"]), "at most 2147483647 bytes"),
     ],
 )
 def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path, line: str, words: str) -> None:
