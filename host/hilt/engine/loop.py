@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
 from hilt.engine.events import Command, Event, Logged, StateChanged, TrialRecorded, TunerTold
-from hilt.engine.remeasure import Remeasurer
+from hilt.engine.remeasure import MAX_LOSSES, Remeasurer
 from hilt.engine.tally import Tally
 from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
@@ -26,8 +26,6 @@ from hilt.trial import Outcome, Result
 from hilt.tune import Feedback, Tuner
 from hilt.vta.program import Program
 
-MAX_LOSSES = 3
-"""A trial whose board is lost so often ends the session; it is not recorded, and resuming tries it again."""
 DOUBTFUL = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
 """Verdicts that a fault of the board can bring about too: one is recorded when it was given twice, the board having
 recovered in between."""

@@ -12,6 +12,7 @@ from time import time
 from typing import Protocol
 
 from hilt.engine.control import Control
+from hilt.engine.errors import BoardLostError
 from hilt.engine.events import Event, Logged
 from hilt.measure import Measurer, Request
 from hilt.store import DRIFT_TOLERANCE, Purpose, Remeasurement, Run, Store, Trial, largest_drift
@@ -20,6 +21,8 @@ from hilt.vta.program import Program
 
 REFERENCE_EVERY = 50
 """Trials between two runs of the reference, which is the first verified trial of the run."""
+MAX_LOSSES = 3
+"""A trial whose board is lost so often ends the session; it is not recorded, and resuming tries it again."""
 FINALISTS = 5
 ROUNDS = 5
 _FIRST_KEY = {Purpose.DRIFT: 1000, Purpose.CONFIRMATION: 9000}
@@ -109,9 +112,7 @@ class Remeasurer:
             key = f"{self._run.uuid}/{trial.number}/{_FIRST_KEY[purpose] + turn}"
             request = self._task.request(trial.number, key, self._task.lower(trial.configuration))
             request = replace(request, board=board if board in self._boards else None)
-            results: dict[int, Result] = {}
-            self._measurer.measure([request], results.__setitem__)
-            result = results[trial.number]
+            result = self._answer(purpose, request)
             if result.outcome is Outcome.OK and result.microseconds is not None:
                 row = Remeasurement(purpose, turn, trial.number, result.microseconds, result.board)
                 self._store.record_remeasurement(self._run.uuid, row)
@@ -121,3 +122,20 @@ class Remeasurer:
             else:
                 text = f"trial {trial.number}, measured again for {purpose}: {result.outcome} ({result.reason})"
                 self._publish(Logged("warning", text, time()))
+
+    def _answer(self, purpose: Purpose, request: Request) -> Result:
+        """Raises BoardLostError where the only board is gone while the best are confirmed: no winner is named of those
+        that it happened to have answered, and the run can be resumed."""
+        must = purpose is Purpose.CONFIRMATION and len(self._boards) == 1
+        for _ in range(MAX_LOSSES if must else 1):
+            results: dict[int, Result] = {}
+            self._measurer.measure([request], results.__setitem__)
+            result = results[request.number]
+            if result.outcome is not Outcome.BOARD_LOST:
+                return result
+        if must:
+            raise BoardLostError(
+                f"board {self._measurer.description.name} was lost {MAX_LOSSES} times while the best trials were "
+                f"measured again ({result.reason}); see to the board, then `hilt resume {self._run.uuid[:8]}`"
+            )
+        return result

@@ -11,6 +11,7 @@ import pytest
 from hilt.cli.summary import summary_text
 from hilt.engine import remeasure
 from hilt.engine.control import Control
+from hilt.engine.errors import BoardLostError
 from hilt.engine.events import Command, Logged
 from hilt.measure import Request
 from hilt.store import Purpose, confirmed_latencies, largest_drift
@@ -90,6 +91,22 @@ def test_a_stop_while_confirming_is_gone_on_with(bench: Bench) -> None:
     assert not set(first.keys) & set(second.keys), "something was measured twice"
     rounds = [row.round for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
     assert sorted(set(rounds)) == list(range(remeasure.ROUNDS)) and len(rounds) == 5 * remeasure.ROUNDS
+
+
+def test_a_board_that_is_lost_while_confirming_ends_the_session_and_not_the_run(bench: Bench) -> None:
+    """No winner is named of those trials that it happened to have answered before."""
+
+    def lost(request: Request) -> Result:
+        gone = request.key.endswith("/9001")
+        return Result(Outcome.BOARD_LOST, "no route to it") if gone else latency(request)
+
+    first = measurer(lost)
+    with pytest.raises(BoardLostError, match=r"lost 3 times while the best .*no route to it.*hilt resume"):
+        bench.session(first, tuner=InOrder())
+    assert sum(key.endswith("/9001") for key in first.keys) == 3
+    assert bench.session(measurer(latency), tuner=InOrder())
+    rows = [row for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
+    assert len(rows) == remeasure.FINALISTS * remeasure.ROUNDS
 
 
 def test_a_board_that_gets_slower_is_told_once_and_stored(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
