@@ -13,10 +13,13 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from typing import Any
 
 from hilt.link.errors import PowerError
 
+SECONDS = 120.0
+"""For switching once, the driver's own delay included."""
 _LABGRID = threading.Lock()
 """labgrid keeps one stack of steps for the whole process: two boards of a fleet switched at once would mix it up."""
 
@@ -51,10 +54,24 @@ class PowerSwitch:
         self._switch("cycle")
 
     def _switch(self, what: str) -> None:
-        try:
+        """In a thread that is left to itself when it takes too long: labgrid's drivers wait without a limit."""
+        done: Future[None] = Future()
+
+        def switch() -> None:
             with _LABGRID:
-                getattr(self._driver, what)()
-        except Exception as error:
-            kind = type(self._driver).__name__
+                if not done.set_running_or_notify_cancel():
+                    return  # given up while another switch was waited for: nobody expects it any more
+                try:
+                    done.set_result(getattr(self._driver, what)())
+                except Exception as error:
+                    done.set_exception(error)
+
+        threading.Thread(target=switch, name=f"power of {self._board}", daemon=True).start()
+        kind = type(self._driver).__name__
+        if not wait([done], SECONDS).done:
+            done.cancel()
+            raise PowerError(f"board {self._board}: {kind} did not switch power ({what}) within {SECONDS:g} s")
+        error = done.exception()
+        if error is not None:
             reason = str(error) or type(error).__name__
-            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {reason}") from None
+            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {reason}")

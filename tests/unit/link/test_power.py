@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hilt.link import power
 from hilt.link.boards import registered_board
 from hilt.link.errors import BoardFileError, PowerError
 from hilt.link.power import PowerSwitch
@@ -54,6 +56,28 @@ def test_a_network_relay_is_switched(relay: tuple[str, list[str]]) -> None:
     switch.off()
     switch.cycle()
     assert asked == ["/relay/3/1", "/relay/3/0", "/relay/3/0", "/relay/3/1"]
+
+
+def test_a_relay_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rung of the ladder that waits for ever would end the night; and a switch that was given up while it waited for
+    that one is not worked later, when nobody expects it."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        switch = PowerSwitch("desk", network(f"http://127.0.0.1:{deaf.getsockname()[1]}/{{index}}/{{value}}"))
+        monkeypatch.setattr(power, "SECONDS", 0.5)
+        for what in (switch.off, switch.on):
+            with pytest.raises(PowerError, match=r"NetworkPowerDriver did not switch power .* within 0.5 s"):
+                what()
+        first = deaf.accept()[0]
+        assert first.recv(100).startswith(b"GET /3/0 ")
+        first.close()  # the first ends with an error
+        assert power._LABGRID.acquire(timeout=20)  # the second has waited for it in vain, or comes now
+        power._LABGRID.release()
+        waiting = [each for each in threading.enumerate() if each.name == "power of desk"]
+        for thread in waiting:
+            thread.join(20)
+        deaf.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            deaf.accept()
 
 
 def test_two_boards_are_switched_at_once(tmp_path: Path) -> None:
