@@ -217,6 +217,14 @@ def test_of_two_faults_in_one_cycle_the_one_nearer_to_fetch_is_told(rtl: Path) -
     assert ends(of_load, of_compute) == (cycles, alone)
 
 
+def test_nothing_begins_after_a_fault_until_a_reset(device: SimulatedDevice) -> None:
+    device.write_memory(INSN, words(A, [load(MemoryType.INP, 5000, DATA // 16, 1, 1), finish(pop_next=1)]))
+    faulted = execute(device, INSN, 2, 10_000)
+    assert faulted.status is Status.FAULT
+    device.step(100)
+    assert execute(device, INSN, 2, 10_000).counters == faulted.counters
+
+
 def test_a_program_that_faults_as_it_finishes_is_not_done(rtl: Path) -> None:
     """A LOAD from nowhere is answered before, in and after the cycle of FINISH, a cycle later with each latency."""
     program = [load(MemoryType.INP, 0, 1 << 20, 1, 1), gemm(0, 1, 1, 60, **STEP), finish()]
@@ -264,6 +272,8 @@ def test_a_stage_without_auto_restart_executes_one_instruction(device: Simulated
     device.step(1_000)
     assert device.counters().load.instructions == 3
     assert device.read_register(Register.LOAD_CONTROL) & 0b10000001 == 0b10000001
+    device.write_register(Register.LOAD_CONTROL, START)
+    assert device.read_register(Register.LOAD_CONTROL) & 0b10000001 == 0b00000001
 
 
 def test_address_registers_are_added_to_dram_bases(device: SimulatedDevice) -> None:
