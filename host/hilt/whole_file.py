@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import TextIO
 
 
 class UnwritableFileError(Exception):
@@ -15,13 +15,23 @@ class UnwritableFileError(Exception):
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[str]]:
-    """A text file to write in, which takes the place of `path` when all is written and on disk. On an error `path` is
-    as it was. Raises UnwritableFileError, and OSError where the disk is full."""
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """A text file to write in, which takes the place of `path`, or of what it links to, when all is written and on
+    disk. On an error `path` is as it was. A pipe or a device is written as it comes, for it is not ours to replace.
+    Raises UnwritableFileError, and OSError where the disk is full."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", text=True)
+        if path.exists() and not path.is_file():
+            special = path.open("w", encoding="utf-8", newline="")  # of a folder this says that it is one
+        else:
+            special = None
+            path = Path(os.path.realpath(path))
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", text=True)
     except OSError as error:
         raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
+    if special is not None:
+        with special:
+            yield special
+        return
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             yield file

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hilt import paths
+from hilt.cli.files import output_folder
 from hilt.store import Campaign, Run, Store, UnknownRunError, database_path
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ def _draw(facts: Facts, directory: Path, ending: str) -> None:
     from hilt.report.figures import save
     from hilt.report.plots import pictures
 
-    directory.mkdir(parents=True, exist_ok=True)
+    made = output_folder(directory)
     for name, _, figure in pictures(facts):
-        save(figure, directory / f"{name}{ending}")
+        save(figure, made / f"{name}{ending}")
 
 
 def _find(store: Store, identifier: str) -> Run | Campaign:

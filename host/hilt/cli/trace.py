@@ -10,6 +10,7 @@ import typer
 
 from hilt.cli.configuration import configuration_of, memory_of_board
 from hilt.cli.space import orders_of, space_of
+from hilt.whole_file import whole_file
 
 
 def trace(
@@ -47,7 +48,8 @@ def trace(
         fetch_busy = int(twin.predict([program], memory)["fetch"]["busy"][0])
         title = f"{described.name} on {board}"
         timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch_busy)
-        perfetto.write_text(json.dumps(timeline) + "\n", encoding="utf-8")
+        with whole_file(perfetto) as file:
+            file.write(json.dumps(timeline) + "\n")
         typer.echo(f"{perfetto}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
 
     if waves is not None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import RunFacts
-from hilt.whole_file import UnwritableFileError, whole_file
+from hilt.whole_file import whole_file
 
 _FACTS = (
     "run", "workload", "board", "tuner", "seed", "number", "configuration", "outcome", "reason", "verified", "cycles",
@@ -63,7 +62,7 @@ def write_csv(path: Path, runs: Sequence[RunFacts]) -> None:
 
 
 def write_parquet(path: Path, runs: Sequence[RunFacts]) -> None:
-    """Whole or not at all. Raises MissingLibraryError without pyarrow, UnwritableFileError."""
+    """Whole or not at all. Raises MissingLibraryError without pyarrow, UnwritableFileError, OSError."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -71,11 +70,5 @@ def write_parquet(path: Path, runs: Sequence[RunFacts]) -> None:
         raise MissingLibraryError("a Parquet file", "pyarrow") from error
     found = list(rows(runs))
     table = pyarrow.table({name: [row.get(name) for row in found] for name in columns(runs)})
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pyarrow.parquet.write_table(table, half)
-        half.replace(path)
-    except OSError as error:
-        raise UnwritableFileError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        half.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        pyarrow.parquet.write_table(table, file.buffer)

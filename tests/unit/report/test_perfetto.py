@@ -110,3 +110,10 @@ def test_any_program_has_one(timeline: dict[str, Any]) -> None:
 def test_nothing_to_write_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert hilt(["trace", "resnet18.C9", "0"]) == 2
     assert "give --perfetto FILE.json" in capsys.readouterr().err
+
+
+def test_where_no_file_can_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (tmp_path, tmp_path / "none" / "trace.json"):
+        assert hilt(["trace", "resnet18.C9", "0", "--perfetto", str(path)]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and said.startswith(f"hilt: cannot write {path}: ")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -72,8 +75,42 @@ def test_bad_input_is_one_line(made: tuple[Campaign, Run], tmp_path: Path, capsy
         (["report", "beef", "--html", html], "hilt campaigns"),
         (["report", made[1].uuid, "--schedule", html], "--schedule is of a campaign"),
         (["report", made[1].uuid, "--html", str(tmp_path / "no" / "r.html")], "cannot write"),
+        (["report", made[1].uuid, "--html", str(tmp_path)], "Is a directory"),
+        (["report", made[1].uuid, "--csv", str(tmp_path)], "Is a directory"),
+        (["report", made[1].uuid, "--parquet", str(tmp_path)], "Is a directory"),
+        (["report", made[1].uuid, "--png", f"{__file__}/pictures"], "cannot make the folder"),
     ):
         assert hilt(arguments) == Exit.BAD_INPUT
         said = capsys.readouterr().err
         assert said.count("\n") == 1 and words in said
     assert not Path(html).exists()
+
+
+def test_what_a_report_needs_and_is_not_here_is_no_fault_of_hilts(
+    made: tuple[Campaign, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert hilt(["report", made[1].uuid, "--parquet", str(tmp_path / "trials.parquet")]) == Exit.BAD_INPUT
+    assert capsys.readouterr().err == "hilt: a Parquet file needs pyarrow: pip install 'hilt[report]'\n"
+
+
+@pytest.mark.parametrize("option", ["--csv", "--parquet"])
+def test_a_pipe_is_written_to_and_not_replaced(made: tuple[Campaign, Run], tmp_path: Path, option: str) -> None:
+    pipe, whole = tmp_path / "pipe", tmp_path / "whole"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        assert hilt(["report", made[1].uuid, option, str(pipe)]) == Exit.OK
+        read, _ = reader.communicate(timeout=20)
+    assert pipe.is_fifo()
+    assert hilt(["report", made[1].uuid, option, str(whole)]) == Exit.OK
+    assert read == whole.read_bytes()
+
+
+def test_a_link_goes_on_to_lead_where_it_led(made: tuple[Campaign, Run], tmp_path: Path) -> None:
+    link, target = tmp_path / "link.csv", tmp_path / "target.csv"
+    target.write_text("older")
+    link.symlink_to(target)
+    assert hilt(["report", made[1].uuid, "--csv", str(link)]) == Exit.OK
+    assert link.is_symlink() and target.read_text().startswith("run,")
+    assert {each.name for each in tmp_path.iterdir()} >= {"link.csv", "target.csv"}
+    assert not list(tmp_path.glob(".*"))
