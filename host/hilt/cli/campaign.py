@@ -9,6 +9,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.files import output_folder
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -86,6 +87,11 @@ def campaign(
             raise typer.BadParameter("--pause, --stop and --skip are for a campaign: give its id (`hilt campaigns`)")
         _steer(home, network, pause, stop, skip or [])
         return
+    if output is not None and detach:
+        raise typer.BadParameter(
+            "--output is written by who waits for the end, and --detach waits for none; "
+            "`hilt campaign ID --output FOLDER` writes it later"
+        )
     if not is_new:
         if chaos is not None:
             raise typer.BadParameter("--chaos is for a new campaign; one that goes on keeps the boards it had")
@@ -118,6 +124,8 @@ def campaign(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, each // SHORT_RUN_PLANS), tuner_option or []),
     )
+    if output is not None:
+        output_folder(output)  # what is wrong with it is not said after hours
     confirm_host_key(settings.board)
     listing(found, as_json)
     made = launch.start(found, settings, spend, home)
@@ -135,6 +143,8 @@ def go_on(
 
     with Store(database_path(home)) as store:
         found = launch.find(store, identifier)
+    if output is not None:
+        output_folder(output)
     if found.state is not RunState.FINISHED:
         if not RunFiles(home, found.uuid).is_running():
             confirm_host_key(board or _board_of(home, found))

@@ -10,19 +10,36 @@ if TYPE_CHECKING:
     from hilt.schedule import Space
     from hilt.simulator.device import MemoryModel
 
+_MOST_DIGITS = 18
+_MOST_SHOWN = 40
+
 
 def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
     """An index, or knob values by name. A knob of one value need not be named, nor the loop order where it is TVM's."""
     parts = [part for word in words for part in word.replace(",", " ").split()]
-    if len(parts) == 1 and parts[0].isdecimal():
+    if len(parts) == 1 and _is_number(parts[0]):
         return int(parts[0])
-    knobs = {each.name: each.values[0] for each in space.knobs if len(each.values) == 1 or each.name == "loop_order"}
+    known = [each.name for each in space.knobs]
+    given: dict[str, int] = {}
     for part in parts:
         name, equals, value = part.partition("=")
-        if not equals or not value.isdecimal():
-            raise typer.BadParameter(f"{part!r} is neither an index nor KNOB=NUMBER; `hilt space` lists the knobs")
-        knobs[name] = int(value)
+        if not equals or not _is_number(value):
+            shown = part if len(part) <= _MOST_SHOWN else f"{part[:_MOST_SHOWN]}..."
+            raise typer.BadParameter(f"{shown!r} is neither an index nor KNOB=NUMBER; `hilt space` lists the knobs")
+        if name not in known:
+            raise typer.BadParameter(f"no knob is called {name!r}; this space has {', '.join(known)}")
+        if name in given:
+            raise typer.BadParameter(f"{name} is given twice")
+        given[name] = int(value)
+    knobs = {each.name: each.values[0] for each in space.knobs if len(each.values) == 1 or each.name == "loop_order"}
+    knobs |= given
+    if missing := [name for name in known if name not in knobs]:
+        raise typer.BadParameter(f"a configuration needs {', '.join(missing)} too; `hilt space` lists their values")
     return knobs
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def memory_of_board(board: str) -> MemoryModel:

@@ -55,7 +55,6 @@ def attend(
         # Its process writes them at its end, unless it was killed just then.
         missing = ending.state is RunState.FINISHED and not (directory / REPORT).exists()
         if output is not None or missing:
-            directory.mkdir(parents=True, exist_ok=True)
             for note in write_outputs(store, campaign.uuid, directory).notes:
                 print_words(console, note)
     if as_json:

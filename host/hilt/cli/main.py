@@ -84,11 +84,14 @@ def run(arguments: list[str]) -> int:
         return application(arguments, prog_name="hilt", standalone_mode=False) or 0
     except (typer.Abort, KeyboardInterrupt):
         return exits.Exit.INTERRUPTED
-    except BrokenPipeError:  # `hilt runs | head`
-        return exits.Exit.OK
+    except SystemExit as ending:
+        if isinstance(ending.__context__, BrokenPipeError):  # `hilt runs | head`; the 1 of Typer is a result here
+            return exits.Exit.OK
+        raise
     except Exception as error:
         if hasattr(error, "format_message"):  # what is wrong with the command line itself
             words = " ".join(error.format_message().split()).rstrip(".")
-            exits.say(f"{words}; `hilt --help` and `hilt COMMAND --help` say how")
+            if words:  # a group without a command has printed its help
+                exits.say(f"{words}; `hilt --help` and `hilt COMMAND --help` say how")
             return exits.Exit.BAD_INPUT
         return exits.complain(error)

@@ -29,7 +29,7 @@ from hilt.cli.summary import summary_text
 from hilt.cli.words import print_json, run_json, short
 from hilt.engine.files import RunFiles
 from hilt.measure import LANDSCAPE_PREFIX
-from hilt.store import Run, Store, database_path
+from hilt.store import Run, RunState, Store, database_path
 
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
@@ -43,8 +43,8 @@ def tune(
     workload: Annotated[
         str,
         typer.Argument(
-            help="resnet18.C5, deepbench.107, conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1, or a model.onnx, "
-            "whose layers are tuned one after another."
+            help="resnet18.C5, deepbench.107, one spelled out as conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1 "
+            "or a model.onnx, whose layers are tuned one after another."
         ),
     ],
     board: Annotated[
@@ -138,8 +138,8 @@ def resume(
         confirm_host_key(board or campaign.settings["board"])
         raise typer.Exit(tune_campaign(campaign, home, launch, as_json, board))
     assert record is not None  # it is a campaign or a run: else store.run raised
-    if not RunFiles(home, record.uuid).is_running():
-        confirm_host_key(board or record.board)
+    if record.state is not RunState.FINISHED and not RunFiles(home, record.uuid).is_running():
+        confirm_host_key(board or record.board)  # of one that has finished launch.resume says so
     _attend(home, launch.resume(run, home, board=board), detach, as_json, wake=True)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from hilt.cli import reference
 from hilt.cli.history import sparkline
 from hilt.cli.main import run as hilt
 from hilt.cli.summary import summary_text
@@ -17,6 +19,7 @@ from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from tests.unit.store.examples import ELEMENTS, run, trial
 
+HILT = Path(sys.executable).with_name("hilt")
 HEAVY = ("textual", "paramiko", "xgboost", "asyncssh")
 
 
@@ -183,6 +186,59 @@ def test_boards(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert boards["virtual:zcu102"]["isa"] == "wide"
     assert hilt(["boards"]) == 0
     assert "virtual:ultra96" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["runs"], ["show", "aa"], ["best", "--json"], ["tuners"], ["--help"]])
+def test_a_reader_that_went_away_is_no_failure(filled: Path, command: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run([HILT, *command], stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [[], ["log"], ["bitstream"], ["landscape"], ["glimpse"]])
+def test_a_group_without_a_command_prints_its_help_and_no_more(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hilt(command) == 2
+    said = capsys.readouterr()
+    assert "Usage: hilt" in said.out and said.err == ""
+
+
+@pytest.mark.parametrize("command", reference.commands(), ids=lambda command: command.words)
+def test_no_help_is_cut_at_80_columns(
+    command: reference.Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert hilt([*command.words.split()[1:], "--help"]) == 0
+    assert "…" not in capsys.readouterr().out
+
+
+def test_a_run_that_has_finished_is_not_resumed_wherever_it_ran(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store(database_path(home)) as store:
+        store.create_run(run("a" * 32, board="a board that was removed"))
+        store.set_state("a" * 32, RunState.FINISHED)
+    assert hilt(["resume", "last"]) == 2
+    assert "run aaaaaaaa has finished" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--output", "results", "--detach"], "`hilt campaign ID --output FOLDER` writes it later"),
+        (["--output", f"{__file__}/results"], "cannot make the folder"),
+    ],
+)
+def test_where_a_campaign_cannot_write_is_said_before_it_begins(
+    home: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert hilt(["campaign", "resnet18", "--budget", "40", *options]) == 2
+    assert words in capsys.readouterr().err
+    with Store(database_path(home)) as store:
+        assert not store.runs(1) and not store.campaigns()
 
 
 def test_help_says_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,7 +125,15 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("configuration", "words"),
-    [("99999", "numbered 0 to"), ("tile_h=3", "this space has"), ("tall", "KNOB=NUMBER"), ("tile_h=x", "KNOB=NUMBER")],
+    [
+        ("99999", "numbered 0 to"),
+        ("9" * 5000, "999..."),
+        ("tile_h=3", "needs tile_b, tile_w, "),
+        ("tile_h=1,tile_h=2", "tile_h is given twice"),
+        ("tile_z=1", "no knob is called 'tile_z'; this space has tile_b, "),
+        ("tall", "KNOB=NUMBER"),
+        ("tile_h=x", "KNOB=NUMBER"),
+    ],
 )
 def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str], configuration: str, words: str) -> None:
     assert hilt(["explain", "resnet18.C9", configuration]) == 2
