@@ -11,10 +11,10 @@ module axi_bench
   input  logic                tamper_araddr,
   input  logic                tamper_wstrb,
   output logic                fault,
-  output logic [3:0]          broken_fetch,
-  output logic [3:0]          broken_load,
-  output logic [3:0]          broken_compute,
-  output logic [3:0]          broken_store,
+  output logic [4:0]          broken_fetch,
+  output logic [4:0]          broken_load,
+  output logic [4:0]          broken_compute,
+  output logic [4:0]          broken_store,
   output logic [2:0]          broken_store_data,
   // AXI4-Lite slave.
   input  logic [15:0]         s_axi_awaddr,
@@ -135,6 +135,8 @@ module axi_bench
     .length(m_axi_fetch_arlen),
     .size(m_axi_fetch_arsize),
     .burst(m_axi_fetch_arburst),
+    .cache(m_axi_fetch_arcache),
+    .prot(m_axi_fetch_arprot),
     .broken(broken_fetch)
   );
 
@@ -150,6 +152,8 @@ module axi_bench
     .length(m_axi_load_arlen),
     .size(m_axi_load_arsize),
     .burst(m_axi_load_arburst),
+    .cache(m_axi_load_arcache),
+    .prot(m_axi_load_arprot),
     .broken(broken_load)
   );
 
@@ -165,6 +169,8 @@ module axi_bench
     .length(m_axi_compute_arlen),
     .size(m_axi_compute_arsize),
     .burst(m_axi_compute_arburst),
+    .cache(m_axi_compute_arcache),
+    .prot(m_axi_compute_arprot),
     .broken(broken_compute)
   );
 
@@ -180,6 +186,8 @@ module axi_bench
     .length(m_axi_store_awlen),
     .size(m_axi_store_awsize),
     .burst(m_axi_store_awburst),
+    .cache(m_axi_store_awcache),
+    .prot(m_axi_store_awprot),
     .broken(broken_store)
   );
 

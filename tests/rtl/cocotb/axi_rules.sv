@@ -14,12 +14,16 @@ module axi_address_rules #(
   input  logic [7:0]          length,
   input  logic [2:0]          size,
   input  logic [1:0]          burst,
-  output logic [3:0]          broken
+  input  logic [3:0]          cache,
+  input  logic [2:0]          prot,
+  output logic [4:0]          broken
 );
+  localparam logic [3:0] NormalNonCacheable = 4'b0011;  // bufferable, modifiable: memory that the driver flushes
+  localparam logic [2:0] DataSecure = 3'b000;           // as the PL's masters are to a Zynq's memory ports
   logic waiting_q;
-  logic [AddrBits+12:0] payload, payload_q;
+  logic [AddrBits+19:0] payload, payload_q;
   logic [15:0] end_in_page;
-  assign payload = {address, length, size, burst};
+  assign payload = {address, length, size, burst, cache, prot};
   assign end_in_page = 16'(address[11:0]) + ((16'(length) + 16'd1) << size);
 
   always_ff @(posedge clk) begin
@@ -34,6 +38,7 @@ module axi_address_rules #(
       if (valid && {size, burst} != {3'(LogBusBytes), 2'b01} || valid && address[LogBusBytes-1:0] != '0) begin
         broken[3] <= 1'b1;
       end
+      if (valid && {cache, prot} != {NormalNonCacheable, DataSecure}) broken[4] <= 1'b1;
     end
   end
 endmodule

@@ -15,7 +15,10 @@ from hilt.simulator.driver import Fault
 from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from tests.rtl.cocotb.memory import GuardedMemory
 
-ADDRESS_RULES = ("a valid address was withdrawn", "a waiting address changed", "a burst crosses 4 KiB", "odd burst")
+ADDRESS_RULES = (
+    *("a valid address was withdrawn", "a waiting address changed", "a burst crosses 4 KiB", "odd burst"),
+    "not plain memory",
+)
 DATA_RULES = ("valid data was withdrawn", "waiting data changed", "a strobe is missing")
 PORTS = ("fetch", "load", "compute", "store")
 POLL_CYCLES = 40

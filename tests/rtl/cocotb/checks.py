@@ -150,6 +150,13 @@ async def registers(dut: Any) -> None:
             await read.wait()
             assert int.from_bytes(read.data.data, "little") == expected
     assert await bench.read(Register.IDENTITY) == int.from_bytes(b"HILT", "big")
+    beyond = [0x4000 + register for register in values]
+    for unmapped in (0x0014, 0x00FC, 0x1020, 0x1040, 0x2FFC, 0x3018, 0xFFFC, *beyond):
+        answer = await bench.registers.write(unmapped, b"\xff" * 4)
+        assert answer.resp == AxiResp.OKAY
+        assert await bench.read(unmapped) == 0
+    assert [await bench.read(register) for register in values] == list(values.values())
+    assert not await bench.read(Register.SOFT_RESET)
 
 
 @cocotb.test()
