@@ -128,7 +128,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("99999", "numbered 0 to"),
         ("9" * 5000, "999..."),
-        ("tile_h=3", "needs tile_b, tile_w, "),
+        ("tile_h=3", "a configuration needs tile_w, tile_ci, "),
         ("tile_h=1,tile_h=2", "tile_h is given twice"),
         ("tile_z=1", "no knob is called 'tile_z'; this space has tile_b, "),
         ("tall", "KNOB=NUMBER"),
