@@ -56,9 +56,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (0.5, 20)),
     "ml2tuner-table5": Experiment("feature importances", "ML2Tuner Table 5", "ml2tuner:importance", (0.5, 20)),
     "glimpse-fig4": Experiment("the first 100 configurations", "Glimpse Figure 4", "glimpse:initial", (0.5, 2)),
-    "glimpse-fig5": Experiment(
-        "a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (2, 25)
-    ),
+    "glimpse-fig5": Experiment("a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (2, 25)),
     "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (3, 25)),
     "glimpse-fig7": Experiment("invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (3, 25)),
     "glimpse-table2": Experiment("hyper-volume", "Glimpse Table 2", "glimpse:hypervolume", (3, 25)),

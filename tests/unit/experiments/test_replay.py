@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hilt.experiments import runs
 from hilt.experiments.contenders import Contender, known
 from hilt.experiments.problem import SharedProblem
 from hilt.experiments.replay import Protocol, replay
@@ -93,6 +94,25 @@ def test_runs_are_kept_and_more_seeds_only_add(recorded: Subject) -> None:
         hits = np.flatnonzero(row == more.landscape.optimum)
         assert trials == (hits[0] + 1 if len(hits) else None)
     assert more.invalid_share() == pytest.approx(np.isinf(latencies).mean(axis=1))
+
+
+def test_what_another_process_ran_meanwhile_is_kept(recorded: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two commands that hold the same experiment share the files of its runs."""
+    cell = Cell(recorded, Contender.of("random"), Protocol(trials=30))
+    run_cell(cell, 2)
+    run_cell(cell, 2)  # it was still to be run when this process looked
+    read, looked = runs.read, []
+
+    def read_while_others_run(cell: Cell) -> runs.Runs:
+        found = read(cell)
+        if not looked:
+            looked.append(True)
+            run_cell(cell, 5)
+        return found
+
+    monkeypatch.setattr(runs, "read", read_while_others_run)
+    run_cell(cell, 3)
+    assert len(read(cell).seeds) == 5
 
 
 def test_other_options_trials_or_landscapes_are_other_files(recorded: Subject) -> None:
