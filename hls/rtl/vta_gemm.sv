@@ -28,17 +28,17 @@ module vta_gemm
   localparam logic signed [31:0] LowHalf = 32'sh8000;
   logic signed [31:0] product_q[Batch*Pairs*Block];
   logic signed [17:0] partial_q[Batch*Block*Groups];
-  logic signed [31:0] dot_q[Batch*Block];
 
-  // The operands of the products, no registers.
+  // The operands of the products and the dot products, no registers.
   logic signed [31:0] inputs[Batch*Block];
   logic signed [7:0] even[Pairs*Block];
   logic signed [7:0] odd[Pairs*Block];
   logic signed [24:0] pair[Pairs*Block];
+  logic signed [31:0] dot[Batch*Block];
 
-  // Stages from last to first, so that each reads what the one before it registered in the last cycle. Assignments are
-  // blocking, and loops are kept as loops, for the simulator's sake: it then works on arrays in place, each loop over
-  // elements that lie one after another, which the compiler makes vectors of.
+  // Stages from last to first, so that each reads what the one before it registered in the last cycle. Assignments of
+  // what this block alone reads are blocking, and loops are kept as loops, for the simulator's sake: it then works on
+  // arrays in place, each loop over elements that lie one after another, which the compiler makes vectors of.
   always_ff @(posedge clk_i) begin
     if (valid_i[3]) begin
       /* verilator unroll_disable */
@@ -46,8 +46,10 @@ module vta_gemm
         automatic logic signed [31:0] total = '0;
         /* verilator unroll_full */
         for (int g = 0; g < Groups; g++) total = total + 32'(partial_q[n*Groups+g]);
-        dot_q[n] = total;
+        dot[n] = total;
       end
+      /* verilator unroll_full */
+      for (int n = 0; n < Batch * Block; n++) dot_o[n*32+:32] <= dot[n];
     end
     if (valid_i[2]) begin
       /* verilator unroll_disable */
@@ -90,10 +92,6 @@ module vta_gemm
         end
       end
     end
-  end
-
-  for (genvar n = 0; n < Batch * Block; n++) begin : g_dot
-    assign dot_o[n*32+:32] = dot_q[n];
   end
 
   if (Block < 4) begin : g_check
