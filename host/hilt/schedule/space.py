@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Literal
 
 import numpy as np
@@ -151,4 +152,5 @@ def space_for(
 
 def factors(number: int) -> tuple[int, ...]:
     """Its divisors, ascending."""
-    return tuple(divisor for divisor in range(1, number + 1) if number % divisor == 0)
+    low = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return tuple(sorted({*low, *(number // divisor for divisor in low)}))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+_MOST_ELEMENTS = 1 << 31
+"""Of a tensor: half of what a VTA's 32-bit addresses reach."""
+
 
 class WorkloadError(ValueError):
     """A workload that is not known, cannot be read, or that hilt cannot run; the message says which and why."""
@@ -54,9 +57,22 @@ class Conv2d:
             self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,
             f"{self.groups} groups do not divide {self.in_channels} and {self.out_channels} channels",
         )
+        for tensor, elements in self._elements().items():
+            self._require(
+                elements <= _MOST_ELEMENTS,
+                f"its {tensor} has {elements:,} elements; a VTA can address {_MOST_ELEMENTS:,} of a tensor",
+            )
         self._require(0 <= self.shift <= 15, f"shift is {self.shift}; VTA shifts right by 0 to 15")
         low, high = self.clip
         self._require(-128 <= low <= high <= 127, f"clip is {low}:{high}; it must be an interval of int8")
+
+    def _elements(self) -> dict[str, int]:
+        """Of each tensor; weights as if there were no groups, as they are where groups are computed together."""
+        return {
+            "input": self.batch * self.in_channels * self.height * self.width,
+            "weight": self.out_channels * self.in_channels * self.kernel[0] * self.kernel[1],
+            "output": self.batch * self.out_channels * self.out_height * self.out_width,
+        }
 
     def _require(self, holds: bool, message: str) -> None:
         if not holds:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilt.schedule import ConfigurationError, Space, knob_features, load_workload, space_for
-from hilt.schedule.space import Knob
+from hilt.schedule.space import Knob, factors
 from tests.unit.schedule.cases import BATCHED, PYNQ, RESNET18
 
 knobs = st.lists(st.integers(1, 6), min_size=1, max_size=6).map(
@@ -27,6 +27,11 @@ def test_order_is_that_of_tvm() -> None:
     assert space.configuration(1) == dict(zip(names, (1, 2, 1, 1, 1, 1, 1), strict=True))
     assert space.configuration(8) == dict(zip(names, (1, 1, 2, 1, 1, 1, 1), strict=True))
     assert space.configuration(2303) == dict(zip(names, (1, 56, 56, 4, 4, 2, 2), strict=True))
+
+
+@given(st.integers(1, 5000))
+def test_factors_are_all_divisors_in_order(number: int) -> None:
+    assert factors(number) == tuple(each for each in range(1, number + 1) if number % each == 0)
 
 
 def test_batch_is_counted_in_blocks() -> None:

@@ -46,6 +46,9 @@ def test_plain_values_make_the_same_workload_again() -> None:
         ("conv2d:n=1,ci=16,h=4,w=4,co=16,k=1x1,shift=16", "shifts right by 0 to 15"),
         ("conv2d:n=1,ci=16,h=4,w=4,co=16,k=1x1,clip=0:200", "interval of int8"),
         ("conv2d:n=1,ci=16,h=4,w=4,co=16,k=1x1,groups=3", "3 groups do not divide"),
+        ("conv2d:n=99999999999,ci=16,h=8,w=8,co=16,k=3x3", "input has 102,399,999,998,976 elements; a VTA can address"),
+        ("conv2d:n=1,ci=16,h=1,w=1,co=16,k=1x1,p=99999x99999", "output has 639,993,600,016 elements"),
+        ("dense:n=1,ci=99999,co=99999", "weight has 9,999,800,001 elements"),
         ("conv2d:n=1,ci=16,h=4,w=4,co=16,k=1x1,bias=2", "cannot read 'bias=2'"),
     ],
 )
