@@ -177,8 +177,8 @@ def space_picture(facts: RunFacts) -> Figure:
                              cmap="viridis", edgecolors="black", linewidths=0.3,
                              rasterized=len(verified) > _MANY)  # fmt: skip
         bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=28)
-        ticks = np.linspace(np.log10(latencies.min()), np.log10(latencies.max()), 4)
-        bar.set_ticks(ticks.tolist(), labels=[f"{10**each:,.0f}" for each in ticks])
+        ticks = np.linspace(np.log10(latencies.min()), np.log10(latencies.max()), 4).tolist()
+        bar.set_ticks(ticks, labels=_tick_labels([10**each for each in ticks]))
         bar.set_label("µs")
     if facts.best is not None:
         axes.scatter(*_cells([facts.best.configuration], width), s=90, marker="*", color="white", edgecolors="black",
@@ -189,6 +189,15 @@ def space_picture(facts: RunFacts) -> Figure:
     axes.set_yticks([])
     _legend_above(axes)
     return figure
+
+
+def _tick_labels(values: Sequence[float]) -> list[str]:
+    """With as many decimals, three at the most, as it takes for different values to read differently."""
+    for decimals in range(4):
+        labels = [f"{each:,.{decimals}f}" for each in values]
+        if len(set(labels)) == len(set(values)):
+            break
+    return labels
 
 
 def _knob_names(knobs: Sequence[Knob]) -> str:
