@@ -40,8 +40,8 @@ class EngineStartError(Exception):
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
 _MISTAKEN_BELOW = {
-    *("UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BitstreamRefusedError", "LandscapeError"),
-    "FleetError",
+    *("UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BoardNameError", "BitstreamRefusedError"),
+    *("LandscapeError", "FleetError"),
 }
 """Of the layers below, which are not loaded to say whose fault an error is."""
 _ROOMS = {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.errors import BoardNameError
 
 KINDS = {
     "hang": "the accelerator stands still",
@@ -28,7 +28,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Chaos:
-    """Raises VirtualBoardError for what cannot be."""
+    """Raises BoardNameError for what cannot be."""
 
     rate: float = 0.1
     """Share of the trials that are struck, each once, and never when it is tried again to confirm a verdict."""
@@ -41,12 +41,12 @@ class Chaos:
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate <= 1:
-            raise VirtualBoardError(f"chaos: rate is {self.rate}; it must be from 0 to 1")
+            raise BoardNameError(f"chaos: rate is {self.rate}; it must be from 0 to 1")
         if not 0 <= self.boot_seconds <= 50:
-            raise VirtualBoardError(f"chaos: boot_seconds is {self.boot_seconds}; it must be from 0 to 50")
+            raise BoardNameError(f"chaos: boot_seconds is {self.boot_seconds}; it must be from 0 to 50")
         for kind in self.kinds:
             if kind not in KINDS:
-                raise VirtualBoardError(f"chaos: no kind {kind!r}; there are {', '.join(KINDS)}")
+                raise BoardNameError(f"chaos: no kind {kind!r}; there are {', '.join(KINDS)}")
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -61,15 +61,15 @@ _READERS: dict[str, Callable[[str], Any]] = {
 def parse_chaos(text: str) -> Chaos:
     """Of `rate=0.1,seed=1,kinds=hang+freeze`, as an option has it, or with & between, as a board's name has it.
 
-    Raises VirtualBoardError.
+    Raises BoardNameError.
     """
     values = {}
     for part in text.replace("&", ",").split(","):
         name, _, value = part.partition("=")
         if name not in _READERS:
-            raise VirtualBoardError(f"chaos: {part!r} is none of {', '.join(f'{each}=' for each in _READERS)}")
+            raise BoardNameError(f"chaos: {part!r} is none of {', '.join(f'{each}=' for each in _READERS)}")
         try:
             values[name] = _READERS[name](value)
         except ValueError:
-            raise VirtualBoardError(f"chaos: {value!r} is no value of {name}") from None
+            raise BoardNameError(f"chaos: {value!r} is no value of {name}") from None
     return Chaos(**values)

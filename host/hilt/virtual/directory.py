@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from hilt import paths
 from hilt.virtual.chaos import Chaos
-from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.errors import BoardNameError, VirtualBoardError
 
 USER = "xilinx"
 _REBOOT = b'#!/bin/sh\nkill -USR1 "$HILT_INIT_PID"\n'
@@ -30,7 +30,7 @@ class BoardDirectory:
 
     def __init__(self, name: str) -> None:
         if not _NAME.match(name):
-            raise VirtualBoardError(
+            raise BoardNameError(
                 f"{name!r} cannot name a virtual board: take 1 to 32 of a-z, 0-9, - and _, a letter or digit first"
             )
         self.name = name

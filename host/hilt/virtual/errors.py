@@ -7,5 +7,9 @@ class VirtualBoardError(Exception):
     """A virtual board that cannot be made, started or reached; says what to do."""
 
 
+class BoardNameError(VirtualBoardError):
+    """A name that no virtual board can have, or faults on purpose that cannot be; says which part of it is wrong."""
+
+
 class UnknownPersonalityError(VirtualBoardError):
     """No virtual board of that kind; the message lists those that there are."""

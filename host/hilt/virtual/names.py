@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hilt.virtual.chaos import Chaos, parse_chaos
 from hilt.virtual.directory import BoardDirectory
-from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.errors import BoardNameError
 from hilt.virtual.personality import Personality, personality
 
 PREFIX = "virtual:"
@@ -13,7 +13,7 @@ PREFIX = "virtual:"
 def parse_virtual_name(name: str) -> tuple[Personality, BoardDirectory]:
     """The personality and the directory, which is named as the personality unless it says otherwise.
 
-    Raises UnknownPersonalityError, and VirtualBoardError for a name that cannot be one.
+    Raises UnknownPersonalityError, and BoardNameError for a name that cannot be one.
     """
     kind, at, own_name = name.removeprefix(PREFIX).partition("?")[0].partition("@")
     return personality(kind), BoardDirectory(own_name if at else kind)
@@ -22,16 +22,16 @@ def parse_virtual_name(name: str) -> tuple[Personality, BoardDirectory]:
 def struck(boards: str, chaos: str) -> str:
     """Names of virtual boards, with commas between, that are struck by faults spelled as an option has them.
 
-    Raises VirtualBoardError: for a board that is not virtual, and as parse_chaos.
+    Raises BoardNameError: for a board that is not virtual, and as parse_chaos.
     """
     parse_chaos(chaos)
     for name in boards.split(","):
         if not name.startswith(PREFIX) or "?" in name:
-            raise VirtualBoardError(f"chaos is for virtual boards, and said once; {name} is none, or has it already")
+            raise BoardNameError(f"chaos is for virtual boards, and said once; {name} is none, or has it already")
     return ",".join(f"{name}?{chaos.replace(',', '&')}" for name in boards.split(","))
 
 
 def chaos_of(name: str) -> Chaos | None:
-    """The faults on purpose that a name asks for. Raises VirtualBoardError."""
+    """The faults on purpose that a name asks for. Raises BoardNameError."""
     _, mark, text = name.partition("?")
     return parse_chaos(text) if mark else None

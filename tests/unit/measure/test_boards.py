@@ -11,12 +11,15 @@ from threading import Barrier
 
 import pytest
 
+from hilt.engine.errors import failure_of
+from hilt.engine.events import Failure
 from hilt.link.errors import UnknownBoardError
 from hilt.measure import describe_board
 from hilt.measure.boards import board_names, resolve
 from hilt.measure.identity import identity_of
 from hilt.virtual import bitstream
-from hilt.virtual.errors import UnknownPersonalityError
+from hilt.virtual.errors import UnknownPersonalityError, VirtualBoardError
+from hilt.virtual.names import chaos_of
 from hilt.virtual.personality import PERSONALITIES
 
 
@@ -73,6 +76,23 @@ def test_boards_opened_side_by_side_make_their_bitstream_once_whole(
         assert one == other and one.endswith(model.read_bytes())
         (made,) = (tmp_path / "bitstreams").iterdir()
         made.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("virtual:pynq?rate=2", "rate is 2.0; it must be from 0 to 1"),
+        ("virtual:pynq?kinds=fire", "no kind 'fire'"),
+        ("virtual:pynq?speed=9", "'speed=9' is none of rate="),
+        ("virtual:pynq@a/b", "cannot name"),
+        ("virtual:ultra", "virtual:ultra96"),
+    ],
+)
+def test_a_name_that_no_virtual_board_can_have_is_bad_input(name: str, message: str) -> None:
+    with pytest.raises(VirtualBoardError, match=message) as raised:
+        chaos_of(name)
+        describe_board(name)
+    assert failure_of(raised.value) is Failure.INPUT
 
 
 def test_unknown_boards_are_named_errors(home: Path) -> None:
