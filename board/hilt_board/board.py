@@ -14,6 +14,8 @@ from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 _LOG = logging.getLogger("hilt.board")
 _MARGIN_SECONDS = 30.0
 """What a request may take on the wall besides the device's own time: copying, loading a bitstream."""
+_VERIFICATIONS = 2
+"""Runs of a trial besides those that are timed: what is wrong once is run again on clean inputs."""
 _STARTS = 2
 
 
@@ -128,7 +130,7 @@ class Board:
                 raise BoardBrokenError(self._broken)
             worker = await self._alive_worker()
             assert worker.ready is not None
-            device_seconds = (1 + trial.number * trial.repeat) * trial.limit_seconds
+            device_seconds = (_VERIFICATIONS + trial.number * trial.repeat) * trial.limit_seconds
             try:
                 seconds = device_seconds * worker.ready.time_scale + _MARGIN_SECONDS
                 reply = await worker.request(message, seconds, self._silence)

@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     start = add("start", _start, "start the daemon, unless this very agent runs already")
     start.add_argument("--silence", type=float, default=_SILENCE_SECONDS, metavar="SECONDS", help=silence)
     add("connect", _connect, "bridge stdin and stdout to the daemon")
-    add("stop", _stop, "end the daemon after the trial that is running")
+    add("stop", _stop, "end the daemon after the trial that is running, which has a minute for it")
     add("kill", _kill, "end the daemon at once; what is in its journal stays")
     add("status", _status, "print the daemon's state as JSON")
     add("inspect", _inspect, "print what the board is like as JSON")

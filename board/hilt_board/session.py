@@ -40,6 +40,8 @@ class Session:
         self._writer = writer
         self._pending = 0
         self._answered = asyncio.Condition()
+        self._sending = asyncio.Lock()
+        """Until Python 3.10, two tasks that wait for the same link to take more end in an AssertionError."""
 
     async def serve(self, handle: Handler) -> None:
         """Until the client closes its side and has its answers, or the link breaks, or what comes is no protocol."""
@@ -77,13 +79,14 @@ class Session:
 
     async def send(self, request: int, reply: Record) -> None:
         """A reply. A link that is broken or takes nothing closes the session; results are in the journal anyway."""
-        if self.closed:
-            return
-        try:
-            self._writer.write(encode_frame(to_frame(reply, request)))
-            await asyncio.wait_for(self._writer.drain(), _WRITE_SECONDS)
-        except (ConnectionError, OSError, asyncio.TimeoutError):
-            await self.close()
+        async with self._sending:
+            if self.closed:
+                return
+            try:
+                self._writer.write(encode_frame(to_frame(reply, request)))
+                await asyncio.wait_for(self._writer.drain(), _WRITE_SECONDS)
+            except (ConnectionError, OSError, asyncio.TimeoutError):
+                await self.close()
 
     async def close(self) -> None:
         """At once; answers that are still due are dropped."""

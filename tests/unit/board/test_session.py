@@ -1,0 +1,49 @@
+"""What a session says to a client whose link takes no more for a while."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hilt_board.protocol import FrameDecoder, Stored, from_frame
+from hilt_board.session import Session
+
+from .examples import DIGEST
+
+
+class StalledLink:
+    """A writer whose link takes nothing until it is told to, as asyncio's before Python 3.10: one may wait for it."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.flows = asyncio.Event()
+        self._waits = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    async def drain(self) -> None:
+        assert not self._waits
+        self._waits = True
+        await self.flows.wait()
+        self._waits = False
+
+    def close(self) -> None:
+        self.flows.set()
+
+
+def test_replies_at_the_same_time_wait_for_each_other() -> None:
+    async def send_three() -> bytes:
+        link = StalledLink()
+        session = Session(asyncio.StreamReader(), link)  # type: ignore[arg-type]
+        replies = [
+            asyncio.create_task(session.send(request, Stored(sha256=DIGEST, received=request, complete=False)))
+            for request in (1, 2, 3)
+        ]
+        await asyncio.sleep(0)
+        link.flows.set()
+        await asyncio.gather(*replies)
+        assert not session.closed
+        return bytes(link.written)
+
+    frames = FrameDecoder().feed(asyncio.run(send_three()))
+    assert [from_frame(frame)[0] for frame in frames] == [1, 2, 3]
