@@ -14,7 +14,7 @@ from hilt.whole_file import whole_file
 
 
 def trace(
-    workload: Annotated[str, typer.Argument(help="As for `hilt tune`.")],
+    workload: Annotated[str, typer.Argument(help="One layer, as for `hilt tune`.")],
     configuration: Annotated[
         list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
     ],
