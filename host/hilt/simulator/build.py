@@ -156,7 +156,7 @@ def _plain_command(accelerator: Accelerator, form: Form, profile: Profile, made:
 
 def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> Iterator[list[str]]:
     """The fast RTL is compiled twice: what a rehearsal of the first build did most often, the second lays out close
-    together and without detours (a third faster). Only what counts its branches is compiled again."""
+    together and without detours. Only what counts its branches is compiled again."""
     toolchain.require("g++", "make", "perl")
     yield _verilate(accelerator, profile, made, verilated)
     if profile != "fast":
