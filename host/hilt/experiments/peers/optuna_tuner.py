@@ -24,7 +24,10 @@ def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # experimental
         sampler = kinds[name](seed=seed, **options)
-    return ProposingTuner(problem.space, _Study(problem, sampler), seed)
+    if name != "optuna-gp":
+        return ProposingTuner(problem.space, _Study(problem, sampler), seed)
+    # A proposal takes it up to a second, and one more result, of a configuration that it knows, makes the next slower.
+    return ProposingTuner(problem.space, _OneThread(_Study(problem, sampler)), seed, patience=1)
 
 
 class _Study:
@@ -58,3 +61,21 @@ class _Study:
             params=places, distributions=self._knobs, value=microseconds, state=ended
         )
         self._study.add_trial(made)
+
+
+class _OneThread:
+    """Matrices of some hundred rows take PyTorch several times as long on two threads as on one."""
+
+    def __init__(self, study: _Study) -> None:
+        self.hear = study.hear
+        self._study = study
+
+    def propose(self) -> tuple[object, int]:
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return self._study.propose()
+        finally:
+            torch.set_num_threads(threads)

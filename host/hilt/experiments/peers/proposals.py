@@ -11,7 +11,7 @@ from hilt.tune import Feedback
 from hilt.tune.space import SearchSpace
 from hilt.tune.unasked import Unasked
 
-_REPEATS = 16
+PATIENCE = 16
 """A sampler that proposes known configurations so often in a row gets a random new one."""
 
 
@@ -28,8 +28,9 @@ class Sampler(Protocol):
 class ProposingTuner:
     """A Tuner. A proposal that was measured before is answered again at no trial's cost, and another is asked for."""
 
-    def __init__(self, space: SearchSpace, sampler: Sampler, seed: int) -> None:
+    def __init__(self, space: SearchSpace, sampler: Sampler, seed: int, patience: int = PATIENCE) -> None:
         self._sampler = sampler
+        self._patience = patience
         self._unasked = Unasked(len(space))
         self._generator = np.random.default_rng(seed)
         self._open: dict[int, object | None] = {}
@@ -44,7 +45,7 @@ class ProposingTuner:
             self._sampler.hear(self._open.pop(item.index), item.index, item.microseconds)
 
     def _next(self) -> int:
-        for _ in range(_REPEATS):
+        for _ in range(self._patience):
             proposal, index = self._sampler.propose()
             if index in self._unasked:
                 self._unasked.take(index)
