@@ -49,12 +49,11 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
     if not imported:
         raise typer.BadParameter(f"{file} holds no records")
     with Store(database_path(paths.home())) as store:
-        for each in imported:
-            store.create_run(each.run)
-            store.record(each.run.uuid, each.trials)
-            again = f", {each.replaced} replaced by later ones" if each.replaced else ""
-            typer.echo(f"run {short(each.run.uuid)}: {each.run.workload} on {each.run.board}, {len(each.trials)} "
-                       f"trials{again}")  # fmt: skip
+        store.create_recorded((each.run, each.trials) for each in imported)
+    for each in imported:
+        again = f", {each.replaced} replaced by later ones" if each.replaced else ""
+        typer.echo(f"run {short(each.run.uuid)}: {each.run.workload} on {each.run.board}, {len(each.trials)} "
+                   f"trials{again}")  # fmt: skip
 
 
 @application.command("history")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -156,7 +157,9 @@ def import_records(records: Sequence[tuple[int, LogRecord]], path: Path, now: fl
 
 
 def _accelerator(model: str) -> Accelerator:
-    """Of `pynq_1x16_i8w8a32_15_15_18_17`. Raises ParameterError."""
+    """Of `pynq_1x16_i8w8a32_15_15_18_17`. Raises ParameterError, LogFormatError."""
+    if not model.isprintable():  # half of a surrogate pair cannot be stored
+        raise LogFormatError(f"target model {model!r} is no text")
     board, _, name = model.partition("_")
     parameters = VTAParameters.from_name(name)
     return Accelerator.for_parameters(parameters, clock_hz=_CLOCKS.get(board, 100_000_000))
@@ -182,6 +185,7 @@ def _trial(number: int, index: int, record: LogRecord) -> Trial:
 def _run(
     model: str, workload: Conv2d, accelerator: Accelerator, space: Space, trials: int, path: Path, now: float
 ) -> Run:
+    file = os.fsencode(path.name).decode(errors="replace")  # a file's name may be any bytes
     return Run(
         uuid=uuid.uuid4().hex,
         workload=workload.name,
@@ -192,7 +196,7 @@ def _run(
         bitstream="unknown",
         clock_hz=accelerator.clock_hz,
         tuner=IMPORTED,
-        tuner_options={"file": path.name},
+        tuner_options={"file": file},
         seed=0,
         checks="tvm",
         space_kind="autotvm",
@@ -209,7 +213,7 @@ def _run(
         versions={},
         created=now,
         state=RunState.FINISHED,
-        detail=f"imported from {path.name}",
+        detail=f"imported from {file}",
     )
 
 

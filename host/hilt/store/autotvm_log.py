@@ -89,8 +89,8 @@ def decode(line: str) -> LogRecord:
         if keywords:
             raise LogFormatError(f"keyword arguments {keywords}; VTA's tasks have none")
         costs, error, all_cost, timestamp = values["result"]
-        if error == ErrorNumber.OK and not (costs and all(0 < float(cost) < math.inf for cost in costs)):
-            raise LogFormatError(f"costs {costs}; a measurement that went well has seconds above 0")
+        if error == ErrorNumber.OK and not (costs and all(0 < float(cost) < FAILED_COST for cost in costs)):
+            raise LogFormatError(f"costs {costs}; a measurement that went well has seconds, above 0 and below 1e9")
         if not math.isfinite(float(all_cost)) or not math.isfinite(float(timestamp)):
             raise LogFormatError(f"it took {all_cost} s at {timestamp}; both must be finite")
         return LogRecord(
@@ -107,7 +107,7 @@ def decode(line: str) -> LogRecord:
         )
     except LogFormatError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise LogFormatError(f"not a record of AutoTVM's: {type(error).__name__} {error}") from error
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from hilt.store.errors import StoreError, UnknownRunError, explained
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
@@ -91,6 +92,13 @@ class Store:
         with self.writing() as connection:
             connection.execute(_INSERT_RUN, run_row(run))
 
+    def create_recorded(self, runs: Iterable[tuple[Run, Sequence[Trial]]]) -> None:
+        """Runs that were made elsewhere, with their trials and the times that these say: all of it or nothing."""
+        with self.writing() as connection:
+            for run, trials in runs:
+                connection.execute(_INSERT_RUN, run_row(run))
+                _insert_trials(connection, run.uuid, map(trial_row, trials))
+
     def create_campaign(self, campaign: Campaign) -> None:
         with self.writing() as connection:
             connection.execute(_INSERT_CAMPAIGN, campaign_row(campaign))
@@ -120,12 +128,7 @@ class Store:
         with self.writing() as connection:
             if not connection.execute("SELECT 1 FROM runs WHERE uuid = ?", (uuid,)).fetchone():
                 raise _unknown(uuid)
-            rows = ({"uuid": uuid, **trial_row(trial), "recorded_at": self._now()} for trial in trials)
-            try:
-                connection.executemany(_INSERT_TRIAL, rows)
-            except sqlite3.IntegrityError as error:
-                message = f"run {uuid}: a trial cannot be recorded twice or without its facts ({error})"
-                raise StoreError(message) from error
+            _insert_trials(connection, uuid, (trial_row(trial) | {"recorded_at": self._now()} for trial in trials))
 
     def record_remeasurement(self, uuid: str, row: Remeasurement) -> None:
         """Once for each purpose, round and trial; what is there stays."""
@@ -272,6 +275,14 @@ class Store:
                 if self._connection.in_transaction:  # SQLite has rolled back by itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _insert_trials(connection: sqlite3.Connection, uuid: str, rows: Iterable[dict[str, Any]]) -> None:
+    try:
+        connection.executemany(_INSERT_TRIAL, ({"uuid": uuid, **row} for row in rows))
+    except sqlite3.IntegrityError as error:
+        message = f"run {uuid}: a trial cannot be recorded twice or without its facts ({error})"
+        raise StoreError(message) from error
 
 
 def _latency(trial: Trial) -> float:

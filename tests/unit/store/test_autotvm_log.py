@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,9 @@ def edited(path: list[Any], value: Any) -> str:
         (edited(["result", 0], [0.0125, -1.0]), "above 0"),
         (edited(["result", 0], [float("nan")]), "above 0"),
         (edited(["result", 0], [float("inf")]), "above 0"),
+        (edited(["result", 0], [1e305]), "below 1e9"),  # in microseconds it would be infinite
+        ("[" * 100_000, "not a record"),
+        (edited(["input", 0], "-model=pynq\ud800_1x16_i8w8a32_15_15_18_17"), "is no text"),
         (edited(["result", 2], float("nan")), "finite"),
         (edited(["result", 3], 10**400), "not a record"),
         (edited(["input", 2, 0], ["TENSOR", [1, 32, 10**12, 7, 1, 16], "int8"]), "from 1 to 65535"),
@@ -249,3 +253,29 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert hilt(["log", "export", "d" * 32, str(tmp_path / "no" / "where.log")]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "cannot write" in said
+
+
+def test_a_log_comes_in_as_a_whole_with_its_times_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where its name is no text: the last of its runs cannot be written, so none is there."""
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    path = tmp_path / os.fsdecode(b"caf\xe9.log")
+    path.write_bytes(FIXTURE.read_bytes())
+    with Store(database_path(tmp_path)) as store:
+        with store.writing() as connection:
+            connection.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON trials WHEN (SELECT count(*) FROM runs) = 3 "
+                "BEGIN SELECT RAISE(ABORT, 'no room'); END"
+            )
+        assert hilt(["log", "import", str(path)]) == 4
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.count("\n") == 1 and "no room" in said.err
+        assert store.runs() == []
+        with store.writing() as connection:
+            connection.execute("DROP TRIGGER full")
+        assert hilt(["log", "import", str(path)]) == 0
+        assert capsys.readouterr().out.count("run ") == 3
+        times = [trial.recorded_at for run in reversed(store.runs()) for trial in store.trials(run.uuid)]
+        assert sorted(times) == sorted(record.timestamp for _, record in read_log(FIXTURE))
+        assert {run.detail for run in store.runs()} == {"imported from caf\ufffd.log"}
