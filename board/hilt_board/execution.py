@@ -9,7 +9,7 @@ import numpy as np
 
 from .bounds import BoundsError, check_bounds
 from .driver import Driver, DriverError, Run, physical_address
-from .memory import ContiguousMemory
+from .memory import ContiguousMemory, read_back
 from .protocol import UOP_BUFFER, Comparison, Manifest, Measured, Trial
 
 _MASK = np.uint64(0xFFFFFFFF)
@@ -63,7 +63,7 @@ class Placed:
 
     def compare(self) -> Comparison:
         """Every item of the output with what is expected."""
-        self.output.invalidate()
+        read_back(self.output)
         actual, expected = np.asarray(self.output).view(self.item), self.expected.view(self.item)
         differs = actual != expected
         mismatched = int(np.count_nonzero(differs))

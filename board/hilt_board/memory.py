@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, NamedTuple, Set
 
 import numpy as np
 import pynq
@@ -24,20 +25,42 @@ class TensorError(DriverError):
     """A tensor's blob is missing or has another size than the trial says."""
 
 
+def read_back(buffer: Any) -> None:
+    """Before the processor reads what the accelerator may have written; what it wrote itself is flushed already.
+
+    Through a coherent port (the ACP of a Zynq-7000, in TVM's bitstreams) the accelerator writes into the processor's
+    second-level cache, where invalidating alone would throw it away: it is written to memory first. Where the port is
+    none of these the caches hold nothing that memory has not, and there is nothing to write.
+    """
+    buffer.flush()
+    buffer.invalidate()
+
+
 class ContiguousMemory:
-    """All buffers of the worker. Buffers stay valid until `clear`; a tensor, until the trial after the next `begin`."""
+    """All buffers of the worker. Buffers stay valid until `clear`; a tensor, until the trial after the next `begin`.
+
+    What is not needed any more is kept for the next that fits: pynq 2.7 gives no buffer back to the kernel as long as
+    the process lives.
+    """
 
     def __init__(self, blobs: Path) -> None:
         self._blobs = blobs
-        self._tensors: "OrderedDict[str, Any]" = OrderedDict()
-        self._scratch: Dict[str, Any] = {}
+        self._tensors: "OrderedDict[str, _Part]" = OrderedDict()
+        self._scratch: Dict[str, _Part] = {}
         self._in_use: Set[str] = set()
+        self._spare: List[Any] = []
 
     def clear(self) -> None:
-        """Gives everything back: the memory behind it may be gone with the old bitstream."""
+        """Forgets the contents of all; their buffers are used again."""
+        self._spare += [part.whole for part in (*self._tensors.values(), *self._scratch.values())]
         self._tensors.clear()
         self._scratch.clear()
         self._in_use.clear()
+
+    def give_back(self) -> None:
+        """As `clear`, and uses none again: the memory behind them may be gone with the old bitstream."""
+        self.clear()
+        self._spare.clear()
 
     def begin(self) -> None:
         """A new trial: tensors that the last one used may leave."""
@@ -49,12 +72,12 @@ class ContiguousMemory:
         if sha256 not in self._tensors:
             contents = self.contents(sha256, count)
             self._make_room(count)
-            buffer = self._allocate(count)
-            buffer[:] = contents
-            buffer.flush()
-            self._tensors[sha256] = buffer
+            part = self._allocate(count)
+            part.buffer[:] = contents
+            part.buffer.flush()
+            self._tensors[sha256] = part
         self._tensors.move_to_end(sha256)
-        buffer = self._tensors[sha256]
+        buffer = self._tensors[sha256].buffer
         if buffer.nbytes != count:
             raise TensorError("tensor {} has {} bytes, the trial says {}".format(sha256[:12], buffer.nbytes, count))
         return buffer
@@ -73,8 +96,8 @@ class ContiguousMemory:
         """Tensors in use that a program has overwritten, now as they were."""
         restored = []
         for sha256 in sorted(self._in_use & set(self._tensors)):
-            buffer = self._tensors[sha256]
-            buffer.invalidate()
+            buffer = self._tensors[sha256].buffer
+            read_back(buffer)
             contents = self.contents(sha256, buffer.nbytes)
             if not np.array_equal(buffer, contents):
                 buffer[:] = contents
@@ -84,34 +107,56 @@ class ContiguousMemory:
 
     def scratch(self, purpose: str, count: int) -> Any:
         """The first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are old."""
-        buffer = self._scratch.get(purpose)
-        if buffer is None or buffer.nbytes < count:
-            self._scratch.pop(purpose, None)
-            del buffer
-            buffer = self._scratch[purpose] = self._allocate(count)
-        return buffer[:count]
+        part = self._scratch.get(purpose)
+        if part is None or part.whole.nbytes < count:
+            if part is not None:
+                self._spare.append(self._scratch.pop(purpose).whole)
+            part = self._scratch[purpose] = self._allocate(count)
+        return part.whole[:count]
 
     def _make_room(self, count: int) -> None:
-        while sum(each.nbytes for each in self._tensors.values()) + count > TENSOR_BYTES and self._drop_oldest():
+        while sum(part.whole.nbytes for part in self._tensors.values()) + count > TENSOR_BYTES and self._drop_oldest():
             pass
 
     def _drop_oldest(self) -> bool:
         for sha256 in self._tensors:
             if sha256 not in self._in_use:
-                del self._tensors[sha256]
+                self._spare.append(self._tensors.pop(sha256).whole)
                 return True
         return False
 
-    def _allocate(self, count: int) -> Any:
-        """A buffer of `count` bytes; pynq says with MemoryError or RuntimeError that there is no more."""
-        while True:
+    def _allocate(self, count: int) -> "_Part":
+        # Whole pages, so that no two buffers share a cache line.
+        size = -(-max(count, 1) // _PAGE) * _PAGE
+        whole = self._take_spare(size, 2 * size)
+        while whole is None:
             try:
-                # Whole pages, so that no two buffers share a cache line.
-                return pynq.allocate(shape=(-(-count // _PAGE) * _PAGE,), dtype=np.uint8)[:count]
-            except (MemoryError, RuntimeError, OSError) as error:
-                if not self._drop_oldest():
+                # Cached, as TVM has its buffers: uncached, the processor does not see what a coherent port sees.
+                whole = pynq.allocate(shape=(size,), dtype=np.uint8, cacheable=True)
+            except (MemoryError, RuntimeError, OSError) as error:  # with one of these pynq says that there is no more
+                whole = self._take_spare(size, math.inf)
+                if whole is None and self._spare:
+                    self._spare.clear()  # each too small; since pynq 3.0 the kernel has them again
+                elif whole is None and not self._drop_oldest():
                     raise OutOfContiguousMemoryError(
                         "no {} bytes of contiguous memory: lower the trial's size or raise the board's CMA ({})".format(
                             count, error
                         )
                     ) from None
+        return _Part(whole, count)
+
+    def _take_spare(self, least: int, most: float) -> Any:
+        """The smallest spare buffer of `least` to `most` bytes; None where there is none."""
+        fitting = [index for index, each in enumerate(self._spare) if least <= each.nbytes <= most]
+        return self._spare.pop(min(fitting, key=lambda index: self._spare[index].nbytes)) if fitting else None
+
+
+class _Part(NamedTuple):
+    """What is used of a buffer: its first `used` bytes."""
+
+    whole: Any
+    used: int
+
+    @property
+    def buffer(self) -> Any:
+        return self.whole[: self.used]

@@ -101,7 +101,7 @@ class Worker:
         """Loads the bitstream; the canary then shows that it runs."""
         started = time.perf_counter()
         path = self._bitstream_path(message.bitstream)
-        self._memory.clear()
+        self._memory.give_back()
         self._program = None
         try:
             self._driver.program(path, message.manifest)

@@ -1,0 +1,169 @@
+"""Contiguous memory as boards have it: behind caches, with ports that see them and ports that do not, and scarce."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+_LINE = 32
+_MIB = 1 << 20
+
+
+class Cached(np.ndarray[Any, Any]):
+    """A cached mapping of memory: the array is what the processor sees, `memory` what lies behind its caches."""
+
+    memory: NDArray[np.uint8]
+    seen: NDArray[np.uint8]
+    """What the caches held when they last agreed with memory; a line that differs from it is dirty."""
+
+    def __array_finalize__(self, parent: Any) -> None:
+        if isinstance(parent, Cached) and hasattr(parent, "memory"):
+            first = self.__array_interface__["data"][0] - parent.__array_interface__["data"][0]
+            self.memory, self.seen = (each[first : first + self.nbytes] for each in (parent.memory, parent.seen))
+
+    def flush(self) -> None:
+        """Cleans: dirty lines are written to memory, and only they."""
+        dirty = np.add.reduceat(self != self.seen, np.arange(0, self.nbytes, _LINE)) > 0
+        written = np.repeat(np.asarray(dirty), _LINE)[: self.nbytes]
+        self.memory[written] = np.asarray(self)[written]
+        self.seen[:] = self
+
+    def invalidate(self) -> None:
+        """Drops all lines, dirty or not."""
+        self[:] = self.memory
+        self.seen[:] = self.memory
+
+    def write_coherent(self, data: NDArray[np.uint8]) -> None:
+        """As an accelerator at the ACP, with write allocate: the lines are dirty in the second-level cache."""
+        self[:] = data
+
+    def write_plain(self, data: NDArray[np.uint8]) -> None:
+        """As an accelerator at an HP port: the caches hear nothing of it."""
+        self.memory[:] = data
+
+
+class Kernel:
+    """Contiguous memory of a board. `gives_back`: whether dropping a buffer frees it (pynq 3.0), or not (2.7)."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+        self.allocated: list[int] = []
+
+    def allocate(self, shape: tuple[int], dtype: Any, cacheable: bool = False) -> Cached:
+        assert cacheable, "memory that is not cached is not what a coherent port sees"
+        (size,) = shape
+        if size > self.left:
+            raise RuntimeError("Allocate failed: 4294967295")
+        self.left -= size
+        self.allocated.append(size)
+        buffer = np.zeros(size, dtype).view(Cached)
+        buffer.memory, buffer.seen = np.zeros(size, dtype), np.zeros(size, dtype)
+        return buffer
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    return Kernel(8 * _MIB)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> Iterator[ModuleType]:
+    pynq = ModuleType("pynq")
+    pynq.allocate = kernel.allocate  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pynq", pynq)
+    yield importlib.import_module("hilt_board.memory")
+    for name in ("memory", "driver"):
+        del sys.modules[f"hilt_board.{name}"]
+
+
+def blob(directory: Path, seed: int, size: int) -> tuple[str, NDArray[np.uint8]]:
+    data = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
+    name = hashlib.sha256(data.tobytes()).hexdigest()
+    (directory / name).write_bytes(data.tobytes())
+    return name, data
+
+
+@pytest.mark.parametrize("write", [Cached.write_coherent, Cached.write_plain])
+def test_what_the_accelerator_wrote_is_read_at_any_port(memory: ModuleType, tmp_path: Path, write: Any) -> None:
+    """TVM's bitstreams write through the ACP (tvm-vta, config/pkg_config.py: coherent), hilt's through HP0."""
+    output = memory.ContiguousMemory(tmp_path).scratch("output", 1000)
+    output[:] = 1
+    output.flush()
+    written = np.arange(1000, dtype=np.uint8)
+    write(output, written)
+    memory.read_back(output)
+    assert np.array_equal(output, written)
+    assert np.array_equal(output.memory, written)
+
+
+@pytest.mark.parametrize("write", [Cached.write_coherent, Cached.write_plain])
+def test_a_tensor_that_a_program_has_overwritten_is_restored_for_every_port(
+    memory: ModuleType, tmp_path: Path, write: Any
+) -> None:
+    name, data = blob(tmp_path, 1, 5000)
+    kept = memory.ContiguousMemory(tmp_path)
+    buffer = kept.tensor(name, 5000)
+    assert np.array_equal(buffer.memory, data)
+    write(buffer, ~data)
+    assert kept.restore() == [name]
+    assert np.array_equal(buffer, data)
+    assert np.array_equal(buffer.memory, data)
+    assert kept.restore() == []
+
+
+def test_memory_that_is_never_given_back_lasts_for_a_night(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
+    """pynq 2.7's buffers live as long as the process; each reload of a public bitstream makes all inputs anew."""
+    kept = memory.ContiguousMemory(tmp_path)
+    tensors = [blob(tmp_path, seed, 40_000 + 9_000 * seed) for seed in range(12)]
+    for trial in range(600):
+        kept.begin()
+        for name, data in (tensors[trial % 12], tensors[(trial + 5) % 12]):
+            assert np.array_equal(kept.tensor(name, data.nbytes).memory, data)
+        kept.scratch("output", 100_000 + 1000 * (trial % 50))
+        kept.scratch("instructions", 1 + 4096 * (trial % 7))
+        if trial % 3 == 0:
+            kept.clear()
+    assert sum(kernel.allocated) < 4 * _MIB
+
+
+def test_a_tensor_used_again_after_another_had_its_buffer_is_whole(memory: ModuleType, tmp_path: Path) -> None:
+    kept = memory.ContiguousMemory(tmp_path)
+    (one, first), (two, second) = blob(tmp_path, 1, 9000), blob(tmp_path, 2, 6000)
+    kept.tensor(one, 9000)
+    kept.clear()
+    assert np.array_equal(kept.tensor(two, 6000).memory, second)
+    kept.begin()
+    assert np.array_equal(kept.tensor(one, 9000).memory, first)
+    assert np.array_equal(kept.tensor(two, 6000), second)
+
+
+def test_what_no_trial_uses_makes_room_when_memory_is_short(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
+    kept = memory.ContiguousMemory(tmp_path)
+    small = [blob(tmp_path, seed, _MIB) for seed in range(8)]
+    for name, _ in small:
+        kept.begin()
+        kept.tensor(name, _MIB)
+    assert kernel.left == 0
+    kept.begin()
+    name, data = blob(tmp_path, 20, _MIB // 2)
+    assert np.array_equal(kept.tensor(name, _MIB // 2).memory, data)
+    large, _ = blob(tmp_path, 21, 9 * _MIB)
+    with pytest.raises(memory.OutOfContiguousMemoryError):
+        kept.tensor(large, 9 * _MIB)
+
+
+def test_buffers_of_an_old_bitstream_are_not_used_again(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
+    kept = memory.ContiguousMemory(tmp_path)
+    kept.scratch("output", 5000)
+    kept.give_back()
+    kept.scratch("output", 5000)
+    assert kernel.allocated == [8192, 8192]
