@@ -103,6 +103,7 @@ class _Session:
         board = self._boards.describe_board(runs[0][1].board)
         for _, run in runs:
             check_same(run, board)
+        for _, run in runs:
             if run.state is not RunState.FINISHED:  # which it is where it was skipped
                 self._store.set_state(run.uuid, RunState.RUNNING)
         with ExitStack() as stack:

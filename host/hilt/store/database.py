@@ -104,14 +104,15 @@ class Store:
             connection.execute(_INSERT_CAMPAIGN, campaign_row(campaign))
 
     def set_state(self, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
-        """`finished` is set by the first state that ends a run, and cleared when it goes on."""
+        """`finished` is set by the first state that ends a run, and cleared when it goes on. A run that has finished
+        stays so: a layer may be skipped for good while its last trials wait for a paused board."""
         finished = self._now() if state in (RunState.STOPPED, RunState.FAILED, RunState.FINISHED) else None
         with self.writing() as connection:
             changed = connection.execute(
-                "UPDATE runs SET state = ?, detail = ?, failure = ?, finished = ? WHERE uuid = ?",
-                (state, detail, failure, finished, uuid),
+                "UPDATE runs SET state = ?, detail = ?, failure = ?, finished = ? WHERE uuid = ? AND state <> ?",
+                (state, detail, failure, finished, uuid, RunState.FINISHED),
             )
-            if not changed.rowcount:
+            if not changed.rowcount and not _is_there(connection, uuid):
                 raise _unknown(uuid)
 
     def move(self, uuid: str, board: str) -> None:
@@ -123,12 +124,18 @@ class Store:
     def record(self, uuid: str, trials: Sequence[Trial]) -> None:
         """Puts trials on disk, all or none, stamped with the time.
 
-        A trial whose number or configuration the run has already is refused.
+        A trial whose number or configuration the run has already is refused. The budget of a run that has finished is
+        what it was given: trials of a layer that were on the board when it was skipped are part of that.
         """
         with self.writing() as connection:
-            if not connection.execute("SELECT 1 FROM runs WHERE uuid = ?", (uuid,)).fetchone():
+            if not _is_there(connection, uuid):
                 raise _unknown(uuid)
             _insert_trials(connection, uuid, (trial_row(trial) | {"recorded_at": self._now()} for trial in trials))
+            connection.execute(
+                "UPDATE runs SET budget = max(budget, (SELECT count(*) FROM trials WHERE run = runs.id)) "
+                "WHERE uuid = ? AND state = ?",
+                (uuid, RunState.FINISHED),
+            )
 
     def record_remeasurement(self, uuid: str, row: Remeasurement) -> None:
         """Once for each purpose, round and trial; what is there stays."""
@@ -275,6 +282,10 @@ class Store:
                 if self._connection.in_transaction:  # SQLite has rolled back by itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _is_there(connection: sqlite3.Connection, uuid: str) -> bool:
+    return connection.execute("SELECT 1 FROM runs WHERE uuid = ?", (uuid,)).fetchone() is not None
 
 
 def _insert_trials(connection: sqlite3.Connection, uuid: str, rows: Iterable[dict[str, Any]]) -> None:

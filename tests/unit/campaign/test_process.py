@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -222,6 +223,32 @@ def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_o
     assert [trial.number for trial in done.trials[skipped.workload]] == list(range(asked))
     assert done.slices[: len(before.slices)] == before.slices
     assert not any(each.workload == skipped.workload for each in done.slices[len(before.slices) :])
+
+
+def test_layers_that_are_skipped_with_trials_on_the_board_have_finished_with_what_they_got(
+    tmp_path: Path, gate: Gate
+) -> None:
+    uuid = start(tmp_path)
+    with EngineClient.attach(tmp_path, uuid) as client:
+        wait(client, lambda event: isinstance(event, Progress) and event.trials >= 3 * MINIMUM_TRIALS)
+        gate.shut()
+        for each in outcome(tmp_path, uuid).result.layers:
+            assert each.run is not None
+            with EngineClient.attach(tmp_path, each.run.uuid) as of_layer:
+                of_layer.send(Command.STOP)
+                wait(client, lambda event: isinstance(event, StateChanged) and "skipped" in event.detail)
+        client.send(Command.PAUSE)
+        wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
+        gate.open()
+        # Where it has trials left for the board it is paused now; else it ends.
+        wait(client, lambda event: isinstance(event, Finished | StateChanged) and event.state is not RunState.RUNNING)
+        with suppress(NoEngineError):
+            client.send(Command.RESUME)
+    done = to_the_end(tmp_path, uuid)
+    assert done.state is RunState.FINISHED and done.result.trials < TRIALS
+    for each in done.result.layers:
+        assert each.run is not None
+        assert (each.run.state, each.run.detail, each.run.budget) == (RunState.FINISHED, "skipped", each.trials)
 
 
 def test_a_budget_of_time_ends_and_gives_each_its_minimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

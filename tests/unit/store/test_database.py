@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hilt.store import RunState, Store, StoreError, Trial, UnknownRunError
+from hilt.store.campaigns import end_layer
 from hilt.trial import Outcome, Verification
 
 from .examples import ELEMENTS, run, trial
@@ -118,6 +119,19 @@ def test_state_keeps_when_a_run_ended(tmp_path: Path) -> None:
         assert (store.run("a").state, store.run("a").detail, store.run("a").finished) == ("stopped", "asked to", 1000.0)
         store.set_state("a" * 32, RunState.RUNNING)
         assert (store.run("a").state, store.run("a").finished) == ("running", None)
+
+
+def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: Store) -> None:
+    """As of a layer that is skipped while some of its trials are on a board, which may be paused."""
+    store.create_run(run("a" * 32, budget=64))
+    store.record("a" * 32, [trial(0, 0, 1.0)])
+    assert store.run("a").budget == 64
+    end_layer(store, "a" * 32, "skipped")
+    assert store.run("a").budget == 1
+    store.record("a" * 32, [trial(1, 1, 1.0), trial(2, 2, 1.0)])
+    store.set_state("a" * 32, RunState.PAUSED, "the board is idle")
+    found = store.run("a")
+    assert (found.budget, found.state, found.detail) == (3, RunState.FINISHED, "skipped")
 
 
 def test_counts_and_reasons(store: Store) -> None:
