@@ -60,6 +60,8 @@ class Manifest(Record):
     register_base: int = checked(is_integer(0, (1 << 48) - 1))
     """Physical address of the fetch page; load, compute and store follow at 0x1000 each."""
     identity: Optional[Identity] = checked(optional(record(Identity)), default=None)
+    fclk_hz: Optional[int] = checked(optional(is_integer(1, 10**10)), default=None)
+    """What the processing system gives the fabric, where a PLL of the design makes `clock_hz` of it."""
 
 
 @dataclass(frozen=True)

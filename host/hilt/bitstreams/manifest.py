@@ -47,6 +47,8 @@ class Bitstream:
     clock_hz: int
     register_base: int
     """Byte address of fetch's registers; load, compute and store follow at 0x1000 each."""
+    fclk_hz: int = 0
+    """What the processing system gives the fabric, where a PLL of the design makes `clock_hz` of it; 0: `clock_hz`."""
     bus_bits: int = 64
     hazards: Literal["interlock", "none"] = "none"
     identity: bool = False

@@ -88,6 +88,7 @@ class RealTarget:
             clock_hz=accelerator.clock_hz,
             register_base=self._bitstream.register_base,
             identity=identity_of(accelerator) if self._bitstream.identity else None,
+            fclk_hz=self._bitstream.fclk_hz or None,
         )
 
     def bitstream(self) -> bytes:

@@ -1,0 +1,187 @@
+"""The driver on a bitstream with the public registers only, and its clock, by stand-ins of pynq's own classes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from hilt.bitstreams import find
+from hilt.virtual.bitstream import bitfile
+from hilt_board import registers
+from hilt_board.protocol import Manifest
+
+from .examples import MANIFEST
+
+PUBLIC = replace(MANIFEST, identity=None)
+
+
+class PublicRegisters:
+    """TVM's HLS design as its source has it (tvm-vta, hardware/xilinx/src/vta.cc): compute writes 0 to `done` when it
+    begins with an instruction, tokens included, and 1 at FINISH. Nothing else clears it, a start least of all."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.until_first = 0
+        self.until_finish = 0
+        self.polls = 0
+
+    def write(self, offset: int, value: int) -> None:
+        if (offset, value) == (registers.FETCH_CONTROL, registers.START):
+            self.polls = 0
+
+    def read(self, offset: int) -> int:
+        assert offset == registers.COMPUTE_DONE
+        self.polls += 1
+        if self.polls > self.until_first:
+            self.done = int(self.polls > self.until_finish)
+        return self.done
+
+
+class Board:
+    """What the driver does to pynq, in order."""
+
+    def __init__(self) -> None:
+        self.registers = PublicRegisters()
+        self.did: list[str] = []
+        self.pll_mhz = 1000.0
+        self.fclk_mhz = 100.0
+
+    def module(self) -> ModuleType:
+        board = self
+
+        class Bitstream:
+            def __init__(self, path: str) -> None:
+                board.did.append(f"open {Path(path).name}")
+
+            def download(self) -> None:
+                board.did.append("download")
+
+        class Generator(type):
+            @property
+            def fclk0_mhz(cls) -> float:
+                return board.fclk_mhz
+
+            @fclk0_mhz.setter
+            def fclk0_mhz(cls, wanted: float) -> None:
+                board.did.append(f"clock {wanted:g}")
+                board.fclk_mhz = board.pll_mhz / round(board.pll_mhz / wanted)
+
+        class Clocks(metaclass=Generator):
+            pass
+
+        pynq = ModuleType("pynq")
+        vars(pynq).update(
+            Bitstream=Bitstream,
+            Clocks=Clocks,
+            Device=SimpleNamespace(active_device=SimpleNamespace()),
+            MMIO=lambda base, length: board.registers,
+        )
+        return pynq
+
+
+@pytest.fixture
+def board() -> Board:
+    return Board()
+
+
+@pytest.fixture
+def module(board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.setitem(sys.modules, "pynq", board.module())
+    yield importlib.import_module("hilt_board.driver")
+    del sys.modules["hilt_board.driver"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "vta.bit"
+    file.write_bytes(bitfile("vta", PUBLIC.part, b"payload"))
+    return file
+
+
+@pytest.fixture
+def program(module: ModuleType, path: Path) -> Callable[[Manifest], Any]:
+    def program(manifest: Manifest) -> Any:
+        driver = module.Driver(1.0, lambda: None)
+        driver.program(path, manifest)
+        return driver
+
+    return program
+
+
+class Code:
+    """Of a buffer, what the driver asks for."""
+
+    physical_address: ClassVar[int] = 0x1680_0000
+    nbytes: ClassVar[int] = 4096
+
+
+def test_done_of_the_run_before_is_not_taken_for_this_one(board: Board, program: Callable[[Manifest], Any]) -> None:
+    driver = program(PUBLIC)
+    for _ in range(3):
+        # Compute's first instruction waits for a LOAD: `done` still stands when it is read first.
+        board.registers.until_first, board.registers.until_finish = 5, 60
+        ran = driver.run(Code, 8, 1.0)
+        assert ran.outcome == "ok"
+        assert board.registers.polls == 61
+
+
+def test_a_program_that_was_over_at_once_is_believed_and_timed_by_its_first_sight(
+    board: Board, module: ModuleType, program: Callable[[Manifest], Any]
+) -> None:
+    driver = program(PUBLIC)
+    board.registers.done = 1
+    ran = driver.run(Code, 1, 1.0)
+    assert ran.outcome == "ok"
+    assert board.registers.polls > 1
+    assert ran.seconds < module._OLD_DONE_SECONDS
+
+
+def test_a_limit_shorter_than_that_wait_is_kept(board: Board, program: Callable[[Manifest], Any]) -> None:
+    driver = program(PUBLIC)
+    board.registers.done = 1
+    assert driver.run(Code, 1, 0.0).outcome == "ok"
+    board.registers.until_finish = 10**9
+    assert driver.run(Code, 1, 0.0).outcome == "timeout"
+
+
+def test_the_clock_is_set_before_the_design_is_loaded(board: Board, program: Callable[[Manifest], Any]) -> None:
+    board.fclk_mhz = 50.0
+    program(PUBLIC)
+    assert board.did == ["open vta.bit", "clock 100", "download"]
+    assert board.fclk_mhz == pytest.approx(100.0)
+
+
+def test_a_clock_that_cannot_be_had_loads_nothing(
+    board: Board, module: ModuleType, program: Callable[[Manifest], Any]
+) -> None:
+    """333 MHz of a PLL of 1,500 MHz, as pynq divides on an UltraScale+: 300 or 375."""
+    board.pll_mhz = 1500.0
+    with pytest.raises(module.ClockError, match="clock is 300 MHz, the manifest says 333: .* --clock-mhz"):
+        program(replace(PUBLIC, clock_hz=333_000_000))
+    assert "download" not in board.did
+
+
+def test_a_design_with_a_pll_of_its_own_gets_the_clock_that_the_pll_needs(
+    board: Board, program: Callable[[Manifest], Any]
+) -> None:
+    entry = find("ultra96")
+    assert (entry.fclk_hz, entry.clock_hz) == (100_000_000, 333_000_000)
+    board.pll_mhz, board.fclk_mhz = 1500.0, 250.0
+    driver = program(replace(PUBLIC, clock_hz=entry.clock_hz, fclk_hz=entry.fclk_hz))
+    assert board.fclk_mhz == pytest.approx(100.0)
+    assert driver.manifest.clock_hz == 333_000_000
+
+
+def test_a_reload_downloads_the_same_bitstream_object(board: Board, program: Callable[[Manifest], Any]) -> None:
+    """pynq writes its file to /lib/firmware once for each object: 4 MB on the card."""
+    driver = program(PUBLIC)
+    driver.reload()
+    driver.soft_reset()
+    assert board.did == ["open vta.bit", *["clock 100", "download"] * 3]
