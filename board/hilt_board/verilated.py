@@ -74,7 +74,6 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
             self._model.reset()
         else:
             self._load(payload, digest)
-        self.bitfile_name = bitstream.bitfile_name
 
     def _load(self, payload: bytes, digest: str) -> None:
         if not payload.startswith(b"\x7fELF"):
