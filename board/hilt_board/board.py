@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from typing import Dict, Optional
 
+from .boot import wait_for_boot
 from .protocol import Failure, Measure, Measured, Program, Programmed, Ready, Record, Reset, ResetDone
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
@@ -34,6 +35,7 @@ class Board:
         self._program: Optional[Program] = None
         self._broken = ""
         self._recovering = False
+        self._booted = False
         self.worker_restarts = 0
         self.trials = 0
 
@@ -195,6 +197,9 @@ class Board:
         return isinstance(reply, Programmed)
 
     async def _load(self, message: Program) -> Record:
+        if not self._booted:
+            await wait_for_boot()
+            self._booted = True
         worker = await self._alive_worker()
         return await worker.request(message, 2 * _MARGIN_SECONDS, 2 * _MARGIN_SECONDS)
 

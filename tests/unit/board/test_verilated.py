@@ -15,7 +15,7 @@ from hilt_board.personality import Personality
 
 
 class OldDevice:
-    """Of pynq 2.7's Device, what a subclass could get in the way of: these come from the PL server, and only from it."""
+    """Of pynq 2.7's Device, what a subclass could get in the way of: all of this comes from the PL server."""
 
     bitfile_name = ip_dict = mem_dict = timestamp = property(lambda self: None)
 

@@ -1,0 +1,47 @@
+"""The end of the board's boot. A PYNQ image runs boot.py of its boot partition late in it, long after SSH answers, and
+that loads a bitstream of its own: over ours, if ours was there first, and while its registers are being read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from pathlib import Path
+
+_LOG = logging.getLogger("hilt.board")
+_SYSTEMD = Path("/run/systemd/system")
+_BOOTING = ("initializing", "starting")
+_LONGEST_SECONDS = 90.0
+"""A boot that is not over by then may never be: something is wrong with it that is not the agent's."""
+_PAUSE_SECONDS = 1.0
+
+
+async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
+    """Returns once systemd has started all that it is to start; at once where there is none, or on a virtual board."""
+    if os.environ.get("HILT_VERILATED") or not systemd.is_dir():
+        return
+    began = time.monotonic()
+    while await _state() in _BOOTING:
+        if time.monotonic() - began > _LONGEST_SECONDS:
+            _LOG.warning("the board is still booting after %g s: it is used as it is", _LONGEST_SECONDS)
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
+    if time.monotonic() - began > _PAUSE_SECONDS:
+        _LOG.info("waited %.0f s for the end of the boot", time.monotonic() - began)
+
+
+async def _state() -> str:
+    """As systemctl says it, in a word; empty where it cannot be asked."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "systemctl",
+            "is-system-running",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return ""
+    said, _ = await process.communicate()
+    return said.decode("ascii", "replace").strip()

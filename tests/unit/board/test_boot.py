@@ -1,0 +1,65 @@
+"""Waiting for the end of the boot, with a systemctl that says what it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from hilt_board import boot
+
+_SCRIPT = """#!/bin/sh
+echo "$@" >> {log}
+state=$(head -n 1 {states})
+sed -i 1d {states}
+echo "$state"
+test "$state" = running
+"""
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What systemctl was asked, a line each time; it answers with the lines of `states`."""
+    log, script = tmp_path / "log", tmp_path / "systemctl"
+    log.touch()
+    script.write_text(_SCRIPT.format(log=log, states=tmp_path / "states"))
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("HILT_VERILATED", raising=False)
+    monkeypatch.setattr(boot, "_PAUSE_SECONDS", 0.01)
+    return log
+
+
+def wait(tmp_path: Path, *states: str) -> None:
+    (tmp_path / "states").write_text("".join(f"{state}\n" for state in states))
+    asyncio.run(boot.wait_for_boot(tmp_path))
+
+
+@pytest.mark.parametrize("last", ["running", "degraded", "unknown"])
+def test_nothing_is_loaded_while_the_board_boots(asked: Path, tmp_path: Path, last: str) -> None:
+    wait(tmp_path, "initializing", "starting", "starting", last, "running")
+    assert asked.read_text().splitlines() == ["is-system-running"] * 4
+
+
+def test_a_boot_that_never_ends_is_not_waited_for_for_ever(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(boot, "_LONGEST_SECONDS", 0.0)
+    wait(tmp_path, *["starting"] * 9)
+    assert "still booting" in caplog.text
+
+
+def test_a_board_without_systemd_and_a_virtual_one_are_not_asked(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(boot.wait_for_boot(tmp_path / "none"))
+    monkeypatch.setenv("HILT_VERILATED", "personality.json")
+    wait(tmp_path, "starting")
+    assert asked.read_text() == ""
+
+
+def test_where_systemctl_cannot_be_run_nothing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("HILT_VERILATED", raising=False)
+    asyncio.run(boot.wait_for_boot(tmp_path))
