@@ -23,6 +23,10 @@ class NoEngineError(ConnectionError):
     """No engine runs this run now."""
 
 
+class SilentEngineError(NoEngineError):
+    """A process holds the run and takes connections, and says nothing: stopped, or far too busy."""
+
+
 class EngineClient:
     """A connection to the engine of a run. Read events from one thread or one asyncio task; send from any.
 
@@ -38,9 +42,11 @@ class EngineClient:
     @classmethod
     def attach(cls, home: Path, uuid: str) -> EngineClient:
         """Connects to the engine of the run with this whole uuid; every trial that is not in the store when this
-        returns will be among the events. Raises NoEngineError."""
+        returns will be among the events. It may take seconds. Raises NoEngineError, ProtocolError."""
         try:
             client = cls(RunFiles(home, uuid).connect())
+        except BlockingIOError as error:
+            raise SilentEngineError("the engine takes no more connections; is its process stopped?") from error
         except OSError as error:
             raise NoEngineError(f"no engine is running run {uuid[:8]}; `hilt resume {uuid[:8]}` starts one") from error
         try:
@@ -97,6 +103,17 @@ class EngineClient:
                 except OSError as error:
                     raise NoEngineError("the engine is gone; `hilt resume` goes on with its run") from error
 
+    def leave(self, timeout: float = 5.0) -> None:
+        """Closes once the engine has obeyed all that was sent: it may write to us before it reads that, and what a
+        socket holds that is gone by then is lost. Raises NoEngineError when it does not within `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        with self, suppress(OSError):  # reset: it is gone
+            self._connection.shutdown(socket.SHUT_WR)
+            while select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                if not self._connection.recv(_READ_BYTES):
+                    return
+            raise NoEngineError("the engine does not take commands; is its process stopped?")
+
     def close(self) -> None:
         self._connection.close()
 
@@ -113,11 +130,12 @@ class EngineClient:
         deadline = time.monotonic() + _HELLO_SECONDS
         while b"\n" not in self._unread:
             received = b""
-            if select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                with suppress(OSError):
-                    received = self._connection.recv(_READ_BYTES)
+            if not select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise SilentEngineError("the engine does not answer; is its process stopped?")
+            with suppress(OSError):
+                received = self._connection.recv(_READ_BYTES)
             if not received:
-                raise NoEngineError("the engine does not answer; is its process stopped or just ending?")
+                raise NoEngineError("the engine ended just now")
             self._take(received)
 
     def _take(self, received: bytes) -> None:

@@ -52,13 +52,16 @@ class RunFiles:
         return listener
 
     def connect(self) -> socket.socket:
-        """Raises OSError where no engine listens."""
+        """Raises OSError where no engine listens, BlockingIOError where one has long accepted nobody: a blocking
+        connection would wait for it without an end."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(False)
         try:
             self._at_short_path(connection.connect)
         except BaseException:
             connection.close()
             raise
+        connection.setblocking(True)
         return connection
 
     def _at_short_path(self, act: Callable[[str], None]) -> None:

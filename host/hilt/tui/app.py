@@ -11,17 +11,21 @@ from typing import Any, ClassVar
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from hilt.engine.events import Event
 from hilt.engine.files import RunFiles
-from hilt.store import Store, StoreError
+from hilt.store import Store, StoreError, UnknownRunError
 from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
+from hilt.tui.plain_text import PlainText
+from hilt.tui.run_view import Link
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.watch import Watch
 from hilt.tui.widgets.navigation_bar import PAGES
 
+_PLAIN_TEXT = PlainText()
 _NEWEST = 20
 """Runs among which a live one is looked for."""
 _STARTED_SECONDS = 2.0
@@ -80,6 +84,9 @@ class HiltApp(App[None]):
         candidates = live or runs[:1]
         return candidates[0].uuid if len(candidates) == 1 else None
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [_PLAIN_TEXT, *super().get_line_filters()]
+
     # the run that is watched
 
     def _watch_run(self, uuid: str) -> None:
@@ -98,8 +105,9 @@ class HiltApp(App[None]):
     async def _follow(self, watch: Watch) -> None:
         try:
             await watch.feed.follow()
-        except StoreError as error:
-            self.notify(str(error), title="The store cannot be read", severity="error", timeout=60, markup=False)
+        except (StoreError, UnknownRunError, OSError) as error:
+            title = "The run cannot be followed any more"
+            self.notify(str(error), title=title, severity="error", timeout=60, markup=False)
 
     def on_run_loaded(self, message: RunLoaded) -> None:
         self._take(message, ())
@@ -149,8 +157,8 @@ class HiltApp(App[None]):
             screen = _loaded("runs_screen.RunsScreen")(self._home, self._store)
             return screen
         if name == "campaign":
-            run = self._store.run(self._watch.uuid) if self._watch is not None else None
-            campaign = self._campaign or (run.campaign if run else None)
+            view = self._watch.view if self._watch is not None else None
+            campaign = self._campaign or (view.run.campaign if view else None)
             screen = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
             return screen
         return self._run_page(name)
@@ -164,8 +172,8 @@ class HiltApp(App[None]):
         return self._pages.get(name)
 
     def action_new_run(self) -> None:
-        like = self._store.run(self._watch.uuid) if self._watch is not None else None
-        self.push_screen(_loaded("new_run_screen.NewRunScreen")(self._home, like))
+        view = self._watch.view if self._watch is not None else None
+        self.push_screen(_loaded("new_run_screen.NewRunScreen")(self._home, view.run if view else None))
 
     def action_help(self) -> None:
         shown = [active.binding for active in self.screen.active_bindings.values() if active.binding.tooltip]
@@ -197,6 +205,8 @@ class HiltApp(App[None]):
         view = self._watch.view if self._watch is not None else None
         if view is None:
             return None
+        if view.link is Link.SILENT and not view.over:
+            return f"Run {view.short_id}: its engine does not answer. `hilt tui {view.short_id}` looks again."
         if view.interrupted:
             return f"Run {view.short_id} is interrupted: `hilt resume {view.short_id}` goes on with it."
         if view.over:

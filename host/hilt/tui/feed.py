@@ -9,12 +9,13 @@ from pathlib import Path
 
 from textual.message import Message
 
-from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
 from hilt.engine.events import Command, Event, ProtocolError
 from hilt.engine.files import RunFiles
 from hilt.store import Store
+from hilt.tui.background import in_background
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
-from hilt.tui.run_view import RunView
+from hilt.tui.run_view import Link, RunView
 
 REPAINT_SECONDS = 0.4
 """Events are handed on at most so often: a burst is one repaint."""
@@ -33,14 +34,14 @@ class RunFeed:
         self._client: EngineClient | None = None
 
     async def follow(self) -> None:
-        """Raises StoreError."""
+        """Raises StoreError, UnknownRunError."""
         gone = False
         while True:
-            client = self._attach()
+            link, client = await self._attach()
             before = self._standing()
             # Attached first and read after: what is recorded in between arrives twice, and never not at all.
-            view = await asyncio.to_thread(RunView.load, self._store, self._uuid, client is not None)
-            if gone and not client:
+            view = await asyncio.to_thread(RunView.load, self._store, self._uuid, link)
+            if gone and link is Link.NONE:
                 view.engine_gone()
             self._post(RunLoaded(view))
             # Of a long run the curve takes as long as all else together; events wait for it in the socket.
@@ -55,15 +56,18 @@ class RunFeed:
     def send(self, command: Command) -> None:
         """May block for some seconds. Raises NoEngineError."""
         if self._client is None:
-            short = self._uuid[:8]
-            raise NoEngineError(f"no engine is running run {short}; `hilt resume {short}` starts one")
-        self._client.send(command)
+            with EngineClient.attach(self._home, self._uuid) as client:  # it may have come just now
+                client.send(command)
+        else:
+            self._client.send(command)
 
-    def _attach(self) -> EngineClient | None:
+    async def _attach(self) -> tuple[Link, EngineClient | None]:
         try:
-            return EngineClient.attach(self._home, self._uuid)
-        except NoEngineError:
-            return None
+            return Link.ATTACHED, await in_background(lambda: EngineClient.attach(self._home, self._uuid))
+        except SilentEngineError:
+            return Link.SILENT, None
+        except (NoEngineError, ProtocolError):
+            return Link.NONE, None
 
     async def _relay(self, client: EngineClient) -> None:
         self._client = client
@@ -72,7 +76,7 @@ class RunFeed:
             async for event in client.stream():
                 batches.add(event)
         except ProtocolError:
-            pass  # an engine of another version: the store still tells how the run went
+            pass  # an engine of another version: the store still tells how the run goes
         finally:
             batches.flush()
             self._client = None
@@ -82,9 +86,9 @@ class RunFeed:
         """An engine serves the run, or there is more in the store than `before`: of an engine that was gone before it
         was seen, or that died before it had told what it recorded."""
         files = RunFiles(self._home, self._uuid)
-        while not (files.is_running() and files.socket_path.exists()):
-            await asyncio.sleep(_LOOK_SECONDS)
-            if not files.is_running() and self._standing() != before:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)  # also before an engine that is there, and cannot be attached to
+            if files.socket_path.exists() if files.is_running() else self._standing() != before:
                 return
 
     def _standing(self) -> tuple[object, ...]:

@@ -26,6 +26,7 @@ class Link(StrEnum):
     ATTACHED = "attached to the engine"
     NONE = "no engine"
     GONE = "engine gone"
+    SILENT = "the engine does not answer"
 
 
 _ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
@@ -48,13 +49,14 @@ class RunView:
     """Whether each of the latest trials was valid, oldest first."""
 
     @classmethod
-    def load(cls, store: Store, uuid: str, attached: bool) -> RunView:
-        """Reads all but the curve from the store; a tenth of a second at 100,000 trials. Raises StoreError."""
+    def load(cls, store: Store, uuid: str, link: Link) -> RunView:
+        """Reads all but the curve from the store; a tenth of a second at 100,000 trials. Raises StoreError,
+        UnknownRunError."""
         summary = store.summary(uuid)
         latest = store.latest_trials(uuid, PAGE_TRIALS)[::-1]
         return cls(
             run=summary.run,
-            link=Link.ATTACHED if attached else Link.NONE,
+            link=link,
             state=summary.run.state,
             detail=summary.run.detail,
             progress=Tally(summary, store.counts(uuid)).progress(),
@@ -100,9 +102,18 @@ class RunView:
         return self.link is not Link.ATTACHED and not self.over
 
     @property
+    def unheard(self) -> str:
+        """What is known of a board that nobody has told of."""
+        if self.link is Link.ATTACHED:
+            return "not heard of yet"
+        return "not known: " + ("the engine does not answer" if self.link is Link.SILENT else "no engine runs")
+
+    @property
     def state_words(self) -> str:
         """The state for people: one word, and what to do where something can be done."""
         resume = f"`hilt resume {self.short_id}` goes on with it"
+        if self.link is Link.SILENT and not self.over:
+            return f"NOT ANSWERING (was {self.state}): an engine holds the run; is its process stopped?"
         if self.link is Link.GONE:
             return f"ENGINE GONE (was {self.state}): {resume}"
         if self.interrupted:

@@ -131,7 +131,8 @@ def record_run(
     with Store(database_path(home)) as store:
         store.create_run(run)
         store.record(uuid, trials)
-        store.set_state(uuid, RunState.FINISHED)
+        if uuid != LIVE:  # a run that has finished stays so
+            store.set_state(uuid, RunState.FINISHED)
 
 
 def fill(home: Path) -> None:

@@ -60,7 +60,6 @@ class BoardScreen(RunPage):
         yield LineView(id="asked")
 
     def on_mount(self) -> None:
-        self.query_one("#recovery", LineView).focus()
         self.query_one("#board-facts").border_title = "board"
         self.query_one("#recovery").border_title = "recovery and canary"
         self.query_one("#asked").border_title = "check and agent's log"

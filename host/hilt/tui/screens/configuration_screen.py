@@ -56,7 +56,6 @@ class ConfigurationScreen(RunPage):
     def on_mount(self) -> None:
         self.query_one("#index").display = False
         self.query_one("#assembly").border_title = "instructions"
-        self.query_one("#explained").focus()
 
     def refresh_page(self, view: RunView) -> None:
         wanted = self.watched.explained_configuration()

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.widgets import Input, Static
 
 from hilt.tui.event_lines import line_of
@@ -44,7 +45,6 @@ class LogScreen(RunPage):
 
     def on_mount(self) -> None:
         self.query_one("#search").display = False
-        self.query_one("#log").focus()
 
     def refresh_page(self, view: RunView) -> None:
         text = self.query_one("#search", Input).value.lower()
@@ -57,7 +57,7 @@ class LogScreen(RunPage):
             lines = [line for line in lines if line[1] in ("warning", "error")]
         lines = [line for line in lines if text in line[0].lower()]
         log = self.query_one("#log", LineView)
-        log.border_title = f"log: {self._level}" + (f', with "{text}"' if text else "")
+        log.border_title = Content(f"log: {self._level}" + (f', with "{text}"' if text else ""))
         log.border_subtitle = f"{len(lines):,} lines"
         log.set_lines(lines or [("nothing was said", "muted")])
 

@@ -29,6 +29,9 @@ class RunPage(Screen[None]):
 
     NAME: ClassVar[str]
     """A word of PAGES."""
+    AUTO_FOCUS = "TrialsTable, SpaceGrid, LineView"
+    """Never a line that is hidden until a key shows it: it would take in the keys that were pressed while the screen
+    was being made."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
@@ -89,7 +92,7 @@ class RunPage(Screen[None]):
     async def action_resume(self) -> None:
         """A paused run goes on; one without an engine gets one."""
         view = self.view
-        if view is None or view.link is Link.ATTACHED or view.state is RunState.FINISHED:
+        if view is None or view.link in (Link.ATTACHED, Link.SILENT) or view.state is RunState.FINISHED:
             await self._send(Command.RESUME)
             return
         self.notify("starting an engine ...", timeout=3)

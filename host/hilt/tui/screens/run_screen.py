@@ -89,7 +89,6 @@ class RunScreen(RunPage):
             self.query_one(TrialsTable),
         )
         self.query_one("#search").display = False
-        self.query_one(TrialsTable).focus()
         self._compare_from = time.monotonic() + _FIRST_AGREEMENT_SECONDS
         self.set_timer(_FIRST_AGREEMENT_SECONDS, self._compare_if_due)
 

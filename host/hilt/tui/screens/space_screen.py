@@ -57,7 +57,6 @@ class SpaceScreen(RunPage):
 
     def on_mount(self) -> None:
         self.query_one("#cell").border_title = "configuration"
-        self.query_one(SpaceGrid).focus()
 
     def refresh_page(self, view: RunView) -> None:
         trials, at = self._drawn

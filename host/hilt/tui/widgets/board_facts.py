@@ -40,7 +40,7 @@ def facts_of(name: str, view: RunView, history: Sequence[Event]) -> Content:
 def _state(name: str, view: RunView) -> str:
     state = view.boards.get(name)
     if state is None:
-        return "not heard of yet" if view.link is Link.ATTACHED else "not known: no engine runs"
+        return view.unheard
     past = "" if view.link is Link.ATTACHED else "last heard: "
     return f"{past}{state.state} since {words.clock(state.at)} {state.detail}".rstrip()
 

@@ -16,8 +16,7 @@ class BoardPanel(TextPanel):
 
     def show(self, view: RunView) -> None:
         if not view.boards:
-            waiting = "not heard of yet" if view.link is Link.ATTACHED else "not known: no engine runs"
-            self.put(Content(f"{view.run.board}: {waiting}"))
+            self.put(Content(f"{view.run.board}: {view.unheard}"))
             return
         past = "" if view.link is Link.ATTACHED else "last heard: "
         lines = [

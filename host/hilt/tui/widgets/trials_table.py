@@ -11,6 +11,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -258,10 +259,10 @@ class TrialsTable(ScrollView, can_focus=True):
     def _describe(self) -> None:
         listing = self._trials.listing
         if not len(self._trials):
-            self.border_subtitle = "none yet" if listing.is_plain else f"none: {listing_words(listing)}"
+            self.border_subtitle = Content("none yet" if listing.is_plain else f"none: {listing_words(listing)}")
             return
         count = f"{self._recorded:,} recorded" if listing.is_plain else f"{len(self._trials):,}"
-        self.border_subtitle = f"{count}, {listing_words(listing)}"
+        self.border_subtitle = Content(f"{count}, {listing_words(listing)}")
 
 
 def listing_words(listing: Listing) -> str:

@@ -1,0 +1,142 @@
+"""What should not happen to who watches: engines that hang, runs that vanish, text that is not meant for a terminal."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from hilt.engine import client
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.events import BoardChanged, Logged
+from hilt.engine.files import RunFiles
+from hilt.store import RunState, Store, database_path
+from hilt.tui.screens.campaign_screen import CampaignScreen
+from hilt.tui.screens.new_run_screen import NewRunScreen
+from hilt.tui.screens.runs_screen import RunsScreen
+
+from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+
+
+@contextmanager
+def hanging_engine(home: Path) -> Iterator[socket.socket]:
+    """As one whose process was stopped: it holds the run and listens, and does nothing more."""
+    with Store(database_path(home)) as store:
+        store.set_state(UUID, RunState.RUNNING)
+    files = RunFiles(home, UUID)
+    with files.locked(), files.listen() as listener:
+        yield listener
+
+
+async def test_an_engine_that_hangs_does_not_hang_who_watches(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with hanging_engine(tmp_path), app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:  # hello is waited for five seconds
+            await pilot.press("7")
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen) and "3f2a91bc" in text_of(pilot), seconds=3)
+
+
+async def test_an_engine_that_hangs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_HELLO_SECONDS", 0.2)
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app, hanging_engine(tmp_path) as listener:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+            await until(pilot, lambda: "NOT ANSWERING (was running)" in text_of(pilot))
+            assert "virtual:pynq: not known: the engine does not answer" in text_of(pilot)
+            await pilot.press("r")
+            await until(pilot, lambda: "Could not resume" in text_of(pilot))
+            listener.close()
+            with Store(database_path(tmp_path)) as store:
+                store.record(UUID, [trial(3)])
+            await until(pilot, lambda: "4 of 1000" in text_of(pilot) or "INTERRUPTED" in text_of(pilot))
+
+
+async def test_an_engine_of_another_version_is_asked_once_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attached = []
+    attach = client.EngineClient.attach
+    monkeypatch.setattr(client.EngineClient, "attach", lambda *where: attached.append(where) or attach(*where))
+    make_run(tmp_path, trials=3)
+    with live_engine(tmp_path) as engine, app_of(tmp_path, UUID) as app:
+        engine._server._hello = Logged("no such level", "of another version", 1.0)
+        monkeypatch.setattr(client, "parse_event", _refused)
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: len(attached) == 2)
+            await pilot.pause(0.5)
+            assert len(attached) <= 3
+
+
+def _refused(line: bytes) -> None:
+    raise client.ProtocolError("an event of another version")
+
+
+@pytest.mark.parametrize(("key", "screen"), [("1", CampaignScreen), ("n", NewRunScreen)])
+async def test_a_run_that_was_deleted_is_said(tmp_path: Path, key: str, screen: type) -> None:
+    make_run(tmp_path, trials=300)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await until(pilot, lambda: "300 recorded" in text_of(pilot))
+            with sqlite3.connect(database_path(tmp_path)) as database:
+                database.executescript("DELETE FROM trials; DELETE FROM runs")
+            database.close()
+            await until(pilot, lambda: "there is no run" in text_of(pilot))
+            await pilot.press("home")
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(app.screen, screen))
+
+
+# keys and text
+
+
+async def test_keys_that_come_before_a_screen_is_there_are_not_typed_into_a_hidden_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    focused: list[Input] = []
+    monkeypatch.setattr(Input, "_on_focus", lambda field, event: focused.append(field))
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            for page in "265":
+                await pilot.press(page)
+                await until(pilot, lambda: app.focused is not None)
+    assert not focused
+
+
+@pytest.mark.parametrize("page", ["2", "6"])
+async def test_what_is_searched_for_is_no_markup(tmp_path: Path, page: str) -> None:
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "3 recorded" in text_of(pilot))
+            await pilot.press(page, "slash", *"a[b][/c]")
+            await until(pilot, lambda: 'with "a[b][/c]"' in text_of(pilot))
+
+
+async def test_what_a_board_says_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    """A title, a colour, a cleared screen and a clipboard that a board asked for stay text."""
+    evil = "\x1b]2;title\x07 \x1b[31mred \x1b[2J \x1b]52;c;cm0gLXJm\x07 \x9b2J"
+    make_run(tmp_path, trials=3)
+    keep = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(lambda event: None)
+    keep(Logged("warning", f"virtual:pynq: {evil}", 1.0))
+    with live_engine(tmp_path) as engine, app_of(tmp_path, UUID) as app:
+        engine.tell(BoardChanged("virtual:pynq", "ready", evil, 1.0))
+        async with app.run_test(size=(160, 50), notifications=True) as pilot:
+            await until(pilot, lambda: "virtual:pynq: ready" in text_of(pilot))
+            run_screen(pilot).notify(evil, title="from a board", markup=False)
+            await until(pilot, lambda: "from a board" in text_of(pilot))
+            for page in "236":
+                await pilot.press(page)
+                await until(pilot, lambda: "[31mred" in text_of(pilot))
+                shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+                assert not [each for each in shown if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]
