@@ -158,7 +158,11 @@ def _status(home: Home, _: argparse.Namespace) -> int:
 def _inspect(home: Home, _: argparse.Namespace) -> int:
     from .inspection import inspect
 
-    sys.stdout.write(json.dumps(inspect(home.root)) + "\n")
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what pynq and the libraries below it print is no part of the answer
+    facts = inspect(home.root)
+    with os.fdopen(answer, "w") as stdout:
+        stdout.write(json.dumps(facts) + "\n")
     return 0
 
 

@@ -21,6 +21,8 @@ from hilt.measure.connection import program_board
 from hilt.measure.recovery import FAULTS
 
 STEP_SECONDS = 60.0
+INSPECT_SECONDS = 180.0
+"""Importing pynq takes tens of seconds on a Zynq-7000, more while it boots."""
 PROGRAM_SECONDS = 180.0
 _OLDEST_PYTHON = (3, 8)
 _LEAST_MEMORY = 64 << 20
@@ -100,7 +102,7 @@ def _agent(session: Session) -> Iterator[Finding]:
     uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
     how = "sent now" if uploaded else "there already"
     asked = session.execute(
-        [*command(session.endpoint, archive.remote_path), "inspect"], Deadline(STEP_SECONDS)
+        [*command(session.endpoint, archive.remote_path), "inspect"], Deadline(INSPECT_SECONDS)
     )
     try:
         facts = json.loads(asked.output)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,28 @@ def test_inspecting_this_machine_gives_every_fact(tmp_path: Path) -> None:
     assert facts["root"] is (os.geteuid() == 0)
     assert facts["memory_free"] > 0 and facts["disk_free"] > 0
     assert (facts["pynq"] is None) is (facts["import_error"] is not None)
+
+
+_NOISY_PYNQ = """
+import atexit, os, types
+print("[XRT] WARNING: by Python")
+os.write(1, b"[XRT] WARNING: by a library\\n")
+atexit.register(os.write, 1, b"[XRT] closed\\n")
+__version__ = "2.7.0"
+Device = types.SimpleNamespace(active_device=types.SimpleNamespace(name="edge", tag="embedded_xrt0"))
+"""
+
+
+def test_what_pynq_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "pynq.py").write_text(_NOISY_PYNQ)
+    package = Path(inspection.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{package}", "HILT_AGENT_HOME": str(tmp_path / "agent")}
+    environment.pop("HILT_VERILATED", None)
+    words = [sys.executable, "-m", "hilt_board", "inspect"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    facts = json.loads(done.stdout)
+    assert (facts["pynq"], facts["device"]) == ("2.7.0", "edge")
+    assert done.stderr.count("[XRT]") == 3
 
 
 def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:

@@ -1,0 +1,106 @@
+"""What `hilt boards check` makes of a PYNQ-Z2 that nobody has here: of facts as its kernel and pynq give them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from hilt.link.agent import build_archive
+from hilt.link.boards import Endpoint
+from hilt.link.deadline import Deadline
+from hilt.link.session import Completed, Session
+from hilt.measure import doctor
+from hilt.measure.doctor import Finding
+
+PYNQ_Z2: dict[str, Any] = {
+    "python": "3.8.2",
+    "python_path": "/usr/local/share/pynq-venv/bin/python3",
+    "root": True,
+    "virtual": False,
+    "image": "PynqLinux, based on Ubuntu 20.04, Release 2021_11_16 f71bf88",
+    "machine": "armv7l",
+    "xrt": "/usr",
+    "fpga_manager": "operating",
+    "memory_free": 300 << 20,
+    "cma_total": 128 << 20,
+    "cma_free": 120 << 20,
+    "disk_free": 8 << 30,
+    "temperature": 51.2,
+    "numpy": "1.20.3",
+    "pynq": "2.7.0",
+    "device": "edge",
+    "import_error": None,
+}
+
+
+class Board:
+    """Answers commands with `answers`, by their last word; notes how long each may take."""
+
+    def __init__(self, **answers: Completed) -> None:
+        self.endpoint = Endpoint("desk", "192.168.2.99")
+        self.seconds: dict[str, float] = {}
+        self._answers = answers
+
+    def sha256(self, path: str, deadline: Deadline) -> str:
+        return build_archive().sha256
+
+    def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
+        self.seconds[words[-1]] = deadline.left
+        return self._answers[words[-1]]
+
+
+def agent(answer: Completed) -> tuple[Board, list[Finding]]:
+    board = Board(inspect=answer)
+    findings = []
+    try:
+        findings.extend(doctor._agent(cast(Session, board)))
+    except doctor._StopError:
+        findings.append(Finding("stopped", False, ""))
+    return board, findings
+
+
+def facts(**changes: Any) -> list[Finding]:
+    return agent(Completed(0, json.dumps({**PYNQ_Z2, **changes}).encode(), b""))[1]
+
+
+def test_a_pynq_z2_as_it_should_be_is_well_and_may_take_its_time_to_import_pynq() -> None:
+    board, findings = agent(Completed(0, json.dumps(PYNQ_Z2).encode() + b"\n", b"[XRT] WARNING\n"))
+    assert [each for each in findings if not each.well] == []
+    assert [each.what for each in findings] == [
+        "agent", "image", "root", "FPGA manager", "pynq", "memory", "contiguous memory", "disk", "temperature",
+    ]  # fmt: skip
+    assert board.seconds["inspect"] > 120, "on a board that has just booted importing pynq takes a minute and more"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "word"),
+    [
+        ({"fpga_manager": None}, "FPGA manager", "PYNQ image"),
+        ({"import_error": "RuntimeError: No Devices Found", "xrt": None}, "pynq", "XILINX_XRT is not set"),
+        ({"cma_free": 5 << 20}, "contiguous memory", "cma="),
+        ({"root": False}, "root", "sudo = true"),
+        ({"disk_free": 1 << 20}, "disk", "2 GiB"),
+        ({"temperature": 91.0}, "temperature", "heat sink"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_to_do(changes: dict[str, Any], what: str, word: str) -> None:
+    wrong = [each for each in facts(**changes) if not each.well]
+    assert [each.what for each in wrong] == [what]
+    assert word in wrong[0].mend
+
+
+def test_without_a_device_nothing_is_loaded() -> None:
+    assert facts(device=None, import_error="RuntimeError: No Devices Found")[-1].what == "stopped"
+
+
+def test_an_image_whose_sudo_asks_for_a_password_is_told_what_to_allow() -> None:
+    board = Board(true=Completed(1, b"", b"sudo: a password is required\n"))
+    findings = []
+    with pytest.raises(doctor._StopError):
+        for each in doctor._root(cast(Session, board)):
+            findings.append(each)
+    assert findings[0].found == "sudo: a password is required"
+    assert "xilinx ALL=(ALL) NOPASSWD: ALL" in findings[0].mend
