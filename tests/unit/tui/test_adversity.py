@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +15,16 @@ from textual.widgets import Input
 
 from hilt.engine import client
 from hilt.engine.chronicle import Chronicle
+from hilt.engine.design import Settings
 from hilt.engine.events import BoardChanged, Logged
 from hilt.engine.files import RunFiles
-from hilt.store import RunState, Store, database_path
+from hilt.store import Run, RunState, Store, database_path
+from hilt.tui import board_work
 from hilt.tui.screens.campaign_screen import CampaignScreen
+from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
+from hilt.tui.widgets.line_view import LineView
 
 from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
 
@@ -140,3 +146,99 @@ async def test_what_a_board_says_does_not_steer_the_terminal(tmp_path: Path) -> 
                 await until(pilot, lambda: "[31mred" in text_of(pilot))
                 shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
                 assert not [each for each in shown if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]
+
+
+async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Settings] = []
+    go_on = threading.Event()
+
+    def start(settings: Settings, home: Path) -> Run:
+        started.append(settings)
+        go_on.wait(10)
+        raise ValueError("the engine did not start")
+
+    monkeypatch.setattr("hilt.engine.launch.start", start)
+    make_run(tmp_path)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await pilot.press("n")
+            await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.focused is not None)
+            await pilot.press("enter", "enter", "enter", "escape")
+            await until(pilot, lambda: "an engine is being started" in text_of(pilot))
+            go_on.set()
+            await until(pilot, lambda: "the engine did not start" in text_of(pilot))
+            assert len(started) == 1
+            await pilot.press("escape")
+            await until(pilot, lambda: not isinstance(app.screen, NewRunScreen))
+
+
+async def test_a_damaged_list_of_boards_keeps_nobody_from_starting_a_run(tmp_path: Path) -> None:
+    (tmp_path / "boards.toml").write_text("[desk\n")
+    make_run(tmp_path, board="desk")
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
+            await pilot.press("3")
+            await until(pilot, lambda: "accelerator not known here" in text_of(pilot))
+            await pilot.press("n")
+            await until(pilot, lambda: "Start a run" in text_of(pilot) and "boards.toml" in text_of(pilot))
+
+
+async def test_a_home_that_nobody_has_is_said(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await until(pilot, lambda: "3 recorded" in text_of(pilot))
+            await pilot.press("e")
+            await until(pilot, lambda: isinstance(app.screen, ExportScreen) and app.focused is not None)
+            app.screen.query_one(Input).value = "~nobody-of-this-name/trials.csv"
+            await pilot.press("enter")
+            await until(pilot, lambda: "Could not export" in text_of(pilot))
+
+
+# boards that do not answer
+
+
+async def test_a_board_is_asked_one_thing_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def check(name: str, tell: board_work.Tell) -> None:
+        go_on.wait(10)
+        tell(("well     everything", "good"))
+
+    monkeypatch.setattr(board_work, "check", check)
+    monkeypatch.setattr(board_work, "agent_log", lambda name, tell: tell(("a line of its log", "")))
+    make_run(tmp_path)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
+            await pilot.press("3", "d", "g")
+            await until(pilot, lambda: "virtual:pynq is being asked still" in text_of(pilot))
+            go_on.set()
+            asked = app.screen.query_one("#asked", LineView)
+            await until(pilot, lambda: asked.lines == ["checking virtual:pynq ...", "well     everything", "done"])
+            await pilot.press("g")
+            wanted = ["reading the log of virtual:pynq ...", "a line of its log", "done"]
+            await until(pilot, lambda: asked.lines == wanted)
+
+
+def test_a_board_that_does_not_answer_does_not_hold_who_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What asyncio.run waits for at its end are its own threads: not those of a board that was asked."""
+    go_on, asked = threading.Event(), threading.Event()
+    monkeypatch.setattr(board_work, "check", lambda name, tell: asked.set() or go_on.wait(60))
+    make_run(tmp_path)
+
+    async def ask_and_leave() -> None:
+        with app_of(tmp_path, UUID) as app:
+            async with app.run_test() as pilot:
+                await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
+                await pilot.press("3", "d")
+                await until(pilot, asked.is_set)
+                await pilot.press("q")
+
+    leaving = threading.Thread(target=lambda: asyncio.run(ask_and_leave()), daemon=True)
+    leaving.start()
+    leaving.join(30)
+    left = not leaving.is_alive()
+    go_on.set()
+    assert left

@@ -16,6 +16,7 @@ from hilt.engine.events import BoardChanged, Logged
 from hilt.link.quarantine import quarantine, release
 from hilt.measure import board_names_of
 from hilt.tui import board_work
+from hilt.tui.background import in_background
 from hilt.tui.event_lines import line_of, one_line
 from hilt.tui.run_view import RunView
 from hilt.tui.screens.confirm import Confirm
@@ -44,6 +45,7 @@ class BoardScreen(RunPage):
         self._place = 0
         self._asked: dict[str, list[Line]] = {}
         """What boards were asked for here, by name."""
+        self._asking: set[str] = set()
         self._shown: tuple[object, ...] = ()
 
     @property
@@ -94,24 +96,30 @@ class BoardScreen(RunPage):
     def action_agent_log(self) -> None:
         self._ask("reading the log of", board_work.agent_log)
 
-    @work(group="board", exclusive=True, exit_on_error=False)
+    @work(group="board", exit_on_error=False)
     async def _ask(self, doing: str, ask: Callable[[str, Callable[[Line], None]], None]) -> None:
         """Lines come as they are found."""
         name = self.board
         self.add_class("-asked")
         self.query_one("#asked", LineView).focus()
-        self._asked[name] = [(f"{doing} {name} ...", "heading")]
+        if name in self._asking:  # it has one lease, and would call itself busy
+            self.notify(f"{name} is being asked still", severity="warning", timeout=4, markup=False)
+            return
+        lines = self._asked[name] = [(f"{doing} {name} ...", "heading")]
+        self._asking.add(name)
         self.take(())
 
         def tell(line: Line) -> None:
-            self._asked[name].append(line)
+            lines.append(line)
             self.app.call_from_thread(self.take, ())
 
         try:
-            await asyncio.to_thread(ask, name, tell)
-            self._asked[name].append(("done", "muted"))
+            await in_background(lambda: ask(name, tell))
+            lines.append(("done", "muted"))
         except Exception as error:  # of link, board or simulator: each says in a line what to do
-            self._asked[name].append((one_line(str(error)), "error"))
+            lines.append((one_line(str(error)), "error"))
+        finally:
+            self._asking.discard(name)
         self.take(())
 
     @work(group="board-command", exit_on_error=False)

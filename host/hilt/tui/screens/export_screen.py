@@ -62,9 +62,9 @@ class ExportScreen(ModalScreen[None]):
 
     @work(exclusive=True, exit_on_error=False)
     async def _write(self) -> None:
-        path = Path(self.query_one(Input).value).expanduser().absolute()
-        watch = self._watch
+        watch, name = self._watch, self.query_one(Input).value
         try:
+            path = Path(name).expanduser().absolute()
             said = await asyncio.to_thread(export, watch.store, watch.uuid, self._kind, path, self._screenshot)
         except Exception as error:  # of disk, store or format: each says in a line what is wrong
             self.notify(str(error), title="Could not export", severity="error", timeout=20, markup=False)

@@ -16,6 +16,7 @@ from textual.widgets import Button, Input, Label
 
 from hilt.engine import launch
 from hilt.engine.design import Settings
+from hilt.link.errors import BoardFileError
 from hilt.measure.boards import board_names
 from hilt.schedule import workload_names
 from hilt.store import Run
@@ -29,12 +30,13 @@ _NUMBERS = ("trials", "seed")
 class NewRunScreen(ModalScreen[None]):
     """Begins with what the run that is watched was asked for. Enter in any field starts."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss", "Cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Cancel")]
 
     def __init__(self, home: Path, like: Run | None) -> None:
         super().__init__()
         self._home = home
         self._like = like
+        self._starting = False
 
     def compose(self) -> ComposeResult:
         like = self._like
@@ -45,7 +47,7 @@ class NewRunScreen(ModalScreen[None]):
             "trials": str(like.budget) if like else "64",
             "seed": str(like.seed + 1) if like else "0",
         }
-        known = {"workload": workload_names(), "board": board_names(), "tuner": tuner_names()}
+        known = {"workload": workload_names(), "board": self._boards(), "tuner": tuner_names()}
         with VerticalScroll():
             yield Label("Start a run: names are completed with →")
             for name in _FIELDS:
@@ -63,6 +65,13 @@ class NewRunScreen(ModalScreen[None]):
                 yield Button("Cancel (Esc)", id="cancel")
                 yield Button("Start (Enter)", id="start", variant="primary")
 
+    def _boards(self) -> list[str]:
+        try:
+            return board_names()
+        except BoardFileError as error:
+            self.notify(str(error), title="No board's name is completed", severity="warning", timeout=20, markup=False)
+            return []
+
     def on_mount(self) -> None:
         self.query_one("#workload").focus()
 
@@ -73,10 +82,19 @@ class NewRunScreen(ModalScreen[None]):
         if event.button.id == "start":
             self._start()
         else:
+            self.action_cancel()
+
+    def action_cancel(self) -> None:
+        if self._starting:
+            self.notify("an engine is being started: nobody would hear what became of it", timeout=4)
+        else:
             self.dismiss()
 
-    @work(exclusive=True, exit_on_error=False)
+    @work(exit_on_error=False)
     async def _start(self) -> None:
+        if self._starting:  # a second Enter is no second run
+            return
+        self._starting = True
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name in _FIELDS}
         self.notify("starting an engine ...", timeout=3)
         try:
@@ -93,6 +111,8 @@ class NewRunScreen(ModalScreen[None]):
         else:
             self.app.post_message(RunChosen(run.uuid))
             self.dismiss()
+        finally:
+            self._starting = False
 
 
 def _number(name: str, values: dict[str, str]) -> int:
