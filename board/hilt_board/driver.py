@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Optional, Tuple
 
 import pynq
 
@@ -128,6 +129,7 @@ class Driver:
         # First, as pynq's Overlay does it: it is not steady while it is set, and a design, or its PLL, must find it so.
         _set_clock(manifest.fclk_hz or manifest.clock_hz)
         bitstream.download()
+        _set_port_widths()
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
         self._check_identity(manifest)
         self._bitstream, self._manifest = bitstream, manifest
@@ -231,6 +233,24 @@ def _set_clock(wanted_hz: int) -> None:
             "clock is {0:g} MHz, the manifest says {1:g}: measured times would be wrong; a bitstream that may run at "
             "{0:g} MHz can be added for that (hilt bitstream add --clock-mhz)".format(actual_hz / 1e6, wanted_hz / 1e6)
         )
+
+
+class _Ports:
+    """Of an UltraScale+ design, what pynq would read from a .hwh file. TVM's and hilt's are alike in it: registers are
+    behind M_AXI_HPM0_FPD, memory is behind S_AXI_HPC0_FPD or S_AXI_HP0_FPD."""
+
+    family_ps = "zynq_ultra_ps_e"
+    ps_name = "ps"
+    _NAMES = ("C_MAXIGP0_DATA_WIDTH", "C_SAXIGP0_DATA_WIDTH", "C_SAXIGP2_DATA_WIDTH")
+    ip_dict: ClassVar[Dict[str, Any]] = {ps_name: {"parameters": dict.fromkeys(_NAMES, "128")}}
+
+
+def _set_port_widths() -> None:
+    """The image's own design may have left the ports of an UltraScale+ narrower than ours has them: registers would be
+    read in the wrong lanes (AMD's answer record 66295)."""
+    device = pynq.Device.active_device
+    if platform.machine() == "aarch64" and hasattr(device, "set_axi_port_width"):
+        device.set_axi_port_width(_Ports)
 
 
 def physical_address(buffer: Any) -> int:

@@ -53,6 +53,12 @@ class Board:
         self.pll_mhz = 1000.0
         self.fclk_mhz = 100.0
 
+    def set_widths(self, parser: Any) -> None:
+        """As pynq's EmbeddedDevice reads a parser (pynq 2.7 to 4.0)."""
+        assert parser.family_ps == "zynq_ultra_ps_e"
+        widths = parser.ip_dict[parser.ps_name]["parameters"]
+        self.did.append(" ".join(f"{name} {widths[name]}" for name in sorted(widths)))
+
     def module(self) -> ModuleType:
         board = self
 
@@ -80,7 +86,7 @@ class Board:
         vars(pynq).update(
             Bitstream=Bitstream,
             Clocks=Clocks,
-            Device=SimpleNamespace(active_device=SimpleNamespace()),
+            Device=SimpleNamespace(active_device=SimpleNamespace(set_axi_port_width=board.set_widths)),
             MMIO=lambda base, length: board.registers,
         )
         return pynq
@@ -177,6 +183,15 @@ def test_a_design_with_a_pll_of_its_own_gets_the_clock_that_the_pll_needs(
     driver = program(replace(PUBLIC, clock_hz=entry.clock_hz, fclk_hz=entry.fclk_hz))
     assert board.fclk_mhz == pytest.approx(100.0)
     assert driver.manifest.clock_hz == 333_000_000
+
+
+def test_an_ultrascale_gets_the_port_widths_that_no_hwh_file_tells(
+    board: Board, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    program(PUBLIC)
+    widths = "C_MAXIGP0_DATA_WIDTH 128 C_SAXIGP0_DATA_WIDTH 128 C_SAXIGP2_DATA_WIDTH 128"
+    assert board.did[-2:] == ["download", widths]
 
 
 def test_a_reload_downloads_the_same_bitstream_object(board: Board, program: Callable[[Manifest], Any]) -> None:
