@@ -1,6 +1,8 @@
-// A memory with two ports: a writes or reads, b reads. Reading the word being written gives its old value.
-// a_data_o and b_data_o have the word of the last cycle in which their port read. Contents are zero after configuration
-// and kept through every reset.
+// A memory with two ports: a writes or reads, b reads, but not the word being written. a_data_o and b_data_o have the word
+// of the last cycle in which their port read. Contents are zero after configuration and kept through every reset.
+//
+// Port a is written as block RAM does it whose output holds still in a write (UG901, "No-Change Mode"), so that each port
+// is one of the RAM's; with a read and a write that do not exclude each other it would take a RAM for each reader.
 
 module vta_dual_port_ram #(
   parameter int unsigned Width = 8,
@@ -22,11 +24,14 @@ module vta_dual_port_ram #(
 
   initial for (int n = 0; n < Depth; n++) memory[n] = '0;
 
-  always_ff @(posedge clk_i) begin
-    if (a_read_i) a_data_q <= memory[a_index_i];
-    if (b_read_i) b_data_q <= memory[b_index_i];
-    if (a_write_i) memory[a_index_i] <= a_data_i;
+  // No always_ff: what that writes, nothing else may, not even initial (IEEE 1800, 9.2.2.4).
+  always @(posedge clk_i) begin
+    if (a_read_i || a_write_i) begin
+      if (a_write_i) memory[a_index_i] <= a_data_i;
+      else a_data_q <= memory[a_index_i];
+    end
   end
+  always_ff @(posedge clk_i) if (b_read_i) b_data_q <= memory[b_index_i];
 
   assign a_data_o = a_data_q;
   assign b_data_o = b_data_q;

@@ -76,8 +76,8 @@ module vta_execute
 
   // ---- GEMM: reads its operands at issue and its accumulators three cycles later ----------------------------------------
   localparam int unsigned GemmStages = 5;
-  banks_t gemm_q[GemmStages+1];  // gemm_q[n]: issued n cycles ago
-  rows_t gemm_row_q[GemmStages+1];
+  banks_t gemm_q[1:GemmStages];  // gemm_q[n]: issued n cycles ago
+  rows_t gemm_row_q[1:GemmStages];
   logic [GemmStages-1:1] gemm_valid;
   logic [AccBits-1:0] gemm_dot;
 
@@ -85,12 +85,10 @@ module vta_execute
     for (int n = 1; n < GemmStages; n++) gemm_valid[n] = gemm_q[n] != '0;
   end
 
-  always_comb begin
-    gemm_q[0] = gemm_issue;
-    gemm_row_q[0] = dst_row;
-  end
   always_ff @(posedge clk_i) begin
-    for (int n = 1; n <= GemmStages; n++) begin
+    gemm_q[1] <= rst_ni ? gemm_issue : '0;
+    gemm_row_q[1] <= dst_row;
+    for (int n = 2; n <= GemmStages; n++) begin
       gemm_q[n] <= rst_ni ? gemm_q[n-1] : '0;
       gemm_row_q[n] <= gemm_row_q[n-1];
     end
