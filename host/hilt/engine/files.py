@@ -12,6 +12,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from hilt.engine.errors import RunBusyError
+from hilt.store import StoreWriteError
 
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
@@ -19,12 +20,16 @@ _LOOK_SECONDS = 0.5
 
 
 class RunFiles:
-    """`<home>/runs/<uuid>/`, mode 0700, made when first asked for."""
+    """`<home>/runs/<uuid>/`, mode 0700, made when first asked for. Raises StoreWriteError where it cannot be made."""
 
     def __init__(self, home: Path, uuid: str) -> None:
         self.uuid = uuid
         self.directory = home / "runs" / uuid
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"cannot be made ({error.strerror}); give yourself write permission there"
+            raise StoreWriteError(f"directory {self.directory} {reason}") from error
 
     @property
     def log_path(self) -> Path:

@@ -10,12 +10,21 @@ from pathlib import Path
 def run(home: Path, identifier: str | None = None) -> None:
     """Shows a run (uuid, its beginning, or `last`), else the one that is live or the newest, until it is closed.
 
-    Raises UnknownRunError, StoreError. Textual is loaded here and not before.
+    Raises UnknownRunError, StoreError, SettingsError for a terminal that cannot show it, RuntimeError when it broke
+    down, after its traceback. Textual is loaded here and not before.
     """
     gc.disable()  # starting makes very much and drops little: a quarter of its time; the app enables it again
     from hilt.store import Store, database_path
+    from hilt.tui.terminal import check_terminal
+
+    check_terminal()
     from hilt.tui.app import HiltApp
 
     with Store(database_path(home)) as store:
         uuid = store.run(identifier).uuid if identifier else None
-        HiltApp(home, store, uuid).run()
+        app = HiltApp(home, store, uuid)
+        app.run()
+    if app.failure is not None:
+        raise app.failure
+    if app.return_code:
+        raise RuntimeError("the terminal UI broke down, as told above; runs go on")

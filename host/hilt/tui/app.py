@@ -69,13 +69,20 @@ class HiltApp(App[None]):
         self._watch: Watch | None = None
         self._pages: dict[str, RunPage] = {}
         self._campaign: str | None = None
+        self.failure: StoreError | None = None
+        """What kept it from showing anything."""
 
     def on_mount(self) -> None:
         self.set_timer(_STARTED_SECONDS, _collect_garbage)
-        uuid = self._uuid or self._obvious_run()
-        if uuid:
-            self._watch_run(uuid)
-        else:
+        try:
+            uuid = self._uuid or self._obvious_run()
+            if uuid:
+                self._watch_run(uuid)
+        except StoreError as error:
+            self.failure = error
+            self.exit()
+            return
+        if not uuid:
             self.push_screen(_loaded("runs_screen.RunsScreen")(self._home, self._store))
 
     def _obvious_run(self) -> str | None:
@@ -128,7 +135,10 @@ class HiltApp(App[None]):
                 screen.take(events)
 
     def on_run_chosen(self, message: RunChosen) -> None:
-        self._watch_run(message.uuid)
+        try:
+            self._watch_run(message.uuid)
+        except StoreError as error:
+            self.notify(str(error), title="The run cannot be shown", severity="error", timeout=20, markup=False)
 
     def on_configuration_chosen(self, message: ConfigurationChosen) -> None:
         if self._watch is not None:

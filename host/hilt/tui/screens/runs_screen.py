@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from hilt.engine.files import RunFiles
-from hilt.store import RunState, RunSummary, Store, StoreError
+from hilt.store import RunState, RunSummary, Store, StoreError, UnknownRunError
 from hilt.tui import words
 from hilt.tui.messages import RunChosen
 from hilt.tui.widgets.key_bar import KeyBar
@@ -75,8 +75,8 @@ class RunsScreen(Screen[None]):
     async def action_read(self) -> None:
         try:
             rows = await asyncio.to_thread(self._read)
-        except StoreError as error:
-            self.notify(str(error), title="The store cannot be read", severity="error", timeout=60)
+        except (StoreError, UnknownRunError) as error:
+            self.notify(str(error), title="The store cannot be read", severity="error", timeout=60, markup=False)
         else:
             self._show(rows)
 
