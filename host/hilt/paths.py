@@ -7,6 +7,11 @@ from pathlib import Path
 
 import platformdirs
 
+
+class UnusableFolderError(Exception):
+    """HILT_HOME or HILT_CACHE cannot be made."""
+
+
 _PACKAGE = Path(__file__).resolve().parent
 _CLONE = _PACKAGE.parents[1]
 
@@ -33,16 +38,22 @@ def board_package_directory() -> Path:
 
 
 def home() -> Path:
-    """State that must not be lost: the database, keys, known hosts, virtual boards. Created with mode 0700."""
-    path = Path(os.environ.get("HILT_HOME") or platformdirs.user_data_dir("hilt"))
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
+    """State that must not be lost: the database, keys, known hosts, virtual boards. Created with mode 0700. Raises
+    UnusableFolderError."""
+    return _made("HILT_HOME", platformdirs.user_data_dir("hilt"))
 
 
 def cache() -> Path:
-    """What can be built again: Verilated models, agent archives."""
-    path = Path(os.environ.get("HILT_CACHE") or platformdirs.user_cache_dir("hilt"))
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """What can be built again: Verilated models, agent archives. Raises UnusableFolderError."""
+    return _made("HILT_CACHE", platformdirs.user_cache_dir("hilt"))
+
+
+def _made(variable: str, usual: str) -> Path:
+    path = Path(os.environ.get(variable) or usual)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnusableFolderError(f"cannot make {path} ({error.strerror}); set {variable} to another folder") from error
     return path
 
 

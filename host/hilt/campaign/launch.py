@@ -81,14 +81,13 @@ def resume(
 def find(store: Store, identifier: str) -> Campaign:
     """The campaign with a budget of this uuid or of the only one that begins with it; `last` is the newest.
 
-    Raises UnknownRunError.
+    Raises UnknownRunError, AmbiguousRunError.
     """
-    budgeted = [each for each in store.campaigns() if each.budget is not None]
-    if identifier == "last" and budgeted:
-        return budgeted[0]
-    found = [each for each in budgeted if identifier and each.uuid.startswith(identifier.lower())]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UnknownRunError(f"more than one campaign begins with {identifier!r}; give more of its id")
+    if identifier == "last":
+        for each in store.campaigns():
+            if each.budget is not None:
+                return each
+    found = store.campaign(identifier)
+    if found is not None and found.budget is not None:
+        return found
     raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")

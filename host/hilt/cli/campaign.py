@@ -31,8 +31,12 @@ from hilt.engine.events import Command
 from hilt.engine.files import RunFiles
 from hilt.store import Campaign, RunState, Store, database_path
 
+_ATTACHING = ("resume", "board", "output", "detach", "as_json")
+"""Options that a campaign takes which is there already."""
+
 
 def campaign(
+    context: typer.Context,
     network: Annotated[
         str | None,
         typer.Argument(metavar="NETWORK|ID", help="resnet18, a model.onnx; or a campaign, to follow or to steer."),
@@ -79,12 +83,14 @@ def campaign(
     from hilt.schedule.onnx_model import SUFFIX
 
     home = paths.home()
+    given = {each.name for each in context.command.params if each.name and _was_given(context, each.name)}
     if (network is None) == (resume is None):
         raise typer.BadParameter("name a network (resnet18, model.onnx) or a campaign, or --resume a campaign")
     is_new = network is not None and (network in network_names() or network.endswith(SUFFIX))
     if pause or stop or skip:
         if network is None or is_new:
             raise typer.BadParameter("--pause, --stop and --skip are for a campaign: give its id (`hilt campaigns`)")
+        _refuse(given - {"network", "pause", "stop", "skip"}, "is not for --pause, --stop and --skip")
         _steer(home, network, pause, stop, skip or [])
         return
     if output is not None and detach:
@@ -93,8 +99,12 @@ def campaign(
             "`hilt campaign ID --output FOLDER` writes it later"
         )
     if not is_new:
-        if chaos is not None:
-            raise typer.BadParameter("--chaos is for a new campaign; one that goes on keeps the boards it had")
+        if network is not None and budget is not None:
+            raise typer.BadParameter(
+                f"no network is named {network!r}: there are {', '.join(network_names())}, or give a model{SUFFIX}; "
+                f"and a campaign that goes on keeps the budget it has"
+            )
+        _refuse(given - {"network", *_ATTACHING}, "is for a new campaign; one that goes on keeps what it began with")
         go_on(home, network or resume or "", ",".join(board or []) or None, detach, as_json, output)
         return
     assert network is not None
@@ -130,6 +140,18 @@ def campaign(
     listing(found, as_json)
     made = launch.start(found, settings, spend, home)
     raise typer.Exit(attend(home, made, detach, as_json, output))
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse(given: set[str], why: str) -> None:
+    """What would have no effect is not taken in silence. Raises typer.BadParameter."""
+    if given:
+        name = {"as_json": "json", "kind": "space"}.get(name := min(given), name).replace("_", "-")
+        raise typer.BadParameter(f"--{name} {why}")
 
 
 def go_on(
@@ -198,12 +220,14 @@ def _steer(home: Path, identifier: str, pause: bool, stop: bool, skip: list[str]
     if not RunFiles(home, found.uuid).is_running():
         raise typer.BadParameter(f"campaign {short(found.uuid)} is not running; `hilt campaigns` says how it stands")
     for name in skip:
-        with EngineClient.attach(home, runs[name].uuid) as client:
-            client.send(Command.STOP)
+        client = EngineClient.attach(home, runs[name].uuid)
+        client.send(Command.STOP)
+        client.leave()
         typer.echo(f"{name} gets no more trials")
     if pause or stop:
-        with EngineClient.attach(home, found.uuid) as client:
-            client.send(Command.STOP if stop else Command.PAUSE)
+        client = EngineClient.attach(home, found.uuid)
+        client.send(Command.STOP if stop else Command.PAUSE)
+        client.leave()
         after = "stops" if stop else "pauses"
         typer.echo(f"campaign {short(found.uuid)} {after} when the board is done; `hilt resume {short(found.uuid)}` "
                    f"goes on")  # fmt: skip

@@ -22,8 +22,9 @@ class Exit(IntEnum):
 
 HELP = (
     "Exit codes: 0 ok; 1 no verified configuration was found; 2 bad input (unknown workload, board, tuner or run, or "
-    "one that does not match); 3 the board or what it needs failed; 4 the database cannot be used (corrupt, full "
-    "disk); 130 interrupted. HILT_DEBUG=1 shows tracebacks. HILT_HOME is where runs, keys and boards are kept."
+    "one that does not match); 3 the board or what it needs failed; 4 the database or its disk cannot be used "
+    "(corrupt, full, not yours to write); 130 interrupted. HILT_DEBUG=1 shows tracebacks. HILT_HOME is where runs, "
+    "keys and boards are kept."
 )
 
 _CODES = {
@@ -43,11 +44,19 @@ def complain(error: BaseException) -> Exit:
     failure = failure_of(error)
     if os.environ.get("HILT_DEBUG") == "1":
         traceback.print_exception(error)
-    words = " ".join(str(error).split()) or type(error).__name__
+    words = " ".join(_words_of(error).split()) or type(error).__name__
     if failure is Failure.INTERNAL:
         words = f"{type(error).__name__}: {words}; this is a fault of hilt's: HILT_DEBUG=1 shows where"
     say(words)
     return exit_of(failure)
+
+
+def _words_of(error: BaseException) -> str:
+    """Of the system's errors without their numbers, as in `/home/me/.local: Permission denied`."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    named = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{named}{error.strerror}"
 
 
 def say(words: str) -> None:

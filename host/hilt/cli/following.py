@@ -35,7 +35,7 @@ class Detached(Exception):  # noqa: N818  # not an error
 
 def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> Ending:
     """Shows the run on `console` until it ends. `wake` resumes it where it is paused."""
-    with view_of(run, console) as view:
+    with stopped_by_ctrl_c(home, run.uuid), view_of(run, console) as view:
         try:
             client = EngineClient.attach(home, run.uuid)
         except NoEngineError:
@@ -84,6 +84,20 @@ def _recorded_end(home: Path, run: Run) -> Finished:
         return Finished(now.state, now.detail, Failure(now.failure) if now.failure else None)
     detail = f"the engine ended without a word; `hilt resume {short(run.uuid)}` goes on with what is recorded"
     return Finished(RunState.FAILED, detail, Failure.INTERNAL)
+
+
+@contextmanager
+def stopped_by_ctrl_c(home: Path, uuid: str) -> Iterator[None]:
+    """Ctrl-C where nobody follows yet what goes by `uuid` stops it too, and what we do."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(NoEngineError):
+            client = EngineClient.attach(home, uuid)
+            client.send(Command.STOP)
+            client.leave()
+            say(f"{short(uuid)} stops when the board is done; `hilt resume {short(uuid)}` goes on")
+        raise
 
 
 @contextmanager

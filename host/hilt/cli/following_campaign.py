@@ -15,7 +15,7 @@ from hilt.campaign.budget import Budget
 from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
 from hilt.cli import tables
 from hilt.cli.exits import Exit, exit_of, say
-from hilt.cli.following import Detached, asking_to_stop, show_all
+from hilt.cli.following import Detached, asking_to_stop, show_all, stopped_by_ctrl_c
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_words
 from hilt.cli.network import listing as network_listing
 from hilt.cli.progress import QUIET, View
@@ -44,11 +44,12 @@ def attend(
     console, name = Console(stderr=as_json), short(campaign.uuid)
     if detach:
         print_words(console, f"campaign {name} goes on by itself; `hilt campaign {name}` attaches to it")
-        return Exit.OK
-    ending = _follow(home, campaign, console, wake)
+        return _left(home, campaign, as_json, Exit.OK)
+    with stopped_by_ctrl_c(home, campaign.uuid):
+        ending = _follow(home, campaign, console, wake)
     if ending is None:
         print_words(console, f"left campaign {name}, which stops when the board is done; `hilt resume {name}` goes on")
-        return Exit.INTERRUPTED
+        return _left(home, campaign, as_json, Exit.INTERRUPTED)
     with Store(database_path(home)) as store:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
         directory = output or RunFiles(home, campaign.uuid).directory
@@ -66,6 +67,14 @@ def attend(
     if files:
         print_words(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
     return _exit(result, ending, campaign)
+
+
+def _left(home: Path, campaign: Campaign, as_json: bool, code: Exit) -> Exit:
+    """Says with --json how far a campaign is that goes on without us."""
+    if as_json:
+        with Store(database_path(home)) as store:
+            print_json(result_values(load_result(store, store.campaign(campaign.uuid) or campaign)))
+    return code
 
 
 def _exit(result: CampaignResult, ending: Finished, campaign: Campaign) -> Exit:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from hilt.tune.glimpse.weights import SHIPPED, load_weights, save_weights
 from hilt.whole_file import UnwritableFileError
 
 application = typer.Typer(no_args_is_help=True, help="The trained weights of the tuner glimpse.")
@@ -29,6 +28,8 @@ def train(
 
     Needs PyTorch (pip install 'hilt[glimpse-training]') and takes about ten minutes of one core.
     """
+    from hilt.tune.glimpse.weights import save_weights
+
     try:
         from hilt.tune.glimpse.training.train import TrainingPlan
         from hilt.tune.glimpse.training.train import train as run
@@ -47,11 +48,13 @@ def train(
 @application.command()
 def show(
     weights: Annotated[
-        Path, typer.Argument(help="A weights file; the one that ships with hilt unless given.")
-    ] = SHIPPED,
+        Path | None, typer.Argument(help="A weights file; the one that ships with hilt unless given.")
+    ] = None,
 ) -> None:
     """What weights were trained on, and what they never saw."""
-    loaded = load_weights(weights)
+    from hilt.tune.glimpse.weights import SHIPPED, load_weights
+
+    loaded = load_weights(weights or SHIPPED)
     found = loaded.metadata
     typer.echo(f"seed {found['seed']}, commit {found['commit'][:12]}, trained in {found['seconds']} s")
     typer.echo(f"Blueprint of {loaded.blueprint.size} components; {found['measurements']} measurements by the twin")

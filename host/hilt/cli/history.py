@@ -29,7 +29,8 @@ _SPARK_COLUMNS = 60
 
 
 def runs(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50, as_json: Json = False
+    limit: Annotated[int, typer.Option(min=1, max=2**63 - 1, help="At most so many, newest first.")] = 50,
+    as_json: Json = False,
 ) -> None:
     """List tuning runs, newest first."""
     home = paths.home()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -75,6 +77,9 @@ application.add_typer(glimpse.application, name="glimpse", rich_help_panel="Tune
 
 def main() -> None:
     """Runs the command line and exits: see hilt.cli.exits."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us (`hilt runs >&-`), who wants none of it
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  # for good
     sys.exit(run(sys.argv[1:]))
 
 

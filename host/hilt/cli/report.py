@@ -9,7 +9,8 @@ import typer
 
 from hilt import paths
 from hilt.cli.files import output_folder
-from hilt.store import Campaign, Run, Store, UnknownRunError, database_path
+from hilt.cli.identifiers import run_or_campaign
+from hilt.store import Run, Store, database_path
 
 if TYPE_CHECKING:
     from hilt.report.facts import Facts
@@ -35,7 +36,7 @@ def report(
     from hilt.report.trials_file import write_csv, write_parquet
 
     with Store(database_path(paths.home())) as store:
-        found = _find(store, identifier)
+        found = run_or_campaign(store, identifier)
         if isinstance(found, Run):
             facts = facts_of_run(store, found)
         else:
@@ -67,14 +68,3 @@ def _draw(facts: Facts, directory: Path, ending: str) -> None:
     made = output_folder(directory)
     for name, _, figure in pictures(facts):
         save(figure, made / f"{name}{ending}")
-
-
-def _find(store: Store, identifier: str) -> Run | Campaign:
-    """Raises UnknownRunError."""
-    campaign = store.campaign(identifier)
-    if campaign is not None:
-        return campaign
-    try:
-        return store.run(identifier)
-    except UnknownRunError as error:
-        raise UnknownRunError(f"{error}, `hilt campaigns` campaigns") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from hilt import paths
 from hilt.cli.exits import Exit
+from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -29,7 +31,7 @@ from hilt.cli.summary import summary_text
 from hilt.cli.words import print_json, run_json, short
 from hilt.engine.files import RunFiles
 from hilt.measure import LANDSCAPE_PREFIX
-from hilt.store import Run, RunState, Store, database_path
+from hilt.store import Campaign, Run, RunState, Store, database_path
 
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
@@ -105,7 +107,7 @@ def tune(
         from hilt.cli.network import tune_network
 
         raise typer.Exit(tune_network(network, settings, home, launch, as_json))
-    _attend(home, launch.start(settings, home), detach, as_json)
+    _attend(home, lambda: launch.start(settings, home), detach, as_json)
 
 
 def resume(
@@ -123,8 +125,9 @@ def resume(
 
     home = paths.home()
     with Store(database_path(home)) as store:
-        campaign = store.campaign(run)
-        record = store.run(run) if campaign is None else None
+        found = run_or_campaign(store, run)
+        campaign = found if isinstance(found, Campaign) else None
+        record = found if isinstance(found, Run) else None
         if record is not None and record.campaign is not None:
             of_run = store.campaign(record.campaign)
             campaign = of_run if not detach or (of_run is not None and of_run.budget is not None) else None
@@ -140,16 +143,17 @@ def resume(
     assert record is not None  # it is a campaign or a run: else store.run raised
     if record.state is not RunState.FINISHED and not RunFiles(home, record.uuid).is_running():
         confirm_host_key(board or record.board)  # of one that has finished launch.resume says so
-    _attend(home, launch.resume(run, home, board=board), detach, as_json, wake=True)
+    _attend(home, lambda: launch.resume(record.uuid, home, board=board), detach, as_json, wake=True)
 
 
-def _attend(home: Path, run: Run, detach: bool, as_json: bool, *, wake: bool = False) -> None:
-    """Follows a run that has an engine, and says how it ended."""
+def _attend(home: Path, launched: Callable[[], Run], detach: bool, as_json: bool, *, wake: bool = False) -> None:
+    """Follows a run that is given an engine, and says how it ended."""
     from rich.console import Console
 
     from hilt.cli.following import exit_after, follow
     from hilt.cli.live_view import print_words
 
+    run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
     console = Console(stderr=as_json)
     ending = None
     if not detach:

@@ -107,11 +107,12 @@ class EngineClient:
         """Closes once the engine has obeyed all that was sent: it may write to us before it reads that, and what a
         socket holds that is gone by then is lost. Raises NoEngineError when it does not within `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        with self, suppress(OSError):  # reset: it is gone
-            self._connection.shutdown(socket.SHUT_WR)
-            while select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                if not self._connection.recv(_READ_BYTES):
-                    return
+        with self:
+            with suppress(OSError):  # reset: it is gone
+                self._connection.shutdown(socket.SHUT_WR)
+                while select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                    if not self._connection.recv(_READ_BYTES):
+                        return
             raise NoEngineError("the engine does not take commands; is its process stopped?")
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ class EngineStartError(Exception):
         self.failure = failure
 
 
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 _MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
 _MISTAKEN_BELOW = {
     *("UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BoardNameError", "BitstreamRefusedError"),
@@ -47,6 +47,7 @@ _MISTAKEN_BELOW = {
 _ROOMS = {
     **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file", "experiments"), Failure.INPUT),
     **dict.fromkeys(("cli", "report"), Failure.INPUT),
+    "paths": Failure.STORE,
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
 }
 

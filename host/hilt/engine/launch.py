@@ -104,11 +104,14 @@ def spawn(uuid: str, home: Path, engine: Sequence[str]) -> None:
                 )
         finally:
             os.close(writing)
-        if not select.select([ready], [], [], _START_SECONDS)[0]:
+        try:
+            if not select.select([ready], [], [], _START_SECONDS)[0]:
+                raise EngineStartError(f"the engine did not start within {_START_SECONDS:.0f} s", Failure.INTERNAL)
+            answer = ready.readline()
+        except BaseException:  # Ctrl-C: nobody would hear of it
             process.kill()
             process.wait()
-            raise EngineStartError(f"the engine did not start within {_START_SECONDS:.0f} s", Failure.INTERNAL)
-        answer = ready.readline()
+            raise
     if not answer:
         raise EngineStartError(f"the engine died at its start: {_last_words(files.log_path)}", Failure.INTERNAL)
     message = json.loads(answer)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hilt.store.database import FILE_NAME, Store
 from hilt.store.errors import (
+    AmbiguousRunError,
     CorruptStoreError,
     NewerStoreError,
     StoreError,
@@ -16,6 +17,7 @@ from hilt.store.remeasurements import DRIFT_TOLERANCE, Purpose, Remeasurement, c
 
 __all__ = [
     "DRIFT_TOLERANCE",
+    "AmbiguousRunError",
     "Campaign",
     "CorruptStoreError",
     "NewerStoreError",

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from hilt.store.errors import StoreError, UnknownRunError, explained
+from hilt.store.errors import AmbiguousRunError, StoreError, UnknownRunError, explained
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
 from hilt.store.rows import (
@@ -152,11 +152,11 @@ class Store:
     def run(self, identifier: str) -> Run:
         """The run of this uuid or of the only uuid that begins with it; `last` is the newest.
 
-        Raises UnknownRunError.
+        Raises UnknownRunError, AmbiguousRunError.
         """
         wanted = identifier.lower()
         if wanted == "last":
-            rows = self.rows(f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT 1")  # noqa: S608
+            rows = self.rows(f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT 1")  # noqa: S608
             if not rows:
                 raise UnknownRunError("there are no runs yet; begin one with `hilt tune`")
             return run_of(rows[0])
@@ -164,29 +164,32 @@ class Store:
         rows = self.rows(query, wanted)
         if len(rows) > 1:
             names = ", ".join(row["uuid"][: len(wanted) + 8] for row in rows)
-            raise UnknownRunError(f"more than one run begins with {identifier!r} ({names}, ...); give more of its id")
+            raise AmbiguousRunError(f"more than one run begins with {identifier!r} ({names}, ...); give more of its id")
         if not rows:
             raise _unknown(identifier)
         return run_of(rows[0])
 
     def runs(self, limit: int | None = None) -> list[Run]:
-        """Newest first."""
-        query = f"SELECT {_RUN} FROM runs ORDER BY created DESC, id DESC LIMIT ?"  # noqa: S608
+        """Newest first: as they were created, whatever the clock said."""
+        query = f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?"  # noqa: S608
         return [run_of(row) for row in self.rows(query, -1 if limit is None else limit)]
 
     def campaigns(self) -> list[Campaign]:
-        """Newest first."""
-        return [campaign_of(row) for row in self.rows("SELECT * FROM campaigns ORDER BY created DESC, rowid DESC")]
+        """Newest first, as runs."""
+        return [campaign_of(row) for row in self.rows("SELECT * FROM campaigns ORDER BY rowid DESC")]
 
     def campaign(self, identifier: str) -> Campaign | None:
-        """The campaign of this uuid or of the only uuid that begins with it; None where there is no such one."""
+        """The campaign of this uuid or of the only uuid that begins with it; None where there is no such one. Raises
+        AmbiguousRunError."""
         query = "SELECT * FROM campaigns WHERE substr(uuid, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2"
         rows = self.rows(query, identifier.lower())
-        return campaign_of(rows[0]) if len(rows) == 1 else None
+        if len(rows) > 1:
+            raise AmbiguousRunError(f"more than one campaign begins with {identifier!r}; give more of its id")
+        return campaign_of(rows[0]) if rows else None
 
     def runs_of(self, campaign: str) -> list[Run]:
         """The runs of the campaign of this uuid, oldest first."""
-        query = f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY created, id"  # noqa: S608
+        query = f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY id"  # noqa: S608
         return [run_of(row) for row in self.rows(query, campaign)]
 
     def summary(self, uuid: str) -> RunSummary:

@@ -25,7 +25,11 @@ class StoreWriteError(StoreError):
 
 
 class UnknownRunError(LookupError):
-    """No run, or more than one, goes by that id."""
+    """No run or campaign goes by that id."""
+
+
+class AmbiguousRunError(UnknownRunError):
+    """More than one goes by that id."""
 
 
 def _code(name: str) -> int:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hilt.cli import reference
+from hilt.cli.exits import Exit, complain
+from hilt.cli.following_campaign import attend
 from hilt.cli.history import sparkline
+from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.main import run as hilt
 from hilt.cli.summary import summary_text
 from hilt.cli.words import seconds_text
-from hilt.store import RunState, Store, Trial, database_path
+from hilt.schedule.onnx_model import Network
+from hilt.store import Campaign, RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from tests.unit.store.examples import ELEMENTS, run, trial
 
 HILT = Path(sys.executable).with_name("hilt")
-HEAVY = ("textual", "paramiko", "xgboost", "asyncssh")
+HEAVY = ("textual", "paramiko", "scipy", "xgboost", "asyncssh")
 
 
 @pytest.fixture
@@ -93,6 +99,13 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--space", "ml2", "--orders", "4"], 2, ["orders is 4", "ml2 has 1"]),
         (["tune", "resnet18.C5", "--time-limit", "-1"], 2, ["time limit", "above 0"]),
         (["show", "cc"], 2, ["no run 'cc'", "hilt runs"]),
+        (["runs", "--limit", "1" + "0" * 30], 2, ["--limit", str(2**63 - 1)]),
+        (["resume", "cc"], 2, ["no run or campaign 'cc'", "hilt runs", "hilt campaigns"]),
+        (["report", "cc", "--csv", "cc.csv"], 2, ["no run or campaign 'cc'"]),
+        (["campaign", "resnet81", "--budget", "60"], 2, ["no network is named 'resnet81'", "resnet18", "model.onnx"]),
+        (["campaign", "cc", "--tuner", "random"], 2, ["--tuner is for a new campaign"]),
+        (["campaign", "--resume", "last", "--space", "autotvm"], 2, ["--space is for a new campaign"]),
+        (["campaign", "cc", "--stop", "--json"], 2, ["--json is not for --pause, --stop and --skip"]),
         (["resume", "last"], 2, ["no runs yet", "hilt tune"]),
         (["bitstream", "verify", "pynk", __file__], 2, ["no bitstream named 'pynk'", "pynq"]),
         (["bitstream", "verify", "pynq", __file__], 2, [Path(__file__).name, "is no .bit file"]),
@@ -116,6 +129,69 @@ def test_a_corrupt_database_gets_one_line(home: Path, capsys: pytest.CaptureFixt
     assert hilt(command) == 4
     said = capsys.readouterr()
     assert said.err.count("\n") == 1 and "hilt.db is damaged" in said.err and "move it away" in said.err
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_home_that_cannot_be_made_gets_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HILT_HOME", str(tmp_path / place))
+    assert hilt(["runs"]) == 4
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"cannot make {tmp_path / place} (" in said and "set HILT_HOME" in said
+
+
+def test_what_the_system_refuses_is_no_fault_of_hilts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert complain(PermissionError(errno.EACCES, "Permission denied", "/home/quarantine")) is Exit.STORE
+    assert capsys.readouterr().err == "hilt: /home/quarantine: Permission denied\n"
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
+def test_closed_streams_change_no_exit_code(filled: Path, closed: tuple[int, ...]) -> None:
+    code = f"import os; [os.close(number) for number in {closed}]; os.execv({str(HILT)!r}, ['hilt', *{{}}])"
+    for command, expected in ((["runs", "--json"], 0), (["show", "cc"], 2)):
+        done = subprocess.run([sys.executable, "-c", code.format(command)], capture_output=True, text=True)
+        assert done.returncode == expected
+        assert (1 in closed) <= (done.stdout == "")
+        assert "hilt:" not in done.stdout, "an error never goes where results are looked for"
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback() -> None:
+    code = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'hilt.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from hilt.cli.entry import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_id_of_a_run_and_of_a_campaign_is_not_guessed_at(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store(database_path(filled)) as store:
+        for uuid in ("ab" + "0" * 30, "ab" + "1" * 30):
+            store.create_campaign(Campaign(uuid, "net", {}, {}, 1.0, {"trials": 8}))
+        assert run_or_campaign(store, "ab0") == store.campaign("ab0")
+        assert run_or_campaign(store, "aa") == store.run("aa") == run_or_campaign(store, "A" * 32)
+        assert run_or_campaign(store, "last") == store.run("b")
+    for identifier, words in (("a", "campaign begins with 'a'"), ("ab", "more than one campaign begins with 'ab'")):
+        for command in (["resume", identifier], ["report", identifier, "--csv", str(filled / "a.csv")]):
+            assert hilt(command) == 2
+            assert words.split()[-1] in (said := capsys.readouterr().err) and "give more of its id" in said
+    assert not (filled / "a.csv").exists()
+
+
+def test_who_leaves_a_campaign_hears_with_json_how_far_it_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = Campaign("c" * 32, "net", Network("net", (), {}).to_dict(), {"board": "virtual:pynq"}, 1.0, {"trials": 8})
+    with Store(database_path(home)) as store:
+        store.create_campaign(found)
+    assert attend(home, found, True, True, None) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["campaign"] == found.uuid and "goes on by itself" in said.err
 
 
 def test_a_full_disk_gets_one_line(home: Path) -> None:
@@ -262,5 +338,5 @@ def test_a_run_that_ended_before_its_budget_says_who_ended_it(filled: Path) -> N
     with Store(database_path(filled)) as store:
         counted = summary_text(store, store.run("a" * 32)).splitlines()[1]
         assert counted.endswith("4 of 64 trials, 2 valid; the tuner asked for no more")
-        store.set_state("a" * 32, RunState.STOPPED)
-        assert "asked for no more" not in summary_text(store, store.run("a" * 32))
+        stopped = replace(store.run("a" * 32), state=RunState.STOPPED)
+        assert "asked for no more" not in summary_text(store, stopped)

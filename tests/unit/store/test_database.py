@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hilt.store import RunState, Store, StoreError, Trial, UnknownRunError
+from hilt.store import Campaign, RunState, Store, StoreError, Trial, UnknownRunError
 from hilt.store.campaigns import end_layer
 from hilt.trial import Outcome, Verification
 
@@ -132,6 +132,16 @@ def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: S
     store.set_state("a" * 32, RunState.PAUSED, "the board is idle")
     found = store.run("a")
     assert (found.budget, found.state, found.detail) == (3, RunState.FINISHED, "skipped")
+
+
+def test_the_newest_is_what_was_created_last_whatever_the_clock_said(store: Store) -> None:
+    for number, clock in enumerate((500.0, 900.0, 100.0)):
+        store.create_campaign(Campaign(f"{number}" * 32, "net", {}, {}, clock))
+        store.create_run(run("abc"[number] * 32, created=clock, campaign="1" * 32 if number else None))
+    assert [each.uuid[0] for each in store.runs()] == ["c", "b", "a"]
+    assert store.run("last").uuid[0] == store.runs(1)[0].uuid[0] == "c"
+    assert [each.uuid[0] for each in store.runs_of("1" * 32)] == ["b", "c"]
+    assert [each.uuid[0] for each in store.campaigns()] == ["2", "1", "0"]
 
 
 def test_counts_and_reasons(store: Store) -> None:

@@ -1,0 +1,95 @@
+"""What a client asks for arrives, also from one that leaves at once, or that never began to follow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hilt.cli.following import stopped_by_ctrl_c
+from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.events import Command, Hello, StateChanged
+from hilt.engine.files import RunFiles
+from hilt.engine.launch import spawn
+from hilt.engine.server import EngineServer
+from hilt.store import RunState
+
+UUID = "e" * 32
+
+
+@contextmanager
+def serving(home: Path, obeyed: list[Command], busy: threading.Event | None = None) -> Iterator[EngineServer]:
+    """An engine's server. The first command keeps it until `busy` is set."""
+
+    def obey(command: Command) -> None:
+        if busy is not None and not obeyed:
+            busy.wait()
+        obeyed.append(command)
+
+    with EngineServer(RunFiles(home, UUID), Hello(UUID, os.getpid()), obey) as server:
+        try:
+            yield server
+        finally:
+            if busy is not None:
+                busy.set()
+
+
+def test_a_command_of_who_leaves_at_once_is_obeyed(tmp_path: Path) -> None:
+    """The server is busy, and has an event for its clients before it gets to read what they sent."""
+    obeyed: list[Command] = []
+    busy = threading.Event()
+    with serving(tmp_path, obeyed, busy) as server:
+        client = EngineClient.attach(tmp_path, UUID)
+        server.obey(Command.PAUSE)
+        server.publish(StateChanged(RunState.RUNNING, "x" * 1000))
+        client.send(Command.STOP)
+        left = threading.Thread(target=client.leave)
+        left.start()
+        busy.set()
+        left.join()
+    assert obeyed == [Command.PAUSE, Command.STOP]
+
+
+def test_who_leaves_an_engine_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    busy = threading.Event()
+    with serving(tmp_path, [], busy) as server:
+        client = EngineClient.attach(tmp_path, UUID)
+        server.obey(Command.PAUSE)
+        client.send(Command.STOP)
+        with pytest.raises(NoEngineError, match="does not take commands"):
+            client.leave(timeout=0.1)
+
+
+def test_ctrl_c_before_a_run_is_followed_stops_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    obeyed: list[Command] = []
+    with serving(tmp_path, obeyed), pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c(tmp_path, UUID):
+        raise KeyboardInterrupt
+    assert obeyed == [Command.STOP]
+    assert capsys.readouterr().err == "hilt: eeeeeeee stops when the board is done; `hilt resume eeeeeeee` goes on\n"
+    with pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c(tmp_path, UUID):  # it has ended
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_an_engine_starts_ends_it(tmp_path: Path) -> None:
+    fifo = tmp_path / "pid"
+    os.mkfifo(fifo)
+    engine = f"import os, time; open({str(fifo)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
+    found: list[int] = []
+
+    def press() -> None:
+        found.append(int(fifo.read_text()))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        spawn(UUID, tmp_path, (sys.executable, "-c", engine))
+    pressing.join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(found[0], 0)
