@@ -18,8 +18,9 @@ from hilt.measure.canary import make_canary
 from hilt.measure.types import BoardEvent, BoardState, Listen
 from hilt_board.protocol import Measured, Programmed
 
-CONNECT_SECONDS = 120.0
-"""For connecting, deploying and programming; the bitstream of a large part takes seconds, a slow boot more."""
+CONNECT_SECONDS = 240.0
+"""For connecting, deploying and programming. On a small board that is still booting the agent's worker may take two
+minutes to import pynq, and the agent 90 s to see the boot end before it loads anything; else it is seconds."""
 
 
 class Connected:
