@@ -11,7 +11,8 @@ module vta_block_loader
 #(
   // The largest element that is loaded; smaller ones lie at its low end.
   parameter int unsigned ElementBits = 64,
-  parameter int unsigned LogBeatsBits = 3
+  // Its beats: up to 64 x 64 bytes in beats of 8.
+  parameter int unsigned LogBeatsBits = 4
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,
@@ -49,6 +50,8 @@ module vta_block_loader
   // ---- Position ----------------------------------------------------------------------------------------------------------
   logic active_q;
   logic [SizeBits-1:0] row_q, column_q;
+  // Where the data ends and the pads after it begin, and the last row and column.
+  logic [SizeBits-1:0] data_right_q, data_bottom_q, last_column_q, last_row_q;
   logic [SramIndexBits-1:0] index_q;
 
   // Within a branch, so that the simulator works nothing out while nothing is loaded.
@@ -59,14 +62,10 @@ module vta_block_loader
     last = 1'b0;
     past = 1'b0;
     if (active_q) begin
-      automatic logic [SizeBits-1:0] data_right = SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
-      automatic logic [SizeBits-1:0] data_bottom = SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
-      automatic logic [SizeBits-1:0] width = data_right + SizeBits'(x_pad_1_i);
-      automatic logic [SizeBits-1:0] height = data_bottom + SizeBits'(y_pad_1_i);
-      pad = row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom || column_q < SizeBits'(x_pad_0_i)
-          || column_q >= data_right;
-      last_column = column_q == width - 1'b1;
-      last = last_column && row_q == height - 1'b1;
+      pad = row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom_q || column_q < SizeBits'(x_pad_0_i)
+          || column_q >= data_right_q;
+      last_column = column_q == last_column_q;
+      last = last_column && row_q == last_row_q;
       past = index_q >= depth_i;
     end
   end
@@ -85,6 +84,12 @@ module vta_block_loader
     if (start_i) begin
       automatic logic empty = (x_pad_0_i == '0 && x_size_i == '0 && x_pad_1_i == '0)
           || (y_pad_0_i == '0 && y_size_i == '0 && y_pad_1_i == '0);
+      automatic logic [SizeBits-1:0] data_right = SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
+      automatic logic [SizeBits-1:0] data_bottom = SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
+      data_right_q <= data_right;
+      data_bottom_q <= data_bottom;
+      last_column_q <= data_right + SizeBits'(x_pad_1_i) - 1'b1;
+      last_row_q <= data_bottom + SizeBits'(y_pad_1_i) - 1'b1;
       active_q <= !empty;
       empty_q <= empty;
       row_q <= '0;
@@ -126,6 +131,9 @@ module vta_block_loader
 
   assign element_o = element_q;
 
+  if ($clog2(MaxBeats) >= 1 << LogBeatsBits) begin : g_check_beats
+    $error("vta_block_loader: LogBeatsBits cannot hold an element's beats");
+  end
   if (ElementBits % BusBits != 0) begin : g_check
     $error("vta_block_loader: an element must be whole beats; the bus is too wide for these parameters");
   end

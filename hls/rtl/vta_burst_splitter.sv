@@ -29,46 +29,41 @@ module vta_burst_splitter
 
   logic valid_q;
   address_t address_q, row_address_q;
-  logic [RowBeatsBits-1:0] row_left_q;
+  logic [RowBeatsBits-1:0] row_left_q;  // this burst's beats included
   logic [15:0] rows_left_q;
+  // Of the burst at address_q. Told beforehand, because much is decided by them in the cycle in which it is shown.
+  logic [8:0] beats_q;
+  logic row_ends_q;
 
-  // A function, so that the simulator splits only where somebody asks or moves on.
+  // The most beats that a burst from here may have.
   function automatic logic [9:0] limit(input logic [PageBeatsBits-1:0] page_beat);
     logic [PageBeatsBits:0] to_boundary;
     to_boundary = {1'b1, {PageBeatsBits{1'b0}}} - {1'b0, page_beat};
     return 10'(to_boundary) < 10'(MaxBurstBeats) ? 10'(to_boundary) : 10'(MaxBurstBeats);
   endfunction
 
-  logic [PageBeatsBits-1:0] page_beat;
-  assign page_beat = address_q[11:LogBusBytes];
-  always_comb begin
-    beats_o = row_left_q[8:0];
-    if (valid_q) begin
-      if (row_left_q > RowBeatsBits'(limit(page_beat))) beats_o = 9'(limit(page_beat));
-    end
-  end
   assign address_o = address_q;
+  assign beats_o = beats_q;
   assign valid_o = valid_q;
 
   always_ff @(posedge clk_i) begin
-    if (valid_q && next_i) begin
-      if (row_left_q > RowBeatsBits'(limit(page_beat))) begin
-        row_left_q <= row_left_q - RowBeatsBits'(limit(page_beat));
-        address_q <= address_q + (AddrBits'(limit(page_beat)) << LogBusBytes);
-      end else begin
-        valid_q <= rows_left_q != 16'd1;
-        address_q <= row_address_q + stride_i;
-        row_address_q <= row_address_q + stride_i;
-        row_left_q <= row_beats_i;
-        rows_left_q <= rows_left_q - 1'b1;
+    if (start_i || (valid_q && next_i)) begin
+      // The next burst: of a new block, of the next row, or of the same row.
+      automatic address_t row_address = start_i ? address_i : row_address_q + stride_i;
+      automatic logic new_row = start_i || row_ends_q;
+      automatic address_t address = new_row ? row_address : address_q + (AddrBits'(beats_q) << LogBusBytes);
+      automatic logic [RowBeatsBits-1:0] row_left = new_row ? row_beats_i : row_left_q - RowBeatsBits'(beats_q);
+      automatic logic [9:0] most = limit(address[11:LogBusBytes]);
+      automatic logic row_ends = row_left <= RowBeatsBits'(most);
+      address_q <= address;
+      row_left_q <= row_left;
+      row_ends_q <= row_ends;
+      beats_q <= row_ends ? row_left[8:0] : 9'(most);
+      if (new_row) begin
+        row_address_q <= row_address;
+        rows_left_q <= start_i ? rows_i : rows_left_q - 1'b1;
+        valid_q <= start_i || rows_left_q != 16'd1;
       end
-    end
-    if (start_i) begin
-      valid_q <= 1'b1;
-      address_q <= address_i;
-      row_address_q <= address_i;
-      row_left_q <= row_beats_i;
-      rows_left_q <= rows_i;
     end
     if (!rst_ni || clear_i) valid_q <= 1'b0;
   end

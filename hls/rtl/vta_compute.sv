@@ -227,7 +227,7 @@ module vta_compute
     .y_pad_1_i(transfer_q.y_pad_1),
     .x_pad_0_i(transfer_q.x_pad_0),
     .x_pad_1_i(transfer_q.x_pad_1),
-    .log_beats_i(load_acc8_q ? 3'(LogAcc8Beats) : 3'(LogAccBeats)),
+    .log_beats_i(load_acc8_q ? 4'(LogAcc8Beats) : 4'(LogAccBeats)),
     .depth_i(SramIndexBits'(AccDepth)),
     .done_o(acc_done),
     .waiting_o(acc_waiting),

@@ -154,7 +154,7 @@ module vta_load
     .y_pad_1_i(wgt_q ? '0 : transfer_q.y_pad_1),
     .x_pad_0_i(wgt_q ? '0 : transfer_q.x_pad_0),
     .x_pad_1_i(wgt_q ? '0 : transfer_q.x_pad_1),
-    .log_beats_i(wgt_q ? 3'(LogWgtBeats) : 3'(LogInpBeats)),
+    .log_beats_i(wgt_q ? 4'(LogWgtBeats) : 4'(LogInpBeats)),
     .depth_i(wgt_q ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
     .done_o(done),
     .waiting_o(stalled_o),

@@ -30,9 +30,27 @@ module vta_nest
 
   logic active_q;
   logic [UopEndBits-1:0] uop_q;
+  logic [UopEndBits-1:0] uop_last_q, uop_before_last_q;  // of the range, which may be one micro-op long
+  logic uop_single_q;
   logic [IterBits-1:0] out_left_q, in_left_q;
   index_t dst_out_q, src_out_q, wgt_out_q;  // the outer loop's part alone
   index_t dst_q, src_q, wgt_q;
+
+  // Whether each of the two is the last of the range, of the inner loop and of the outer one. Told from registers alone,
+  // so that no sum below waits for another one to be compared.
+  logic [1:0] uop_ends, in_ends, out_ends;
+  always_comb begin
+    uop_ends[0] = uop_q == uop_last_q;
+    in_ends[0] = in_left_q == IterBits'(1);
+    out_ends[0] = out_left_q == IterBits'(1);
+    uop_ends[1] = uop_ends[0] ? uop_single_q : uop_q == uop_before_last_q;
+    in_ends[1] = in_ends[0];
+    out_ends[1] = out_ends[0];
+    if (uop_ends[0]) begin
+      in_ends[1] = in_ends[0] ? iter_in_i == IterBits'(1) : in_left_q == IterBits'(2);
+      if (in_ends[0]) out_ends[1] = out_left_q == IterBits'(2);
+    end
+  end
 
   // Past both micro-ops.
   logic active;
@@ -57,16 +75,17 @@ module vta_nest
       dst_o[n] = dst;
       src_o[n] = src;
       wgt_o[n] = wgt;
-      uop = uop + 1'b1;
-      if (uop == uop_end_i) begin
+      if (!uop_ends[n]) begin
+        uop = uop + 1'b1;
+      end else begin
         uop = uop_bgn_i;
-        if (in_left != IterBits'(1)) begin
+        if (!in_ends[n]) begin
           in_left = in_left - 1'b1;
           dst = dst + dst_factor_in_i;
           src = src + src_factor_in_i;
           wgt = wgt + wgt_factor_in_i;
         end else begin
-          active = active && out_left != IterBits'(1);
+          active = active && !out_ends[n];
           in_left = iter_in_i;
           out_left = out_left - 1'b1;
           dst_out = dst_out + dst_factor_out_i;
@@ -86,6 +105,9 @@ module vta_nest
     end else if (start_i) begin
       active_q <= uop_bgn_i < uop_end_i && iter_out_i != '0 && iter_in_i != '0;
       uop_q <= uop_bgn_i;
+      uop_last_q <= uop_end_i - 1'b1;
+      uop_before_last_q <= uop_end_i - UopEndBits'(2);
+      uop_single_q <= uop_end_i == uop_bgn_i + 1'b1;
       out_left_q <= iter_out_i;
       in_left_q <= iter_in_i;
       {dst_out_q, src_out_q, wgt_out_q} <= '0;
