@@ -571,6 +571,9 @@ module vta_top
   if (InpBits < BusBits || WgtBits < BusBits) begin : g_check_elements
     $error("vta_top: the bus is wider than an element; choose a narrower bus or larger blocks");
   end
+  if (AccDepth < 4) begin : g_check_banks
+    $error("vta_top: a bank of the accumulator must have two rows; LOG_ACC_BUFF_SIZE must make four elements");
+  end
   if (IsaRevision > 2) begin : g_check_isa
     $error("vta_top: VTA_ISA_REVISION must be 0 (A), 1 (B) or 2 (wide)");
   end

@@ -119,5 +119,13 @@ module vta_uop_buffer
   if (UopBits > BusBits) begin : g_check
     $error("vta_uop_buffer: the bus must be at least as wide as a micro-op");
   end
+  if (UopDepth < 2 * Lanes) begin : g_check_rows
+    $error("vta_uop_buffer: a bank must have two rows; LOG_UOP_BUFF_SIZE must make two beats of the bus");
+  end
+
+`ifndef SYNTHESIS
+  assert_one_use : assert property (@(posedge clk_i) disable iff (!rst_ni) bank_write != '0 |-> !read_i)
+  else $error("the micro-op buffer was read while a LOAD wrote it");
+`endif
 
 endmodule

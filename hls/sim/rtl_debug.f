@@ -8,6 +8,7 @@
 --top-module vta_top
 --prefix Vvta_top
 -Wno-fatal
+-Werror-USERERROR
 -F ../rtl/vta.f
 rtl_device.cpp
 memory_ports.cpp

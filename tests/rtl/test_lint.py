@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from hilt import paths
 from hilt.simulator import toolchain
-from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
+from hilt.simulator.build import BuildError, build
+from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters, load_parameters
 
 RTL = paths.hls_directory() / "rtl"
 
@@ -26,12 +28,37 @@ BUILDS = {
 }
 
 
-def lint(defines: dict[str, int]) -> subprocess.CompletedProcess[str]:
+def parameters(batch: int, block: int, uop_bytes: int, inp: int, wgt: int, acc: int) -> VTAParameters:
+    """Of log2 values: batch, block, bytes of the micro-op buffer, elements of the others."""
+    return VTAParameters(
+        3, 3, 5, batch, block, uop_bytes, inp + batch + block, wgt + 2 * block, acc + batch + block + 2
+    )
+
+
+# At the ends of what the RTL takes.
+EXTREMES = {
+    "1x16, smallest buffers": Accelerator(parameters(0, 4, 4, 1, 1, 2), IsaRevision.A),
+    "1x16, largest buffers": Accelerator(parameters(0, 4, 18, 16, 16, 16), IsaRevision.WIDE, bus_bits=128),
+    "16x4": Accelerator(parameters(4, 2, 13, 6, 4, 6), IsaRevision.B, bus_bits=128),
+    "2x4": Accelerator(parameters(1, 2, 13, 6, 4, 6), IsaRevision.B),
+    "1x32": Accelerator(parameters(0, 5, 13, 6, 4, 6), IsaRevision.A),
+    "16x64": Accelerator(parameters(4, 6, 13, 6, 4, 6), IsaRevision.A),
+}
+
+# What Accelerator admits, for the golden model has no bus and no banks, and the RTL refuses.
+REFUSED = {
+    "1x8 on a bus of 128 bits": ((0, 3, 13, 6, 4, 6), 128, "the bus is wider than an element"),
+    "two accumulators": ((0, 4, 13, 6, 4, 1), 64, "a bank of the accumulator must have two rows"),
+    "a micro-op buffer of one beat": ((0, 4, 4, 6, 4, 6), 128, "LOG_UOP_BUFF_SIZE must make two beats of the bus"),
+}
+
+
+def lint(defines: dict[str, int], *flags: str) -> subprocess.CompletedProcess[str]:
     macros = [f"-D{name}={value}" for name, value in defines.items()]
     verilator = toolchain.verilator()
     return subprocess.run(
         [
-            *(str(verilator.program), "--lint-only", "-Wall", "--top-module", "vta_top"),
+            *(str(verilator.program), "--lint-only", "-Wall", *flags, "--top-module", "vta_top"),
             *(*macros, str(RTL / "vta_waivers.vlt"), "-F", str(RTL / "vta.f")),
         ],
         env=verilator.environment,
@@ -46,6 +73,29 @@ def lint(defines: dict[str, int]) -> subprocess.CompletedProcess[str]:
 def test_no_warnings(build: str) -> None:
     done = lint(BUILDS[build].defines())
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_no_warnings_at_the_ends(extreme: str) -> None:
+    """But that an element of 4 KiB is long."""
+    done = lint(EXTREMES[extreme].defines(), "-Wno-WIDTHCONCAT")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_parameters_that_the_rtl_has_not_make_no_model(
+    refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warnings do not end a build; this does, instead of a model that computes something else."""
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path))
+    logs, bus_bits, told = REFUSED[refused]
+    with pytest.raises(BuildError, match=told):
+        build(Accelerator(parameters(*logs), IsaRevision.A, bus_bits=bus_bits), "rtl")
+
+
+def test_every_profile_ends_where_the_rtl_refuses() -> None:
+    for profile in (paths.hls_directory() / "sim").glob("rtl_*.f"):
+        assert "-Werror-USERERROR" in profile.read_text().splitlines(), profile
 
 
 def test_a_bus_that_the_rtl_has_not_is_refused_at_elaboration() -> None:
