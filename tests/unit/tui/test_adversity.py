@@ -196,6 +196,17 @@ async def test_a_home_that_nobody_has_is_said(tmp_path: Path) -> None:
             await until(pilot, lambda: "Could not export" in text_of(pilot))
 
 
+async def test_a_question_can_be_answered_in_a_tiny_terminal(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with live_engine(tmp_path), app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(40, 10)) as pilot:
+            await until(pilot, lambda: "RUNNING" in text_of(pilot))
+            await pilot.press("s")
+            await until(pilot, lambda: "Keep running (n)" in text_of(pilot))
+            await pilot.press("escape", "e")
+            await until(pilot, lambda: "3f2a91bc-trials.csv" in text_of(pilot))
+
+
 # boards that do not answer
 
 

@@ -170,6 +170,25 @@ async def test_the_space_is_a_picture_with_a_cursor(tmp_path: Path, size: tuple[
             await until(pilot, lambda: shown(pilot, ConfigurationScreen))
 
 
+async def test_the_space_shows_the_last_trials_and_what_failed(tmp_path: Path) -> None:
+    """A trial that comes right after a drawing is drawn too, though nothing follows it."""
+    run = real_run(tmp_path)
+    seen = Verification(run.output_elements, 0)
+    with live_engine(tmp_path, run.uuid) as engine, app_of(tmp_path, run.uuid) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: "RUNNING" in text_of(pilot))
+            await pilot.press("4")
+            await until(pilot, lambda: "accepted (" in text_of(pilot), 30)
+            grid = app.screen.query_one(SpaceGrid)
+            grid.go_to(4)
+            await until(pilot, lambda: "tried in this run: timeout" in text_of(pilot))
+            engine.record(
+                Trial(9, 9, {"n": 9}, Outcome.OK, "", 1000, 50.0, (50.0,), seen, run.output_elements, "virtual:pynq")
+            )
+            grid.go_to(9)
+            await until(pilot, lambda: "50.0 µs" in text_of(pilot))
+
+
 async def test_a_configuration_is_explained_down_to_its_instructions(tmp_path: Path) -> None:
     run = real_run(tmp_path)
     with app_of(tmp_path, run.uuid) as app:

@@ -13,10 +13,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Static
 
 from hilt.schedule import Reason
 from hilt.store.listing import latencies
+from hilt.trial import Outcome
 from hilt.tui import words
 from hilt.tui.event_lines import one_line
 from hilt.tui.messages import ConfigurationChosen
@@ -46,8 +48,10 @@ class SpaceScreen(RunPage):
         self._unfolding: Unfolding | None = None
         self._clusters = False
         self._measured: dict[int, float] = {}
+        self._failed: dict[int, str] = {}
         self._drawn = (-1, 0.0)
         self._busy = False
+        self._waiting: Timer | None = None
 
     def body(self) -> ComposeResult:
         with Container(id="space"):
@@ -60,8 +64,17 @@ class SpaceScreen(RunPage):
 
     def refresh_page(self, view: RunView) -> None:
         trials, at = self._drawn
-        if not self._busy and trials != view.progress.trials and time.monotonic() - at > _AGAIN_SECONDS:
+        if self._busy or self._waiting is not None or trials == view.progress.trials:
+            return
+        wait = at + _AGAIN_SECONDS - time.monotonic()
+        if trials < 0 or wait <= 0:
             self._draw(first=trials < 0)
+        else:  # nothing may come any more that would remind us
+            self._waiting = self.set_timer(wait, self._draw_again)
+
+    def _draw_again(self) -> None:
+        self._waiting = None
+        self.take(())
 
     @work(group="draw", exit_on_error=False)
     async def _draw(self, first: bool = False) -> None:
@@ -87,13 +100,16 @@ class SpaceScreen(RunPage):
             grid.go_to(wanted if wanted is not None and wanted < len(self._ready.space) else 0)
         elif grid.configuration is not None:
             self._describe(grid.configuration)
+        self.take(())  # what came while it was drawn
 
     def _cells(self) -> NDArray[np.int8]:
         watch = self.watched
         self._subject = self._subject or Subject(watch.store.run(watch.uuid))
         facts = self._subject.facts
         self._unfolding = self._unfolding or Unfolding(self._subject.space)
-        cells, self._measured = by_latency(facts, latencies(watch.store, watch.uuid))
+        trials = latencies(watch.store, watch.uuid)
+        cells, self._measured = by_latency(facts, trials)
+        self._failed = {each: outcome for each, outcome, _ in trials if outcome not in (Outcome.OK, Outcome.REJECTED)}
         return by_cluster(facts) if self._clusters else cells
 
     @property
@@ -135,7 +151,8 @@ class SpaceScreen(RunPage):
         if label >= 0:
             lines.append(Content(f"cluster {label + 1}, of {facts.clusters.sizes[label]:,} configurations"))
         if latency is None:
-            lines.append(Content("not measured in this run"))
+            failed = self._failed.get(configuration)
+            lines.append(Content(f"tried in this run: {failed}" if failed else "not measured in this run"))
         else:
             share = view.run.percent_of_bound(latency)
             lines.append(Content(f"{words.microseconds(latency)}, {share:.1f}% of the bound"))
