@@ -46,7 +46,9 @@ proc build {here boards arguments} {
   set slack [get_property SLACK [get_timing_paths -setup]]
   set hold_slack [get_property SLACK [get_timing_paths -hold]]
   foreach {what worst} [list setup $slack hold $hold_slack] {
-    if {$worst < 0} { error "$what timing is missed by [expr {-$worst}] ns: see $folder/timing.txt" }
+    if {$worst < 0} {
+      error "$what timing is missed by [expr {-$worst}] ns at [dict get $board clock_mhz] MHz: see $folder/timing.txt"
+    }
   }
 
   set run [get_property DIRECTORY [get_runs impl_1]]
