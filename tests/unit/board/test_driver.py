@@ -149,6 +149,30 @@ def test_a_program_that_was_over_at_once_is_believed_and_timed_by_its_first_sigh
     assert ran.seconds < module._OLD_DONE_SECONDS
 
 
+def test_time_begins_when_fetch_is_started(
+    board: Board, module: ModuleType, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that each access to a register moves by 5 microseconds, which pynq's MMIO may take on a Cortex-A9."""
+    driver = program(PUBLIC)
+    clock = 0.0
+    read, write = board.registers.read, board.registers.write
+
+    def slow(access: Callable[..., Any]) -> Callable[..., Any]:
+        def slowed(*words: int) -> Any:
+            nonlocal clock
+            clock += 5e-6
+            return access(*words)
+
+        return slowed
+
+    monkeypatch.setattr(board.registers, "read", slow(read))
+    monkeypatch.setattr(board.registers, "write", slow(write))
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock))
+    board.registers.until_finish = 20
+    ran = driver.run(Code, 8, 1.0)
+    assert ran.seconds == pytest.approx((4 + 21) * 5e-6), "four starts, and polls until it is done"
+
+
 def test_a_limit_shorter_than_that_wait_is_kept(board: Board, program: Callable[[Manifest], Any]) -> None:
     driver = program(PUBLIC)
     board.registers.done = 1
