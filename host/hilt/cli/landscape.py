@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,14 +64,21 @@ def build(
         groups = evidence()
     else:
         groups = [[each] for each in _subjects(str(workload), personality, checks, space, orders)]
+
+    def missing(group: list[Subject]) -> list[Subject]:
+        return [subject for subject in group if not shelf.has(subject)]
+
+    if not everything:
+        for group in groups:
+            if not missing(group):
+                typer.echo(f"{group[0].name} is there already: {shelf.path_of(group[0])}")
+    if not any(map(missing, groups)):
+        return
     sampling = Sampling(rtl_sample, golden_sample, seed, sample_cycles)
     with _executor(jobs, cluster) as executor:
         for number, group in enumerate(groups, 1):
-            wanted = [subject for subject in group if not shelf.has(subject)]
-            if wanted:
+            if wanted := missing(group):
                 _build_group(wanted, shelf, executor, sampling, f"{number}/{len(groups)}")
-            elif not everything:
-                typer.echo(f"{group[0].name} is there already: {shelf.path_of(group[0])}")
 
 
 def _build_group(subjects: list[Subject], shelf: Shelf, executor: Executor, sampling: Sampling, place: str) -> None:
@@ -135,14 +146,9 @@ def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) ->
 @contextmanager
 def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
     """Processes of this machine, or a Dask cluster."""
-    import multiprocessing
-    import os
-    from concurrent.futures import ProcessPoolExecutor
-
     with ExitStack() as stack:
         if cluster is None:
-            context = multiprocessing.get_context("spawn")
-            yield stack.enter_context(ProcessPoolExecutor(jobs or os.cpu_count(), context))
+            yield stack.enter_context(_processes(jobs or os.cpu_count() or 1))
             return
         try:
             import distributed
@@ -153,6 +159,39 @@ def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             raise typer.BadParameter(f"no Dask scheduler answers at {cluster} ({error})") from error
         yield stack.enter_context(client.get_executor(pure=False))
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[Executor]:
+    """Those of this machine. A signal that ends us ends them, and Ctrl-C, which a terminal sends to all, is ours."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+            pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                for _ in range(count):
+                    pool.submit(os.getpid)  # starts a process, which ignores what we do
+            finally:
+                signal.signal(signal.SIGINT, pressed)
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                workers = multiprocessing.active_children()
+                for each in workers:
+                    each.terminate()
+                for each in workers:
+                    each.join()
+                raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @application.command("list")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
+import signal
+from concurrent.futures import wait
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 
 import pytest
 
+from hilt.cli.landscape import _executor as executor_of
 from hilt.cli.main import run
 from tests.unit.measure.landscape.small import WORKLOAD
 
@@ -86,3 +91,18 @@ def test_every_experiment_can_be_found(capsys: pytest.CaptureFixture[str]) -> No
         module, _, function = each.function.partition(":")
         assert callable(getattr(import_module(f"hilt.experiments.{module}"), function)), name
         assert name in listed
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_a_build_ends_its_processes_at_once(ending: type[BaseException] | signal.Signals) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as ended, executor_of(2, None) as executor:
+        assert executor.submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN
+        working = [executor.submit(sleep, 1000.0) for _ in range(9)]
+        wait(working, timeout=0.1)
+        if isinstance(ending, signal.Signals):
+            signal.raise_signal(ending)
+        raise KeyboardInterrupt
+    assert not multiprocessing.active_children()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert getattr(ended.value, "code", None) == (128 + ending if isinstance(ending, signal.Signals) else None)
