@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -76,12 +77,22 @@ class RunView:
             case BoardChanged():
                 self.boards[event.board] = event
             case TrialRecorded():
-                self.recent.append(event.verified)
-                if not event.verified or event.microseconds is None:
-                    return
-                if not self.curve or event.microseconds < self.curve[-1][1]:
-                    self.curve.append((event.number, event.microseconds))
-                    self.best = event
+                self._take_trial(event)
+
+    def _take_trial(self, trial: TrialRecorded) -> None:
+        """They come as they are answered, which is not always in the order of their numbers."""
+        if any(each.number == trial.number for each in self.trials):
+            return  # it was loaded
+        self.recent.append(trial.verified)
+        number, latency = trial.number, trial.microseconds
+        if not trial.verified or latency is None:
+            return
+        if self.best is None or (latency, number) < (self.best.microseconds or 0.0, self.best.number):
+            self.best = trial
+        place = bisect_left(self.curve, (number, 0.0))
+        if place == 0 or latency < self.curve[place - 1][1]:
+            later = [step for step in self.curve[place:] if step[0] != number and step[1] < latency]
+            self.curve[place:] = [(number, latency), *later]
 
     def engine_gone(self) -> None:
         """The connection ended. After the run's end that is as it should be; else the engine died."""

@@ -48,6 +48,8 @@ class TrialList:
         for trial in trials:
             self._kept[trial.number] = trial
             self._end = max(self._end, trial.number + 1)
+        while len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]  # the one that came first
 
     def forget(self) -> None:
         """What was on its way may have come without our hearing of it: all is read again when it is looked at."""

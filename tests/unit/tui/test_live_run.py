@@ -296,6 +296,26 @@ async def test_filter_order_and_search(tmp_path: Path) -> None:
             await until(pilot, lambda: len(rows) == 31 and "31 recorded, by trial" in text_of(pilot))
 
 
+async def test_the_cursor_stays_on_its_trial_when_better_ones_come(tmp_path: Path) -> None:
+    """But at the first row it stays with the best."""
+    make_run(tmp_path, trials=30)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            table = run_screen(pilot).query_one(TrialsTable)
+            await pilot.press("o")
+            await until(pilot, lambda: "by latency" in text_of(pilot) and table.cursor_row == 0)
+            await pilot.press("down", "down")
+            chosen = table.selected_trial().number
+            engine.record(trial(30), trial(31))
+            await until(pilot, lambda: table.row_count == 32)
+            assert table.selected_trial().number == chosen == 25 and table.cursor_row == 4
+            await pilot.press("home")
+            engine.record(trial(33))
+            await until(pilot, lambda: table.row_count == 33)
+            assert table.selected_trial().number == 33
+
+
 async def test_the_mouse_selects_sorts_and_changes_screens(tmp_path: Path) -> None:
     make_run(tmp_path, trials=30)
     with live_engine(tmp_path), app_of(tmp_path) as app:

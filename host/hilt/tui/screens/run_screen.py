@@ -176,9 +176,12 @@ class RunScreen(RunPage):
             except StoreError as error:
                 self.notify(str(error), title="The store cannot be read", severity="error", markup=False)
                 return
+        held = table.held
         watch.trials.arrange(listing, numbers)
         if changed:
             table.move_to(len(watch.trials) - 1 if numbers is None else 0)
+        elif held is not None and (row := watch.trials.row_of(held)) is not None:
+            table.hold(row)
         table.changed()
 
     # the rest

@@ -143,6 +143,21 @@ class TrialsTable(ScrollView, can_focus=True):
         self._refresh_row(self._cursor)
         self._show_cursor()
 
+    @property
+    def held(self) -> int | None:
+        """The trial that the cursor is on and stays on whatever comes before it. None at the first row, where the best
+        is looked at, or where new ones are followed."""
+        return self._trials.number(self._cursor) if 0 < self._cursor < len(self._trials) - 1 else None
+
+    def hold(self, row: int) -> None:
+        """Where the held trial is now. Who has scrolled away from it stays there."""
+        top = self.scroll_offset.y
+        seen = top <= self._cursor < top + self._page_rows
+        self._cursor = row
+        self._resize_rows()
+        if seen:
+            self._show_cursor()
+
     # keys and mouse
 
     def action_move(self, rows: int) -> None:

@@ -38,4 +38,5 @@ def _lately(view: RunView) -> str:
     lately = f"{share} of the last {len(view.recent)} valid"
     if not view.curve:
         return lately
-    return f"{lately}; last better one {view.progress.trials - 1 - view.curve[-1][0]} trials ago"
+    # Of trials that are answered out of their order, one may have a number above those that are recorded.
+    return f"{lately}; last better one {max(view.progress.trials - 1 - view.curve[-1][0], 0)} trials ago"

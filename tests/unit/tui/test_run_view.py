@@ -1,0 +1,68 @@
+"""What is put together out of the engine's events is what the store says afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hilt.store import Store, Trial, database_path
+from hilt.trial import Outcome, Verification
+from hilt.tui.run_view import Link, RunView
+from hilt.tui.watch import Watch
+
+from ..store import examples
+from .live import KNOBS, UUID, event_of, make_run
+
+_NO_LATENCY = 9
+
+
+def trial(number: int, microseconds: int) -> Trial:
+    if microseconds == _NO_LATENCY:
+        return Trial(number, number, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
+    latency, seen = float(microseconds), Verification(examples.ELEMENTS, 0)
+    return Trial(
+        number, number, KNOBS, Outcome.OK, "", 100 * microseconds, latency, (latency,), seen, examples.ELEMENTS, "board"
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    order=st.permutations(range(9)),
+    latencies=st.lists(st.integers(1, _NO_LATENCY), min_size=9, max_size=9),
+    loaded=st.integers(0, 9),
+    again=st.integers(0, 3),
+)
+def test_trials_in_any_order_give_what_the_store_says(
+    order: list[int], latencies: list[int], loaded: int, again: int
+) -> None:
+    """Those of several boards are not answered in the order of their numbers, and some are told and loaded both."""
+    trials = [trial(number, latencies[number]) for number in order]
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        make_run(home)
+        with Store(database_path(home)) as store:
+            store.record(UUID, trials[:loaded])
+            view = RunView.load(store, UUID, Link.ATTACHED)
+            view.curve = store.improvements(UUID)
+            store.record(UUID, trials[loaded:])
+            for each in trials[max(loaded - again, 0) :]:
+                view.apply(event_of(each))
+            assert view.curve == store.improvements(UUID)
+            best = store.best(UUID)
+    assert (view.best.number if view.best else None) == (best.number if best else None)
+    assert sum(view.recent) == sum(each.verified for each in trials) and len(view.recent) == len(trials)
+
+
+def test_a_long_run_that_is_watched_keeps_few_rows_in_memory(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        trials = [trial(number, 5) for number in range(9_000)]
+        store.record(UUID, trials)
+        rows = Watch(tmp_path, store, UUID, lambda message: None).trials
+        for each in trials:
+            rows.add([event_of(each)])
+        assert len(rows._kept) <= 8192 and len(rows) == 9_000
+        assert [rows.trial(row).number for row in (0, 5_000, 8_999)] == [0, 5_000, 8_999]
