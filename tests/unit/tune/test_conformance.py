@@ -57,6 +57,13 @@ def test_another_seed_gives_another_search(name: str) -> None:
     assert TUNERS[name](GRID, 1).ask(20) != TUNERS[name](GRID, 2).ask(20)
 
 
+@pytest.mark.parametrize(("one", "other"), [("random", "ga"), ("autotvm", "autotvm-ei"), ("autotvm", "ml2tuner")])
+def test_those_that_begin_at_random_begin_with_the_same_draws_of_a_seed(one: str, other: str) -> None:
+    """Until either knows something: comparisons by seed are of the searches, not of the luck of their first trials."""
+    begun = [[index for _ in range(4) for index in TUNERS[name](GRID, 6).ask(8)] for name in (one, other)]
+    assert begun[0] == begun[1]
+
+
 @every_tuner
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])
 def test_failures_only_are_survived(build: Build, outcome: Outcome) -> None:

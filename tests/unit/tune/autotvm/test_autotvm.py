@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Tuner
+from hilt.tune import Feedback, Tuner, boosted_trees
 from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.labels import relative_throughput
@@ -54,6 +57,26 @@ def test_trees_learn_the_order_and_the_same_trees_again(loss: Loss) -> None:
     assert (predictions[0] == predictions[1]).all()
     shuffled = generator.permutation(predictions[0])
     assert average_recall(predictions[0], labels[test], 64) > average_recall(shuffled, labels[test], 64) + 0.15
+
+
+@pytest.mark.parametrize(("loss", "objective"), [(Loss.RANK, "rank:pairwise"), (Loss.REGRESSION, "reg:squarederror")])
+def test_xgboost_fits_with_tvms_parameters(loss: Loss, objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its own account of what it went by: a parameter that it does not know it passes over in silence."""
+    boosters: list[Any] = []
+    made = boosted_trees.new_booster
+    monkeypatch.setattr(boosted_trees, "new_booster", lambda *given: boosters.append(made(*given)) or boosters[-1])
+    features = np.arange(40, dtype=np.float32).reshape(20, 2)
+    BoostedTrees(loss, recall_at=8, rounds=3, patience=3, seed=7).fit(features, features[:, 0] / 40)
+    learner = json.loads(boosters[0].save_config())["learner"]
+    trees = learner["gradient_booster"]["tree_train_param"]
+    wanted = {"max_depth": 3, "gamma": 1e-4, "min_child_weight": 1, "subsample": 1, "eta": 0.3, "lambda": 1, "alpha": 0}
+    assert {name: float(trees[name]) for name in wanted} == pytest.approx(wanted)
+    assert learner["objective"]["name"] == objective
+    assert json.loads(learner["learner_model_param"]["base_score"]) in (0.5, [0.5])
+    assert (learner["generic_param"]["nthread"], learner["generic_param"]["seed"]) == ("1", "7")
+    if loss is Loss.RANK:
+        ranking = learner["objective"]["lambdarank_param"]
+        assert (ranking["lambdarank_pair_method"], ranking["lambdarank_num_pair_per_sample"]) == ("mean", "1")
 
 
 def test_predicting_before_fitting_is_an_error() -> None:
