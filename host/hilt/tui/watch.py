@@ -18,6 +18,8 @@ from hilt.tui.run_view import Link, RunView
 from hilt.tui.trial_list import TrialList
 
 _MOST_EVENTS = 5000
+SHORTEST_TIMER = 0.05
+"""Seconds. Textual drops a timer that is due before it was begun, and divides by one of zero."""
 
 
 class Watch:

@@ -15,6 +15,7 @@ from hilt.store import RunState, Store, database_path
 from hilt.tui import feed
 from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link
+from hilt.tui.screens import run_screen as run_screen_module
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.widgets.trials_table import TrialsTable
 
@@ -294,6 +295,21 @@ async def test_filter_order_and_search(tmp_path: Path) -> None:
             await until(pilot, lambda: len(rows) == 10 and 'with "OVERFLOW"' in text_of(pilot))
             await pilot.press("escape")
             await until(pilot, lambda: len(rows) == 31 and "31 recorded, by trial" in text_of(pilot))
+
+
+async def test_an_ordered_list_that_is_due_at_once_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_screen_module, "_ARRANGE_SECONDS", 0.0)
+    make_run(tmp_path, trials=30)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press("o")
+            table = run_screen(pilot).query_one(TrialsTable)
+            for number in range(30, 40):
+                engine.record(trial(number))
+                await until(pilot, lambda number=number: table.row_count == number + 1)
 
 
 async def test_the_cursor_stays_on_its_trial_when_better_ones_come(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hilt.store.listing import Listing, Order, Which, trial_numbers
 from hilt.tui.messages import ConfigurationChosen
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.watch import Watch
+from hilt.tui.watch import SHORTEST_TIMER, Watch
 from hilt.tui.widgets.board_panel import BoardPanel
 from hilt.tui.widgets.latency_curve import LatencyCurve
 from hilt.tui.widgets.log_panel import LogPanel
@@ -104,8 +104,11 @@ class RunScreen(RunPage):
         if self.watched.trials.listing.is_plain:
             self.query_one(TrialsTable).changed()
         elif self._arranging is None:
-            wait = max(0.0, self._arranged + _ARRANGE_SECONDS - time.monotonic())
-            self._arranging = self.set_timer(wait, self._arrange_again)
+            wait = self._arranged + _ARRANGE_SECONDS - time.monotonic()
+            if wait > SHORTEST_TIMER:
+                self._arranging = self.set_timer(wait, self._arrange_again)
+            else:
+                self._arrange_again()
         self._compare_if_due()
 
     def _show_log(self) -> None:

@@ -26,7 +26,7 @@ from hilt.tui.run_view import RunView
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.space_picture import GLYPHS, Unfolding, by_cluster, by_latency
 from hilt.tui.subject import Subject
-from hilt.tui.watch import Watch
+from hilt.tui.watch import SHORTEST_TIMER, Watch
 from hilt.tui.widgets.space_grid import SpaceGrid
 
 _AGAIN_SECONDS = 2.0
@@ -67,7 +67,7 @@ class SpaceScreen(RunPage):
         if self._busy or self._waiting is not None or trials == view.progress.trials:
             return
         wait = at + _AGAIN_SECONDS - time.monotonic()
-        if trials < 0 or wait <= 0:
+        if trials < 0 or wait <= SHORTEST_TIMER:
             self._draw(first=trials < 0)
         else:  # nothing may come any more that would remind us
             self._waiting = self.set_timer(wait, self._draw_again)

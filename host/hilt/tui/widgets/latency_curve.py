@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from hilt.tui import words
 from hilt.tui.run_view import RunView
+from hilt.tui.watch import SHORTEST_TIMER
 
 if TYPE_CHECKING:
     from textual_plotext import PlotextPlot
@@ -54,7 +55,7 @@ class LatencyCurve(Container):
         self._points, self._trials = list(view.curve), trials
         if self._waiting is None:
             wait = self._drawn + _REDRAW_SECONDS - time.monotonic()
-            self._waiting = self.set_timer(wait, self._draw) if wait > 0 else None
+            self._waiting = self.set_timer(wait, self._draw) if wait > SHORTEST_TIMER else None
             if self._waiting is None:
                 self.call_after_refresh(self._draw)  # the trials first
 
