@@ -23,7 +23,7 @@ def trials() -> list[Trial]:
         reason = {Outcome.REJECTED: "acc_overflow", Outcome.TIMEOUT: "Never 100%_done"}.get(outcome, "")
         latency = 1000.0 + (number * 37) % 50 if outcome is Outcome.OK else None
         seen = Verification(examples.ELEMENTS, 0) if number % 5 == 0 else None
-        knobs = {"tile_h": number % 7}
+        knobs = {"tile_h": number % 7, "tile_w": number % 5}
         found.append(
             Trial(number, number, knobs, outcome, reason, None, latency, (), seen, examples.ELEMENTS, "desk")
         )
@@ -67,7 +67,9 @@ def test_latencies_are_sorted_and_trials_without_one_are_last(store: Store, desc
 @pytest.mark.parametrize(("text", "numbers"), [
     ("NEVER 100%_", [n for n in range(60) if n % 5 == 3]),
     ("100x", []),
-    ('"tile_h":6', [n for n in range(60) if n % 7 == 6]),
+    ("tile_h=6", [n for n in range(60) if n % 7 == 6]),
+    (" h=6 w=4", [n for n in range(60) if n % 7 == 6 and n % 5 == 4]),
+    ("tile_H=6 tile_w=4", [n for n in range(60) if n % 7 == 6 and n % 5 == 4]),
     ("' OR 1=1 --", []),
 ])  # fmt: skip
 def test_text_is_looked_for_as_it_stands(store: Store, text: str, numbers: list[int]) -> None:
