@@ -145,16 +145,20 @@ def representations(bench: Bench) -> None:
 
 
 def transferred(subjects: Sequence[Subject], setting: str, features: str, samples: int, seed: int) -> list[Row]:
-    """Trees learn `samples` of the sources, are judged on others of the target, which is the first of the subjects."""
+    """Trees learn `samples` of the sources, are judged on the target, which is the first of the subjects: of what it has
+    on others, at most half of its space."""
     target, *sources = subjects
     generator = np.random.default_rng(seed)
-    drawn = [_sample(source, samples // len(sources), generator) for source in sources]
+    judged = _sample(target, min(2_000, len(target.space) // 2), generator)
+    drawn = [
+        np.setdiff1d(_sample(source, samples // len(sources), generator), judged if source == target else [])
+        for source in sources
+    ]
     width = max(_features(*each, features).shape[1] for each in zip(sources, drawn, strict=True))
     learnt = np.concatenate([_padded(_features(*each, features), width) for each in zip(sources, drawn, strict=True)])
     labels = np.concatenate([_performance(*each) for each in zip(sources, drawn, strict=True)])
     trees = BoostedTrees(Loss.RANK, 64, 200, 20, seed)
     trees.fit(learnt, labels.astype(np.float32))
-    judged = np.setdiff1d(_sample(target, 2_000, generator), drawn[0] if sources[0] == target else [])
     predicted = trees.predict(_padded(_features(target, judged, features), width))
     measured = _performance(target, judged)
     pairs = pairwise_accuracy(predicted, measured)
