@@ -145,8 +145,8 @@ def representations(bench: Bench) -> None:
 
 
 def transferred(subjects: Sequence[Subject], setting: str, features: str, samples: int, seed: int) -> list[Row]:
-    """Trees learn `samples` of the sources, are judged on the target, which is the first of the subjects: of what it has
-    on others, at most half of its space."""
+    """Trees learn `samples` of the sources and are judged on the target, the first of the subjects: on configurations
+    that they did not learn, at most half of its space."""
     target, *sources = subjects
     generator = np.random.default_rng(seed)
     judged = _sample(target, min(2_000, len(target.space) // 2), generator)
