@@ -9,7 +9,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
-from hilt.cli.files import output_folder
+from hilt.cli.files import named_in_text, output_folder
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -117,7 +117,7 @@ def campaign(
     from hilt.engine.design import Settings
     from hilt.schedule.networks import load_network
 
-    found, spend = load_network(network), parse_budget(budget)
+    found, spend = named_in_text(load_network(network)), parse_budget(budget)
     each = (spend.trials or 0) // max(1, len(found.supported))
     settings = Settings(
         workload=network,

@@ -18,8 +18,12 @@ from hilt.cli.summary import summary_text
 from hilt.cli.words import best_json, print_json, short
 from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, settings_of, unfinished
 from hilt.engine.design import Settings
+from hilt.engine.files import RunFiles
 from hilt.schedule.onnx_model import Layer, Network, OnnxError
-from hilt.store import Campaign, Run, Store, Trial, database_path
+from hilt.store import Campaign, Run, RunState, Store, Trial, database_path
+
+_PATIENCE_SECONDS = 120.0
+"""More than an engine takes to start."""
 
 
 class Launcher(Protocol):
@@ -91,12 +95,14 @@ def tune_campaign(campaign: Campaign, home: Path, launcher: Launcher, as_json: b
 
 
 def _launch(campaign: Campaign, layer: Layer, home: Path, launcher: Launcher, board: str | None) -> Run:
-    """The layer's run goes on, or begins."""
-    with Store(database_path(home)) as store:
-        run = run_of_layer(store, campaign, layer)
-    if run is None:
-        return launcher.start(settings_of(campaign, layer, board), home, campaign=campaign.uuid)
-    return launcher.resume(run.uuid, home, board=board)
+    """The layer's run goes on, or begins; one that has finished is as it is. Of two commands that come to a layer
+    together, as those do that followed the one before, the first begins it and the other attaches."""
+    with RunFiles(home, campaign.uuid).locked(_PATIENCE_SECONDS):
+        with Store(database_path(home)) as store:
+            run = run_of_layer(store, campaign, layer)
+        if run is None:
+            return launcher.start(settings_of(campaign, layer, board), home, campaign=campaign.uuid)
+        return run if run.state is RunState.FINISHED else launcher.resume(run.uuid, home, board=board)
 
 
 def _tuned(store: Store, campaign: Campaign) -> list[Tuned]:

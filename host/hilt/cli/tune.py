@@ -11,6 +11,7 @@ import typer
 
 from hilt import paths
 from hilt.cli.exits import Exit
+from hilt.cli.files import named_in_text
 from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.run_options import (
     Chaos,
@@ -82,7 +83,8 @@ def tune(
     from hilt.engine.design import Settings
     from hilt.schedule import onnx_model
 
-    network = onnx_model.read_network(Path(workload)) if workload.endswith(onnx_model.SUFFIX) else None
+    is_model = workload.endswith(onnx_model.SUFFIX)
+    network = named_in_text(onnx_model.read_network(Path(workload))) if is_model else None
     if network is not None and detach:
         raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 

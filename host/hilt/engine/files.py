@@ -78,10 +78,11 @@ class RunFiles:
             os.close(directory)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the run for this process. The kernel lets go of it however the process ends. Raises RunBusyError."""
+    def locked(self, patience: float = _LOOK_SECONDS) -> Iterator[None]:
+        """Holds the run for this process. The kernel lets go of it however the process ends. Raises RunBusyError when
+        another does not within `patience` seconds."""
         with self._open_lock() as file:
-            deadline = monotonic() + _LOOK_SECONDS
+            deadline = monotonic() + patience
             while not _is_locked_now(file):
                 if monotonic() > deadline:
                     holder = file.read().strip() or "unknown"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,9 @@ import onnx
 import pytest
 
 from hilt.cli.exits import Exit
+from hilt.cli.files import named_in_text
 from hilt.cli.main import run as hilt
-from hilt.cli.network import listing, tune_campaign, tune_network
+from hilt.cli.network import _launch, listing, tune_campaign, tune_network
 from hilt.engine import launch
 from hilt.engine.campaigns import open_campaign, settings_of, unfinished
 from hilt.engine.design import Settings, design
@@ -190,3 +194,52 @@ def test_bad_input_gets_one_line(
     assert hilt(["tune", *arguments]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1 and words in said.err
+
+
+def test_two_commands_that_come_to_a_layer_together_tune_it_once(tmp_path: Path) -> None:
+    """As two that followed the layer before do when it ends."""
+    path = tmp_path / "toy.onnx"
+    onnx.save(toy(), str(path))
+    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
+    with Store(database_path(tmp_path)) as store:
+        campaign = open_campaign(store, read_network(path), settings)
+    layer = read_network(path).supported[0]
+    calls: list[str] = []
+    second = threading.Event()
+
+    class Slow:
+        """A launcher whose engines take a moment to start; they are none."""
+
+        def start(self, settings: Settings, home: Path, *, campaign: str | None = None) -> Run:
+            calls.append("start")
+            run = design(settings, NetworkBoards().describe_board("table:plain"), campaign)
+            with Store(database_path(home)) as store:
+                store.create_run(run)
+            if len(calls) > 1:
+                second.set()
+            second.wait(0.5)
+            return run
+
+        def resume(self, identifier: str, home: Path, *, board: str | None = None) -> Run:
+            calls.append("resume")
+            with Store(database_path(home)) as store:
+                return store.run(identifier)
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(_launch, campaign, layer, tmp_path, Slow(), None) for _ in range(2)]
+        runs = [each.result() for each in both]
+    assert calls == ["start", "resume"]
+    assert runs[0].uuid == runs[1].uuid
+    with Store(database_path(tmp_path)) as store:
+        store.set_state(runs[0].uuid, RunState.FINISHED)
+        assert _launch(campaign, layer, tmp_path, Slow(), None).state is RunState.FINISHED
+    assert len(calls) == 2, "what has finished in the meantime is neither begun nor resumed"
+
+
+def test_a_models_name_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.onnx")
+    path.write_bytes(toy().SerializeToString())
+    network = named_in_text(read_network(path))
+    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=2, seed=4)
+    assert tune_network(network, settings, tmp_path, Tables(), as_json=True) in (Exit.OK, Exit.NOTHING_VERIFIED)
+    assert json.loads(capsys.readouterr().out)["model"] == "caf\ufffd"
