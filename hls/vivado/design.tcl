@@ -41,6 +41,8 @@ proc create_ps_processing_system7 {board} {
     CONFIG.PCW_USE_M_AXI_GP0 1 \
     CONFIG.PCW_USE_S_AXI_HP0 1 \
     CONFIG.PCW_S_AXI_HP0_DATA_WIDTH [dict get $board bus_bits]] $ps
+  # Its pads are buffers in the netlist, which lead to ports as in any Zynq-7000 design; the boot loader sets them up.
+  foreach pads {DDR FIXED_IO} { make_bd_intf_pins_external -name $pads [get_bd_intf_pins ps/$pads] }
   return {ps/FCLK_CLK0 ps/FCLK_RESET0_N ps/M_AXI_GP0 ps/S_AXI_HP0 ps/S_AXI_HP0_ACLK ps/M_AXI_GP0_ACLK}
 }
 

@@ -11,6 +11,7 @@ foreach name {
   create_project close_project add_files set_property update_compile_order update_ip_catalog
   ipx::package_project ipx::associate_bus_interfaces ipx::create_xgui_files ipx::update_checksums ipx::check_integrity
   ipx::save_core create_bd_design connect_bd_net connect_bd_intf_net assign_bd_address validate_bd_design save_bd_design
+  make_bd_intf_pins_external
   generate_target launch_runs wait_on_run open_run report_utilization report_timing_summary
 } {
   if {[string match ipx::* $name]} { namespace eval ipx {} }

@@ -116,6 +116,12 @@ def test_every_port_of_the_top_is_connected(built: Build) -> None:
     assert {pin.split("/")[0] for pin in joined | pins} <= cells, "every pin belongs to a cell that was made"
 
 
+def test_the_pads_of_a_zynq_7000_are_ports(board: str, built: Build) -> None:
+    """An UltraScale+'s are not in the netlist."""
+    pads = {call[-1] for call in built.calls("make_bd_intf_pins_external")}
+    assert pads == ({"ps/DDR", "ps/FIXED_IO"} if board == "pynq-z2" else set())
+
+
 def test_what_is_left_is_assigned_after_the_registers(built: Build) -> None:
     """The command without arguments assigns all that is not (UG835): the memory, once the masters are joined to it."""
     names = [command[0] for command in built.commands]
