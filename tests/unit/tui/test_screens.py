@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from textual.widgets import DataTable
 
 from hilt.engine.chronicle import Chronicle
 from hilt.engine.client import NoEngineError
@@ -310,6 +311,22 @@ async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: P
                 await until(pilot, lambda words=words: words in text_of(pilot))
             await pilot.press("home", "down", "enter")
             await until(pilot, lambda: shown(pilot, RunScreen) and "resnet18.C5 on" in text_of(pilot))
+
+
+async def test_a_campaign_has_more_columns_in_a_terminal_that_grew(tmp_path: Path) -> None:
+    make_campaign(tmp_path)
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: shown(pilot, RunScreen))
+            await pilot.press("1")
+            await until(pilot, lambda: "resnet18.C7" in text_of(pilot))
+            await pilot.press("home", "down")
+            assert "% of bound" not in text_of(pilot)
+            await pilot.resize_terminal(200, 60)
+            await until(pilot, lambda: "% of bound" in text_of(pilot) and "resnet18.C7" in text_of(pilot))
+            assert app.screen.query_one(DataTable).cursor_row == 1
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: "% of bound" not in text_of(pilot) and "resnet18.C7" in text_of(pilot))
 
 
 async def test_a_campaign_is_paused_stopped_and_a_layer_skipped(

@@ -11,14 +11,16 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
 from hilt.engine.events import Command
-from hilt.store import Campaign, Store, StoreError
+from hilt.store import Store, StoreError
 from hilt.tui import steering, words
 from hilt.tui.campaign_view import CampaignView
+from hilt.tui.event_lines import one_line
 from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tui.screens.confirm import Confirm
 from hilt.tui.widgets.key_bar import KeyBar
@@ -52,6 +54,7 @@ class CampaignScreen(Screen[None]):
         self._uuid = uuid
         self._view: CampaignView | None = None
         self._shown: tuple[object, ...] = ()
+        self._names: list[str] = []
 
     @property
     def view(self) -> CampaignView | None:
@@ -65,22 +68,37 @@ class CampaignScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        table = self.query_one(DataTable)
+        self._set_columns()
+        self.query_one(DataTable).focus()
+        self._read()
+        self.set_interval(_READ_SECONDS, self._read)
+
+    def on_resize(self, event: Resize) -> None:
+        if self._names:  # it is mounted
+            self._set_columns()
+
+    def _set_columns(self) -> None:
+        """Those that the terminal has room for."""
         columns = _COLUMNS | (_WIDE_COLUMNS if self.app.size.width >= _WIDE else {})
+        if self._names == list(columns):
+            return
+        table = self.query_one(DataTable)
+        row = table.cursor_row
+        table.clear(columns=True)
         for name, width in columns.items():
             title = name.rjust(width) if name not in _LEFT else name if name == "layer" else f" {name}"
             table.add_column(title, width=width)
-        self._names = list(columns)
-        table.focus()
-        self._read()
-        self.set_interval(_READ_SECONDS, self._read)
+        self._names, self._shown = list(columns), ()
+        if self._view is not None:
+            self._show()
+            table.move_cursor(row=row)
 
     @work(group="read", exclusive=True, exit_on_error=False)
     async def _read(self) -> None:
         try:
             self._view = await asyncio.to_thread(self._load)
-        except StoreError as error:
-            self.query_one("#campaign-words", Static).update(Content(str(error)))
+        except Exception as error:  # of store or network: each says in a line what is wrong
+            self.query_one("#campaign-words", Static).update(Content(one_line(str(error))))
             return
         self._show()
 
@@ -212,8 +230,11 @@ class CampaignScreen(Screen[None]):
         self._read()
 
     def action_next_campaign(self) -> None:
-        campaigns: list[Campaign] = self._store.campaigns()
-        names = [each.uuid for each in campaigns]
+        try:
+            names = [each.uuid for each in self._store.campaigns()]
+        except StoreError as error:
+            self.notify(str(error), title="The store cannot be read", severity="error", timeout=20, markup=False)
+            return
         if self._uuid in names:
             self._uuid = names[(names.index(self._uuid) + 1) % len(names)]
             self.post_message(CampaignChosen(self._uuid))

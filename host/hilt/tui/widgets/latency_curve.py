@@ -40,7 +40,7 @@ class LatencyCurve(Container):
         self._picture: PlotextPlot | None = None
         self._points: list[tuple[int, float]] = []
         self._trials = 0
-        self._valid = False
+        self._valid = True  # until it is known that there is none
         self._drawn = -_REDRAW_SECONDS
         self._waiting: Timer | None = None
 
