@@ -36,27 +36,14 @@ module vta_nest
   index_t dst_out_q, src_out_q, wgt_out_q;  // the outer loop's part alone
   index_t dst_q, src_q, wgt_q;
 
-  // Whether each of the two is the last of the range, of the inner loop and of the outer one. Told from registers alone,
-  // so that no sum below waits for another one to be compared.
-  logic [1:0] uop_ends, in_ends, out_ends;
-  always_comb begin
-    uop_ends[0] = uop_q == uop_last_q;
-    in_ends[0] = in_left_q == IterBits'(1);
-    out_ends[0] = out_left_q == IterBits'(1);
-    uop_ends[1] = uop_ends[0] ? uop_single_q : uop_q == uop_before_last_q;
-    in_ends[1] = in_ends[0];
-    out_ends[1] = out_ends[0];
-    if (uop_ends[0]) begin
-      in_ends[1] = in_ends[0] ? iter_in_i == IterBits'(1) : in_left_q == IterBits'(2);
-      if (in_ends[0]) out_ends[1] = out_left_q == IterBits'(2);
-    end
-  end
-
   // Past both micro-ops.
   logic active;
   logic [UopEndBits-1:0] uop;
   logic [IterBits-1:0] out_left, in_left;
   index_t dst_out, src_out, wgt_out, dst, src, wgt;
+  // Whether a micro-op is the last of the range, of the inner loop, of the outer one: told of the second, too, from
+  // registers alone, so that no sum waits for another one to be compared.
+  logic uop_ends, in_ends, out_ends;
 
   always_comb begin
     active = active_q;
@@ -69,24 +56,32 @@ module vta_nest
     dst = dst_q;
     src = src_q;
     wgt = wgt_q;
+    uop_ends = uop_q == uop_last_q;
+    in_ends = in_left_q == IterBits'(1);
+    out_ends = out_left_q == IterBits'(1);
     for (int n = 0; n < 2; n++) begin
       valid_o[n] = active;
       uop_index_o[n] = uop;
       dst_o[n] = dst;
       src_o[n] = src;
       wgt_o[n] = wgt;
-      if (!uop_ends[n]) begin
+      if (!uop_ends) begin
         uop = uop + 1'b1;
+        uop_ends = uop_q == uop_before_last_q;
       end else begin
         uop = uop_bgn_i;
-        if (!in_ends[n]) begin
+        uop_ends = uop_single_q;
+        if (!in_ends) begin
           in_left = in_left - 1'b1;
+          in_ends = in_left_q == IterBits'(2);
           dst = dst + dst_factor_in_i;
           src = src + src_factor_in_i;
           wgt = wgt + wgt_factor_in_i;
         end else begin
-          active = active && !out_ends[n];
+          active = active && !out_ends;
+          out_ends = out_left_q == IterBits'(2);
           in_left = iter_in_i;
+          in_ends = iter_in_i == IterBits'(1);
           out_left = out_left - 1'b1;
           dst_out = dst_out + dst_factor_out_i;
           src_out = src_out + src_factor_out_i;
