@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hilt.engine.errors import SettingsError
+from hilt.store import UnknownRunError
 from hilt.tui.web import serve
 
 from .live import UUID, make_run
@@ -74,6 +75,28 @@ def test_only_this_machine_is_listened_to(port: int) -> None:
     assert listening == {f"0100007F:{port:04X}"}
 
 
+def test_no_other_page_may_frame_it_and_it_loads_nothing_from_elsewhere(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/")
+    policy = connection.getresponse().headers["Content-Security-Policy"]
+    sources = policy.partition("default-src ")[2].partition(";")[0].split()
+    assert "frame-ancestors 'none'" in policy
+    hosts = {each.partition("://")[2] for each in sources if "://" in each}
+    assert hosts == {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+
+def test_a_port_that_is_taken_is_refused(port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    with pytest.raises(SettingsError, match=f"port {port} cannot be served on .*; --port"):
+        serve(None, port)
+
+
+def test_a_run_that_there_is_not_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    with pytest.raises(UnknownRunError, match="nosuch"):
+        serve("nosuch", 8000)
+
+
 @pytest.mark.parametrize("wrong", [0, 65536])
 def test_a_port_that_cannot_be_is_refused(wrong: int) -> None:
     with pytest.raises(SettingsError, match="between 1 and 65535"):
@@ -86,6 +109,8 @@ def test_a_browser_draws_it(port: int) -> None:
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 800})
+        answered: list[str] = []
+        page.on("response", lambda response: answered.append(response.url))
         page.goto(f"http://127.0.0.1:{port}/")
         page.wait_for_selector("body.-first-byte", timeout=60_000)  # the terminal has begun to draw
         page.wait_for_selector(".textual-terminal.-connected")
@@ -93,4 +118,5 @@ def test_a_browser_draws_it(port: int) -> None:
         while len(page.screenshot()) < 30_000:  # an empty terminal is less than 10,000 bytes, the run's screen 80,000
             assert time.monotonic() < deadline, "the page stays blank"
             page.wait_for_timeout(500)
+        assert answered and {url.split("/")[2] for url in answered if "://" in url} == {f"127.0.0.1:{port}"}
         browser.close()
