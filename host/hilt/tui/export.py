@@ -7,9 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from hilt.store import Store
-from hilt.store.autotvm_exchange import export_run
+from hilt.store.autotvm_exchange import export_run, target_of
 from hilt.store.autotvm_log import write_log
-from hilt.tui.words import target_of
 from hilt.vta.parameters import VTAParameters
 from hilt.whole_file import whole_file
 
@@ -44,10 +43,12 @@ def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -
         return f"the report, to {path}"
     run, trials = store.run(uuid), store.trials(uuid)
     if kind is ExportKind.AUTOTVM:
-        exported = export_run(run, trials, VTAParameters.from_name(run.parameters), target_of(run.board))
+        target = target_of(run.board)
+        exported = export_run(run, trials, VTAParameters.from_name(run.parameters), target)
         write_log(path, exported.records)
         left_out = sum(exported.left_out.values())
-        return f"{len(exported.records)} trials ({left_out} left out that TVM could not use), to {path}"
+        what = f"{len(exported.records)} trials for TVM's target {target} ({left_out} left out that it could not use)"
+        return f"{what}, to {path}"
     with whole_file(path) as file:
         writer = csv.writer(file)
         knobs = list(trials[0].knobs) if trials else []

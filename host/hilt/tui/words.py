@@ -36,12 +36,6 @@ def knobs(values: Mapping[str, int]) -> str:
     return " ".join(f"{name.removeprefix('tile_')}={value}" for name, value in values.items())
 
 
-def target_of(board: str) -> str:
-    """TVM's name for a board: `virtual:pynq_batched@desk` is its `pynq`, and so is an unknown one."""
-    kind = board.removeprefix("virtual:").removeprefix("tvm:").partition("@")[0].partition("_")[0]
-    return kind if kind in ("pynq", "ultra96", "zcu104", "zcu102", "de10nano", "sim", "tsim") else "pynq"
-
-
 def bar(share: float, cells: int) -> str:
     """A share from 0 to 1 as so many cells; any at all is seen."""
     full = min(max(round(share * cells), 1 if share > 0 else 0), cells)

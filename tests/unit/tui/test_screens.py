@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -445,6 +446,15 @@ async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: p
     assert [row["number"] for row in rows] == [str(number) for number in range(7)]
     assert rows[0]["microseconds"] == str(trial(0).microseconds) and rows[2]["reason"] == "acc_overflow"
     assert rows[0]["tile_w"] == "14"
+
+
+def test_a_fleets_log_is_for_its_own_target(tmp_path: Path) -> None:
+    """As `hilt log export` has it; the fleet's boards are alike."""
+    run = replace(real_run(tmp_path), uuid="f" * 32, board="virtual:ultra96,virtual:ultra96@two")
+    with Store(database_path(tmp_path)) as store:
+        store.create_run(run)
+        said = export(store, run.uuid, ExportKind.AUTOTVM, tmp_path / "vta.log", "")
+    assert "0 trials for TVM's target ultra96" in said
 
 
 def test_the_report_is_exported(tmp_path: Path) -> None:

@@ -100,6 +100,6 @@ class LogScreen(RunPage):
             return
         try:
             with self.app.suspend():
-                subprocess.run([*shlex.split(os.environ.get("PAGER", "less")), str(path)], check=False)
+                subprocess.run([*shlex.split(os.environ.get("PAGER") or "less"), str(path)], check=False)
         except Exception as error:  # a terminal that cannot be handed over, a pager that is not there
             self.notify(f"no pager can be shown here ({error}); the file is {path}", severity="warning", markup=False)
