@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import platform
@@ -108,7 +109,7 @@ class Worker:
         except DriverError as error:
             return _failure(error)
         except (BitfileError, RuntimeError, OSError, ValueError) as error:
-            return Failure(code="bitstream_refused", message=str(error)[:4096])
+            return _not_loaded(error)
         self._program = message
         reason = self._canary()
         if reason:
@@ -178,6 +179,19 @@ class Worker:
 def _failure(error: DriverError) -> Failure:
     code = next(code for kind, code in _FAILURES if isinstance(error, kind))
     return Failure(code=code, message=str(error)[:4096])
+
+
+def _not_loaded(error: Exception) -> Failure:
+    """Whose fault it is that a bitstream could not be loaded. A refused one stays refused; a board that is broken may
+    be well after the next rung of the ladder."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return Failure(code="disk_full", message="the board's disk is full: {}".format(error)[:4096])
+    # pynq's own OSErrors, such as "Root permissions required.", have no number.
+    of_the_setup = isinstance(error, OSError) and number in (None, errno.EACCES, errno.EPERM, errno.ENOENT)
+    if isinstance(error, (BitfileError, ValueError)) or of_the_setup:
+        return Failure(code="bitstream_refused", message=str(error)[:4096])
+    return Failure(code="board_broken", message="bitstream could not be loaded: {}".format(error)[:4096])
 
 
 def die_with_parent() -> None:

@@ -50,7 +50,7 @@ FAILURES = (
     "identity_mismatch",  # the registers say another accelerator than the manifest
     "program_invalid",  # instructions, relocations and buffers do not fit each other
     "out_of_memory",  # not enough contiguous memory (CMA)
-    "board_broken",  # the canary failed after reset, reload and restart
+    "board_broken",  # the bitstream cannot be loaded now, or the canary failed after reset, reload and restart
     "shutting_down",
     "worker_failed",  # an error of the agent's own in its worker, as no memory left: says nothing about the program
     "internal",  # a fault of the agent; its log says more

@@ -1,0 +1,46 @@
+"""Whose fault it is that a bitstream could not be loaded: the ladder is climbed for the board's alone."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from hilt_board.bitfile import WrongPartError
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.setitem(sys.modules, "pynq", ModuleType("pynq"))
+    yield importlib.import_module("hilt_board.worker")
+    for name in ("worker", "execution", "memory", "driver"):
+        del sys.modules[f"hilt_board.{name}"]
+
+
+def of_the_kernel(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (WrongPartError("vta.bit is for part 7z010, this board has 7z020"), "bitstream_refused"),
+        (ValueError("Unknown field"), "bitstream_refused"),
+        (OSError("Root permissions required."), "bitstream_refused"),
+        (of_the_kernel(errno.EACCES), "bitstream_refused"),
+        (of_the_kernel(errno.ENOENT), "bitstream_refused"),
+        (of_the_kernel(errno.ENOSPC), "disk_full"),
+        (of_the_kernel(errno.ETIMEDOUT), "board_broken"),
+        (of_the_kernel(errno.EIO), "board_broken"),
+        (RuntimeError("Programming Device failed: EBUSY (16) Device or resource busy"), "board_broken"),
+    ],
+)
+def test_only_what_a_reset_may_mend_is_the_boards_fault(worker: ModuleType, error: Exception, code: str) -> None:
+    failure = worker._not_loaded(error)
+    assert failure.code == code
+    assert str(error) in failure.message
