@@ -26,7 +26,7 @@ from hilt.tui.watch import Watch
 from hilt.tui.widgets.navigation_bar import PAGES
 
 _PLAIN_TEXT = PlainText()
-_NEWEST = 20
+_NEWEST = 100
 """Runs among which a live one is looked for."""
 _STARTED_SECONDS = 2.0
 """After which what was made at the start is taken to stay."""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.widgets import DataTable
 
 from hilt.store import RunState, Store, database_path
 from hilt.tui.screens.help_screen import HelpScreen
@@ -31,6 +32,20 @@ async def test_no_runs_is_said(tmp_path: Path) -> None:
             await until(pilot, lambda: "no runs yet; n begins one, or `hilt tune`" in text_of(pilot))
 
 
+async def test_a_list_that_fills_says_so(tmp_path: Path) -> None:
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: "no runs yet" in text_of(pilot))
+            make_run(tmp_path)
+            await pilot.press("f5")
+            await until(pilot, lambda: "runs, newest first" in text_of(pilot) and "no runs yet" not in text_of(pilot))
+            for number in range(100):
+                make_run(tmp_path, uuid=f"{number:032x}")
+            await pilot.press("f5")
+            await until(pilot, lambda: "the newest 100 runs" in text_of(pilot))
+            assert app.screen.query_one(DataTable).row_count == 100
+
+
 async def test_the_live_run_is_chosen_before_the_newest(tmp_path: Path) -> None:
     make_run(tmp_path, trials=2)
     make_run(tmp_path, uuid=OTHER, created=2.0)
@@ -38,6 +53,16 @@ async def test_the_live_run_is_chosen_before_the_newest(tmp_path: Path) -> None:
         async with app.run_test() as pilot:
             await until(pilot, lambda: loaded(pilot))
             assert run_screen(pilot).view.run.uuid == UUID
+
+
+async def test_a_live_run_is_found_behind_a_campaigns_many_layers(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    for number in range(30):
+        make_run(tmp_path, uuid=f"{number:032x}")
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: loaded(pilot))
+            assert run_screen(pilot).watched.uuid == UUID
 
 
 async def test_the_newest_run_is_chosen_where_none_is_live(tmp_path: Path) -> None:

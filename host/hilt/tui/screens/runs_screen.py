@@ -61,7 +61,7 @@ class RunsScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield NavigationBar("runs")
-        yield Static("runs, newest first: Enter shows one", id="title")
+        yield Static("reading the store ...", id="title", markup=False)
         table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
         for column, width in _COLUMNS.items():
             table.add_column(column, width=width)
@@ -87,16 +87,15 @@ class RunsScreen(Screen[None]):
     def _read(self) -> list[_Row]:
         return [
             _Row(self._store.summary(run.uuid), RunFiles(self._home, run.uuid).is_running())
-            for run in self._store.runs(_MOST_RUNS)
+            for run in self._store.runs(_MOST_RUNS + 1)
         ]
 
     def _show(self, rows: Sequence[_Row]) -> None:
-        if not rows:
-            self.query_one("#title", Static).update("no runs yet; n begins one, or `hilt tune`")
+        self.query_one("#title", Static).update(_title(len(rows)))
         table = self.query_one(DataTable)
         cursor = table.cursor_row
         table.clear()
-        for row in rows:
+        for row in rows[:_MOST_RUNS]:
             run, best = row.summary.run, row.summary.best
             table.add_row(
                 run.uuid[:8],
@@ -111,3 +110,11 @@ class RunsScreen(Screen[None]):
                 key=run.uuid,
             )
         table.move_cursor(row=cursor)
+
+
+def _title(runs: int) -> str:
+    if not runs:
+        return "no runs yet; n begins one, or `hilt tune`"
+    if runs > _MOST_RUNS:
+        return f"the newest {_MOST_RUNS} runs: Enter shows one, `hilt tui RUN` an older one"
+    return "runs, newest first: Enter shows one"
