@@ -49,7 +49,7 @@ def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
 
 
 def install(home: Home) -> str:
-    """Writes the unit, enables and starts it. Returns what was done. Raises ServiceError."""
+    """Writes the unit and enables it: it starts with the board. Returns what was done. Raises ServiceError."""
     archive = agent_archive()
     if archive is None:
         raise ServiceError("the service runs an archive; this agent runs from a folder")
