@@ -9,7 +9,7 @@ from hilt.campaign.allocation import Standing
 from hilt.campaign.control import CampaignControl
 from hilt.campaign.fallback import FallbackFirst, fallback_candidates
 from hilt.engine.design import RunTask
-from hilt.engine.events import Event, Progress, TrialRecorded, TunerTold
+from hilt.engine.events import Event, TrialRecorded, TunerTold
 from hilt.engine.loop import Batch, TuningLoop
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
@@ -34,7 +34,6 @@ class LayerSearch:
         self.run = run
         self.exhausted = False
         """Its tuner has nothing left that it takes to be worth a trial."""
-        self.progress = Progress(0, run.budget, {}, 0, 0.0)
         self._publish = publish
         self._control = control
         self._confidence = 0.0
@@ -48,6 +47,7 @@ class LayerSearch:
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
         self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem))
         self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
+        self._publish(self._loop.progress)  # what earlier sessions recorded is part of it from the start
 
     @property
     def workload(self) -> str:
@@ -102,6 +102,4 @@ class LayerSearch:
             self._latencies[event.number] = event.microseconds
         elif isinstance(event, TunerTold) and event.confidence is not None:
             self._confidence = event.confidence
-        elif isinstance(event, Progress):
-            self.progress = event
         self._publish(event)

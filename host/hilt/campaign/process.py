@@ -139,6 +139,7 @@ class _Session:
         measurer = self._boards.open_measurer(board, self._hear_board)
         try:
             layers = [self._search(layer, run, measurer) for layer, run in runs]
+            self._set_state(RunState.RUNNING, "")
             loop = CampaignLoop(self._campaign, self._budget, layers, self._store, self._control, self._say)
             complete = loop.run()
         finally:

@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import Command, Event, Logged, StateChanged, TrialRecorded, TunerTold
+from hilt.engine.events import Command, Event, Logged, Progress, StateChanged, TrialRecorded, TunerTold
 from hilt.engine.remeasure import MAX_LOSSES, Remeasurer
 from hilt.engine.tally import Tally
 from hilt.measure import Measurer, Request
@@ -119,13 +119,18 @@ class TuningLoop:
 
     def run(self) -> bool:
         """True when the budget is spent or the space used up, False when it was stopped before."""
-        self._publish(self._tally.progress())
+        self._publish(self.progress)
         with ThreadPoolExecutor(1, "measure") as pool:
             try:
                 return self._run_batches(pool) and self.confirm()
             except BaseException:
                 self._control.obey(Command.STOP)  # whatever the board has is finished and recorded before we leave
                 raise
+
+    @property
+    def progress(self) -> Progress:
+        """As it is recorded, trials of earlier sessions included."""
+        return self._tally.progress()
 
     def _run_batches(self, pool: ThreadPoolExecutor) -> bool:
         current = self.ask(self._next_count)
@@ -263,7 +268,7 @@ class TuningLoop:
             self._untold[trial.number] = trial
             self._tally.add(trial)
             self._publish(_event_of(trial))
-        self._publish(self._tally.progress())
+        self._publish(self.progress)
 
     def tell(self, batch: Batch) -> None:
         """Of a batch that was measured, unless that was stopped."""

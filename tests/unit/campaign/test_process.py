@@ -158,6 +158,21 @@ def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturb
     assert done.trials == undisturbed[2].trials
 
 
+def test_what_was_recorded_counts_from_the_start_when_it_goes_on(tmp_path: Path, gate: Gate) -> None:
+    uuid = start(tmp_path)
+    kill_after(tmp_path, uuid, 8)
+    before = outcome(tmp_path, uuid).result
+    gate.shut()  # the board answers nothing more
+    resume(tmp_path, uuid)
+    valid = sum(each.valid for each in before.layers)
+    with EngineClient.attach(tmp_path, uuid) as client:
+        wait(client, lambda event: isinstance(event, Progress) and (event.trials, event.valid) >= (before.trials, valid))
+        client.send(Command.STOP)
+        wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
+        gate.open()
+    to_the_end(tmp_path, uuid)
+
+
 def test_pause_resume_stop_and_resume(tmp_path: Path, gate: Gate, undisturbed: tuple[Path, str, Outcome]) -> None:
     gate.shut()
     uuid = start(tmp_path)
