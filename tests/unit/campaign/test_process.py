@@ -164,9 +164,9 @@ def test_what_was_recorded_counts_from_the_start_when_it_goes_on(tmp_path: Path,
     before = outcome(tmp_path, uuid).result
     gate.shut()  # the board answers nothing more
     resume(tmp_path, uuid)
-    valid = sum(each.valid for each in before.layers)
+    least = (before.trials, sum(each.valid for each in before.layers))
     with EngineClient.attach(tmp_path, uuid) as client:
-        wait(client, lambda event: isinstance(event, Progress) and (event.trials, event.valid) >= (before.trials, valid))
+        wait(client, lambda event: isinstance(event, Progress) and (event.trials, event.valid) >= least)
         client.send(Command.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
         gate.open()
