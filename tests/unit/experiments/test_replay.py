@@ -17,6 +17,7 @@ from hilt.measure.landscape import Landscape, Shelf, Subject
 from hilt.measure.landscape.shelf import MissingLandscapeError
 from hilt.trial import Outcome
 from hilt.tune import Feedback, Problem
+from hilt.tune.metrics import trials_to_within
 from tests.unit.measure.landscape.small import PYNQ, built, small_subject
 
 
@@ -63,6 +64,16 @@ def test_ends_with_the_batch_that_has_the_optimum() -> None:
     run = replay(tuner, made_up(), Protocol(trials=6, batch=2, pipelined=False, until_optimum=True))
     assert run.indices.tolist() == [1, 0, 3, 5]  # 5 microseconds are the least of what is valid
     assert tuner.calls == ["ask [1, 0]", "tell [1, 0]", "ask [3, 5]"]
+
+
+def test_what_a_compiler_rejects_is_a_trial_like_any_other() -> None:
+    """Though no board has to do with it: who asks a compiler first does not pay for it."""
+    metadata = made_up().metadata | {"outcomes": ["ok", "rejected"]}
+    refusing = Landscape(metadata, *(getattr(made_up(), name) for name in ("outcome", "reason", "cycles")))
+    run = replay(tuner := Scripted([1, 4, 5]), refusing, Protocol(trials=3, batch=1, pipelined=False))
+    assert [each.outcome for each in tuner.heard] == [Outcome.REJECTED, Outcome.REJECTED, Outcome.OK]
+    assert run.indices.tolist() == [1, 4, 5]
+    assert trials_to_within(refusing.microseconds[run.indices].tolist(), refusing.optimum, 0.0) == 3
 
 
 def test_asking_twice_is_an_error() -> None:
