@@ -174,6 +174,16 @@ async def test_leaving_says_that_the_run_goes_on(tmp_path: Path) -> None:
             assert app.farewell == "Run 3f2a91bc goes on. `hilt tui 3f2a91bc` attaches again."
 
 
+@pytest.mark.parametrize("page", ["1", "2", "3", "4", "5", "6", "7"])
+async def test_eighty_cells_have_room_for_help_and_how_to_leave(tmp_path: Path, page: str) -> None:
+    make_run(tmp_path, trials=3)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press(page)
+            await until(pilot, lambda: text_of(pilot).splitlines()[-1].endswith("? Help q Detach"))
+
+
 async def test_every_size_is_drawn(tmp_path: Path) -> None:
     make_run(tmp_path, trials=30)
     with live_engine(tmp_path), app_of(tmp_path) as app:

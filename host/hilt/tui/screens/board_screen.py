@@ -32,7 +32,7 @@ class BoardScreen(RunPage):
     NAME = "board"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False, tooltip="From the check or the log back to the recoveries"),
-        Binding("b", "next_board", "Next", tooltip="The next board of a run on several"),
+        Binding("b", "next_board", "Next", show=False, tooltip="The next board of a run on several"),
         Binding("d", "check", "Check", tooltip="Looks at the board from SSH to the canary; heat, memory and disk too"),
         Binding("g", "agent_log", "Agent log", tooltip="The end of the log of the agent on the board"),
         Binding("x", "quarantine", "Quarantine", tooltip="Keeps the board apart, or lets it be used again; asks first"),
@@ -62,7 +62,6 @@ class BoardScreen(RunPage):
         yield LineView(id="asked")
 
     def on_mount(self) -> None:
-        self.query_one("#board-facts").border_title = "board"
         self.query_one("#recovery").border_title = "recovery and canary"
         self.query_one("#asked").border_title = "check and agent's log"
 
@@ -73,6 +72,9 @@ class BoardScreen(RunPage):
         if shown == self._shown:
             return
         self._shown = shown
+        boards = len(board_names_of(view.run.board))
+        title = f"board {self._place % boards + 1} of {boards}: b shows the next" if boards > 1 else "board"
+        self.query_one("#board-facts").border_title = title
         self.query_one("#board-words", Static).update(facts_of(name, view, list(self.watched.history)))
         events = [each for each in self.watched.history if _is_of(name, each)]
         lines = [line for each in events if (line := line_of(each)) is not None]
