@@ -10,6 +10,10 @@ from hilt.engine.errors import SettingsError
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+_MOST_DIGITS = 18
+"""What the database can hold."""
+_MOST_SECONDS = 1e9
+"""Thirty years."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,11 @@ class Budget:
 def parse_budget(text: str) -> Budget:
     """`200` trials, or a time: `2h`, `90m`, `1h30m`, `45s`. Raises SettingsError."""
     wanted = text.strip().lower().replace(" ", "")
-    if wanted.isdecimal() and int(wanted) > 0:
+    if wanted.isdecimal() and len(wanted) <= _MOST_DIGITS and int(wanted) > 0:
         return Budget(trials=int(wanted))
     found = _TIME.fullmatch(wanted)
     seconds = sum(float(count or 0) * size for count, size in zip(found.groups(), _UNITS.values(), strict=True)) \
         if found else 0.0  # fmt: skip
-    if seconds <= 0:
+    if not 0 < seconds <= _MOST_SECONDS:
         raise SettingsError(f"budget {text!r} is neither a number of trials, as 200, nor a time, as 2h, 90m or 1h30m")
     return Budget(seconds=seconds)

@@ -11,7 +11,7 @@ from hilt.campaign.budget import Budget
 from hilt.campaign.design import design_campaign, design_runs, layer_runs
 from hilt.engine.design import Settings, check_same
 from hilt.engine.errors import EngineStartError, RunOverError
-from hilt.engine.launch import is_served, spawn
+from hilt.engine.launch import is_served, spawn, spawn_unless_served
 from hilt.engine.process import Boards
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, UnknownRunError, database_path
@@ -74,7 +74,7 @@ def resume(
             for _, run in layer_runs(store, campaign, boards):
                 check_same(run, described)
             move_campaign(store, campaign.uuid, board)
-    spawn(campaign.uuid, home, engine)
+    spawn_unless_served(campaign.uuid, home, engine)
     return campaign
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic, sleep
 
 from hilt import measure
 from hilt.engine.client import EngineClient, NoEngineError
@@ -22,6 +23,7 @@ from hilt.store import Run, RunState, Store, database_path
 ENGINE = (sys.executable, "-m", "hilt.engine")
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
+_POLL_SECONDS = 0.02
 _LOG_LINES = 3
 
 
@@ -70,21 +72,33 @@ def resume(
         if board is not None and board != run.board:
             check_same(run, boards.describe_board(board))
             store.move(run.uuid, board)
-    spawn(run.uuid, home, engine)
+    spawn_unless_served(run.uuid, home, engine)
     return run
 
 
 def is_served(home: Path, uuid: str) -> bool:
     """Only an engine that says hello: one that was just killed may still hold its lock and take connections. One that
-    is ending is waited for, not attached to."""
+    is ending is waited for, not attached to; one that is starting is too, until it serves."""
     files = RunFiles(home, uuid)
-    if not files.is_running():
-        return False
+    deadline = monotonic() + _END_SECONDS
+    while files.is_running():
+        try:
+            EngineClient.attach(home, uuid).close()
+        except NoEngineError:
+            if monotonic() < deadline:
+                sleep(_POLL_SECONDS)
+                continue
+        return True
+    return False
+
+
+def spawn_unless_served(uuid: str, home: Path, engine: Sequence[str]) -> None:
+    """As `spawn`; but where another command was quicker its engine is attached to."""
     try:
-        EngineClient.attach(home, uuid).close()
-    except NoEngineError:
-        return not files.wait_until_free(_END_SECONDS)
-    return True
+        spawn(uuid, home, engine)
+    except EngineStartError:
+        if not is_served(home, uuid):
+            raise
 
 
 def spawn(uuid: str, home: Path, engine: Sequence[str]) -> None:

@@ -88,7 +88,9 @@ def test_budgets(text: str, budget: Budget) -> None:
     assert parse_budget(str(budget).removesuffix(" trials")) == budget
 
 
-@pytest.mark.parametrize("text", ["", "0", "-3", "0h", "2d", "h", "2h30", "many", "1e3", "３00x"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-3", "0h", "2d", "h", "2h30", "many", "1e3", "３00x", "9" * 5000, "9" * 400 + "h"]
+)
 def test_no_budgets(text: str) -> None:
     with pytest.raises(SettingsError, match="neither a number of trials"):
         parse_budget(text)

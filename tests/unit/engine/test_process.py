@@ -13,6 +13,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,17 @@ def test_one_engine_a_run(tmp_path: Path, gate: Gate) -> None:
         launch.spawn(run.uuid, tmp_path, ENGINE)
     assert refused.value.failure is Failure.INPUT
     assert resume(tmp_path, run.uuid).uuid == run.uuid  # it is running: there is nothing to start
+    stop(tmp_path, run, gate)
+
+
+def test_of_two_commands_that_resume_a_run_at_once_one_attaches(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    stop(tmp_path, run, gate)
+    gate.shut()
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(resume, tmp_path, run.uuid) for _ in range(2)]
+        assert [each.result().uuid for each in both] == [run.uuid] * 2
     stop(tmp_path, run, gate)
 
 
