@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hilt.store import Store
+from hilt.store import Store, StoreError
 from hilt.store.listing import Listing, trials_of
 from hilt.tui.run_view import TrialFacts
 
@@ -23,6 +23,8 @@ class TrialList:
         self._end = 0
         self._numbers: list[int] | None = None
         self.listing = Listing()
+        self.unreadable = False
+        """Whether rows could not be read: a damaged page of the database is no reason to hide the others."""
 
     def __len__(self) -> int:
         return self._end if self._numbers is None else len(self._numbers)
@@ -37,7 +39,7 @@ class TrialList:
         return self._numbers.index(number) if number in self._numbers else None
 
     def trial(self, row: int) -> TrialFacts | None:
-        """None for a number that is on the board still. Raises StoreError, IndexError."""
+        """None for a number that is on the board still, or that cannot be read. Raises IndexError."""
         number = self.number(row)
         if number not in self._kept:
             self._read(row)
@@ -54,6 +56,7 @@ class TrialList:
     def forget(self) -> None:
         """What was on its way may have come without our hearing of it: all is read again when it is looked at."""
         self._kept.clear()
+        self.unreadable = False
 
     def arrange(self, listing: Listing, numbers: Sequence[int] | None) -> None:
         """`numbers` are what `listing` comes to; None where it is the plain one."""
@@ -65,7 +68,11 @@ class TrialList:
         numbers = [self.number(each) for each in range(first, min(first + _BLOCK, len(self)))]
         if len(self._kept) > _MOST_KEPT:
             self._kept.clear()
-        found: dict[int, TrialFacts] = {each.number: each for each in trials_of(self._store, self._uuid, numbers)}
+        found: dict[int, TrialFacts] = {}
+        try:
+            found = {each.number: each for each in trials_of(self._store, self._uuid, numbers)}
+        except StoreError:
+            self.unreadable = True
         for number in numbers:
             # What was told in the meantime is newer than what was read.
             if self._kept.get(number) is None:

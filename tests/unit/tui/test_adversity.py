@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from hilt.engine.chronicle import Chronicle
 from hilt.engine.design import Settings
 from hilt.engine.events import BoardChanged, Logged
 from hilt.engine.files import RunFiles
-from hilt.store import Run, RunState, Store, database_path
-from hilt.tui import board_work
+from hilt.store import CorruptStoreError, Run, RunState, Store, Trial, database_path, listing
+from hilt.tui import board_work, trial_list
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
 from hilt.tui.widgets.line_view import LineView
+from hilt.tui.widgets.trials_table import TrialsTable
 
 from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
 
@@ -100,6 +102,23 @@ async def test_a_run_that_was_deleted_is_said(tmp_path: Path, key: str, screen: 
             await pilot.press("home")
             await pilot.press(key)
             await until(pilot, lambda: isinstance(app.screen, screen))
+
+
+async def test_rows_that_cannot_be_read_hide_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(store: Store, uuid: str, numbers: Sequence[int]) -> list[Trial]:
+        if numbers[0] < 128:
+            raise CorruptStoreError("database disk image is malformed")
+        return listing.trials_of(store, uuid, numbers)
+
+    monkeypatch.setattr(trial_list, "trials_of", read)
+    make_run(tmp_path, trials=600)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "600 recorded" in text_of(pilot))
+            await pilot.press("home")
+            await until(pilot, lambda: re.search(r"  0 +– cannot be read", text_of(pilot)) is not None)
+            run_screen(pilot).query_one(TrialsTable).move_to(300)
+            await until(pilot, lambda: re.search(r"300 +1,299.0 ok", text_of(pilot)) is not None)
 
 
 # keys and text

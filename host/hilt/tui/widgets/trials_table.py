@@ -230,7 +230,8 @@ class TrialsTable(ScrollView, can_focus=True):
         """The row before, in and after the column of the outcome."""
         trial = self._trials.trial(row)
         if trial is None:
-            return f"{self._trials.number(row):>7} {words.NONE:>11} {self._missing}", "", ""
+            missing = "cannot be read" if self._trials.unreadable else self._missing
+            return f"{self._trials.number(row):>7} {words.NONE:>11} {missing}", "", ""
         texts = [_fit(column, _text(column.title, trial, self._run)) for column in self._columns()]
         place = next(number for number, column in enumerate(self._columns()) if column.title == "outcome")
         return " ".join(texts[:place]) + " ", texts[place], " " + " ".join(texts[place + 1 :])
