@@ -90,4 +90,7 @@ def find(store: Store, identifier: str) -> Campaign:
     found = store.campaign(identifier)
     if found is not None and found.budget is not None:
         return found
+    if found is not None:
+        short = found.uuid[:8]
+        raise UnknownRunError(f"campaign {short} is one of `hilt tune`, run by run: `hilt resume {short}` goes on with it")
     raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")

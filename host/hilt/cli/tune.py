@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -189,8 +190,10 @@ def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, obj
             raise typer.BadParameter(f"--tuner-option {text!r} is not NAME=VALUE")
         try:
             options[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[name] = value
+        if isinstance(number := options[name], float) and not math.isfinite(number):
+            raise typer.BadParameter(f"--tuner-option {text!r} is not finite")
     if tuner in ("autotvm", "treegru"):
         options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))
     return options

@@ -91,6 +91,8 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--tuner", "luck"], 2, ["luck", "there are: hilt, random"]),
         (["tune", "resnet18.C5", "--tuner-option", "depth=3"], 2, ["depth", "stop_at"]),
         (["tune", "resnet18.C5", "--tuner-option", "depth"], 2, ["NAME=VALUE"]),
+        (["tune", "resnet18.C5", "--tuner-option", "stop_at=Infinity"], 2, ["stop_at=Infinity", "not finite"]),
+        (["tune", "resnet18.C5", "--tuner-option", "stop_at=1e999"], 2, ["stop_at=1e999", "not finite"]),
         (["tune", "resnet18.C5", "--trials", "0"], 2, ["trials is 0", "at least 1"]),
         (["tune", "resnet18.C5", "--trials", "many"], 2, ["--trials", "integer"]),
         (["tune", "resnet18.C5", "--checks", "none"], 2, ["none", "strict"]),
@@ -178,6 +180,9 @@ def test_an_id_of_a_run_and_of_a_campaign_is_not_guessed_at(filled: Path, capsys
         assert run_or_campaign(store, "ab0") == store.campaign("ab0")
         assert run_or_campaign(store, "aa") == store.run("aa") == run_or_campaign(store, "A" * 32)
         assert run_or_campaign(store, "last") == store.run("b")
+        store.create_campaign(Campaign("de" * 16, "net", {}, {}, 1.0))
+    assert hilt(["campaign", "de"]) == 2
+    assert "`hilt resume dededede` goes on" in capsys.readouterr().err
     for identifier, words in (("a", "campaign begins with 'a'"), ("ab", "more than one campaign begins with 'ab'")):
         for command in (["resume", identifier], ["report", identifier, "--csv", str(filled / "a.csv")]):
             assert hilt(command) == 2
