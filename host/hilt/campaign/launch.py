@@ -92,5 +92,5 @@ def find(store: Store, identifier: str) -> Campaign:
         return found
     if found is not None:
         short = found.uuid[:8]
-        raise UnknownRunError(f"campaign {short} is one of `hilt tune`, run by run: `hilt resume {short}` goes on with it")
+        raise UnknownRunError(f"campaign {short} is of `hilt tune`, run by run: `hilt resume {short}` goes on with it")
     raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")
