@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,15 @@ def figure2(bench: Bench) -> None:
     _compare(bench, rows)
 
 
-def _mean(rows: list[dict[str, Any]], metric: str, size: int, ratio: float) -> float:
-    found = [row[metric] for row in rows if row["samples"] == size and row["valid_ratio"] == ratio]
+def mean_of(rows: list[dict[str, Any]], metric: str, size: int, ratio: float) -> float:
+    """Over what was drawn of a layer for every share: else a curve would change its layers on its way."""
+    of_size = [row for row in rows if row["samples"] == size]
+    shares = Counter((row["workload"], row["seed"]) for row in of_size)
+    found = [
+        row[metric]
+        for row in of_size
+        if row["valid_ratio"] == ratio and shares[row["workload"], row["seed"]] == len(RATIOS)
+    ]
     return float(np.nanmean(found)) if found else float("nan")
 
 
@@ -68,14 +76,16 @@ def _draw(bench: Bench, rows: list[dict[str, Any]]) -> None:
     with bench.plot("figure2", rows=2, columns=2) as plots:
         for axes, metric in zip(plots, _METRICS[:4], strict=True):
             for size in SIZES:
-                axes.plot(RATIOS, [_mean(rows, metric, size, ratio) for ratio in RATIOS], ".-", label=f"{size} samples")
+                axes.plot(
+                    RATIOS, [mean_of(rows, metric, size, ratio) for ratio in RATIOS], ".-", label=f"{size} samples"
+                )
             axes.set(title=metric.replace("_", "-"), xlabel="valid share of the training set")
             axes.legend(fontsize=6)
 
 
 def _compare(bench: Bench, rows: list[dict[str, Any]]) -> None:
     size = 100
-    curve = [_mean(rows, "ndcg", size, ratio) for ratio in RATIOS]
+    curve = [mean_of(rows, "ndcg", size, ratio) for ratio in RATIOS]
     best = RATIOS[int(np.nanargmax(curve))]
     bench.compare(
         f"Figure 2a: valid share at which nDCG@{AT} is best ({size} samples)",
@@ -83,9 +93,9 @@ def _compare(bench: Bench, rows: list[dict[str, Any]]) -> None:
         f"{best} (nDCG {np.nanmax(curve):.3f}; {curve[0]:.3f} at {RATIOS[0]}, {curve[-1]:.3f} at {RATIOS[-1]})",
     )
     for figure, metric in (("2b", "precision"), ("2c", "valid_invalid")):
-        low, high = _mean(rows, metric, size, 0.1), _mean(rows, metric, size, 0.9)
+        low, high = mean_of(rows, metric, size, 0.1), mean_of(rows, metric, size, 0.9)
         bench.compare(f"Figure {figure}: {metric} at valid shares 0.1 and 0.9", "falls", f"{low:.3f} and {high:.3f}")
-    gain = [_mean(rows, "all", each, 0.5) for each in SIZES]
+    gain = [mean_of(rows, "all", each, 0.5) for each in SIZES]
     bench.compare(
         "Figure 2: pairs ordered right, by samples",
         "little gain after 100",

@@ -98,6 +98,6 @@ def draw_boxes(axes: Axes, results: Mapping[str, Sequence[Runs]], share: float, 
 
 
 def trials_to_reach(runs: Runs, latency: float) -> npt.NDArray[np.float64]:
-    """By run, trials until the best latency is at most this; infinity where it never is."""
-    reached = runs.best_so_far <= latency
+    """By run, trials until the best latency is at most this; infinity where it never is, or is no latency."""
+    reached = (runs.best_so_far <= latency) & np.isfinite(runs.best_so_far)
     return np.where(reached.any(axis=1), reached.argmax(axis=1) + 1.0, np.inf)

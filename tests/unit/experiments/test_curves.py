@@ -37,6 +37,11 @@ def test_trials_are_counted_from_one_and_invalid_ones_are_trials() -> None:
     assert trials_to_reach(held, 105.0).tolist() == [3.0, 1.0, np.inf]
 
 
+def test_an_invalid_trial_reaches_no_aim_whatever_it_is() -> None:
+    held = runs([1, 4, 3], [5, 0, 2])
+    assert trials_to_reach(held, np.inf).tolist() == [3.0, 1.0]  # any latency will do, but 1 and 4 have none
+
+
 def test_a_run_that_never_gets_there_counts_as_its_budget() -> None:
     held = runs([1, 4, 3], [5, 0, 2], [1, 2])
     assert [median_trials(held, share) for share in (0.0, 0.01)] == [6.0, 3.0]

@@ -7,8 +7,8 @@ from hilt.trial import Outcome
 from hilt.tune import Feedback
 from hilt.tune.ml2tuner.evaluation import TooFewRecordsError, features_and_labels, hidden_gain, importances
 from hilt.tune.ml2tuner.features import Hidden
-from hilt.tune.ml2tuner.grid_search import GRID, OBJECTIVES, compare_objectives, grid_search
-from hilt.tune.ml2tuner.hyperparameters import Hyperparameters
+from hilt.tune.ml2tuner.grid_search import GRID, OBJECTIVES, compare_objectives, cross_validate, grid_search
+from hilt.tune.ml2tuner.hyperparameters import PERFORMANCE, Hyperparameters
 from hilt.tune.ml2tuner.models import Trees
 from hilt.tune.ml2tuner.records import Records
 
@@ -85,6 +85,13 @@ def test_objectives_are_those_of_table_4(model: str) -> None:
     for each in found:
         assert each.accuracy > 0.7 and each.seconds > 0
         assert np.isnan(each.rmse) == each.hyperparameters.objective.startswith("rank:")
+
+
+def test_a_ranking_learns_of_all_records_and_not_of_those_that_xgboost_ranks_best() -> None:
+    plain = Hyperparameters("rank:pairwise", **{name: getattr(PERFORMANCE, name) for name in GRID})
+    (of_32,) = cross_validate(PROBLEM, records(400), "P", [plain], 0, folds=2)
+    _, ranking = compare_objectives(PROBLEM, records(400), "P", 0, folds=2)
+    assert ranking.accuracy > of_32.accuracy + 0.05
 
 
 def test_too_few_records_are_refused() -> None:
