@@ -129,6 +129,8 @@ class HiltApp(App[None]):
         if not self.is_running:
             return  # the screens are being taken down
         assert self._watch is not None
+        if isinstance(message, RunLoaded) and message.view.run.uuid != self._watch.uuid:
+            return  # of the run that was watched before: it was on its way
         self._watch.take(message)
         for screen in self.screen_stack:  # a question may stand before it
             if isinstance(screen, RunPage):

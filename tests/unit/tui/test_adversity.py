@@ -21,6 +21,8 @@ from hilt.engine.events import BoardChanged, Logged
 from hilt.engine.files import RunFiles
 from hilt.store import CorruptStoreError, Run, RunState, Store, Trial, database_path, listing
 from hilt.tui import board_work, trial_list
+from hilt.tui.messages import RunLoaded
+from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
@@ -102,6 +104,18 @@ async def test_a_run_that_was_deleted_is_said(tmp_path: Path, key: str, screen: 
             await pilot.press("home")
             await pilot.press(key)
             await until(pilot, lambda: isinstance(app.screen, screen))
+
+
+async def test_what_comes_late_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    other = "7" * 32
+    make_run(tmp_path, trials=3)
+    make_run(tmp_path, trials=9, uuid=other)
+    with app_of(tmp_path, UUID) as app, Store(database_path(tmp_path)) as store:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "3 recorded" in text_of(pilot))
+            app.post_message(RunLoaded(RunView.load(store, other, Link.NONE)))
+            await pilot.pause(0.2)
+            assert run_screen(pilot).view.run.uuid == UUID and "3 recorded" in text_of(pilot)
 
 
 async def test_rows_that_cannot_be_read_hide_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
