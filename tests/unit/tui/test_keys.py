@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,8 @@ from hilt.engine.chronicle import Chronicle
 from hilt.engine.events import Command, Logged
 from hilt.engine.files import RunFiles
 from hilt.link.quarantine import quarantined
-from hilt.store import Store, database_path
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import Campaign, Store, database_path
 from hilt.tui import board_work, steering
 from hilt.tui.app import HiltApp
 from hilt.tui.screens.board_screen import BoardScreen
@@ -321,11 +322,13 @@ async def test_keys_of_a_run_that_stands_still(
     name: str, tmp_path: Path, done: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steering, "send", lambda home, uuid, command: done.append(str(command)))
-    campaign = make_campaign(tmp_path) if name == "a campaign" else None
-    run = real_run(tmp_path)
-    if campaign is not None:
+    if name == "a campaign":
+        settings = {"board": "virtual:pynq", "tuner": "random", "trials": 20}
+        network = Network("older", (Layer("resnet18.C2", nodes=["a"]),), {})
         with Store(database_path(tmp_path)) as store:
-            store.create_campaign(replace(campaign, uuid="e" * 32, created=0.5))
+            store.create_campaign(Campaign("e" * 32, "older", network.to_dict(), settings, 0.5, {"trials": 40}))
+        make_campaign(tmp_path)
+    run = real_run(tmp_path)
     with app_of(tmp_path, run.uuid) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: "STOPPED" in text_of(pilot))
