@@ -178,6 +178,8 @@ def transfer(bench: Bench) -> None:
 
 def overheads(bench: Bench) -> None:
     """Table III: a tuner's processor seconds by part in one run, nothing kept from another."""
+    import xgboost  # noqa: F401  # takes two seconds, which the first tuner that fits trees would be charged with
+
     from hilt.experiments.problem import SharedProblem
     from hilt.experiments.runs import Cell, run_once
 

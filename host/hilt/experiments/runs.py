@@ -30,6 +30,7 @@ from hilt.experiments.replay import Protocol, Replay, replay
 from hilt.measure.landscape import Landscape, Subject
 from hilt.measure.landscape.build import provenance
 from hilt.measure.landscape.recording import write_arrays
+from hilt.trial import Outcome
 from hilt.tune.metrics import trials_to_within
 
 SCHEMA = 1
@@ -93,6 +94,13 @@ class Runs:
             inside = np.arange(self.indices.shape[1]) < ends[:, None]
             invalid, held = invalid & inside, held & inside
         return np.asarray(invalid.sum(axis=1) / np.maximum(held.sum(axis=1), 1))
+
+    def sent(self, until: Sequence[int | None]) -> npt.NDArray[np.int64]:
+        """By run (s,), how many of its trials up to `until` went to the board, and were not refused by the compiler."""
+        refused = np.array([text == Outcome.REJECTED for text in self.landscape.metadata["outcomes"]])
+        went = (self.indices >= 0) & ~refused[self.landscape.outcome[self.indices]]
+        ends = np.array([self.indices.shape[1] if each is None else each for each in until])
+        return np.asarray((went & (np.arange(self.indices.shape[1]) < ends[:, None])).sum(axis=1))
 
     def take(self, count: int) -> Runs:
         """Only the first seeds."""

@@ -59,6 +59,13 @@ def test_invalid_trials_are_those_held_and_not_those_after_a_run_has_ended() -> 
     assert held.invalid_share([2, 1, 1, None]).tolist() == [1, 0, 1, 0]
 
 
+def test_what_the_compiler_refuses_is_a_trial_that_no_board_sees() -> None:
+    held = runs([1, 4, 3], [5, 0, 2], [1, 2])
+    crashes = held.sent([3, 1, None])
+    held.landscape.metadata["outcomes"][1] = "rejected"
+    assert crashes.tolist() == [3, 1, 2] and held.sent([3, 1, None]).tolist() == [1, 1, 1]
+
+
 def test_ratios_are_of_medians_landscape_by_landscape() -> None:
     quick, slow = runs([3], [3], [1, 3]), runs([1, 4, 2, 3], [1, 1, 1, 3], [3])
     assert ratio_of_medians([quick, slow], [slow, quick], 0.0) == pytest.approx(1.0)  # 1/4 and 4/1, geometric
