@@ -57,7 +57,7 @@ def exit_after(run: Run, ending: Ending, verified: bool) -> Exit:
     if ending.finished.failure is not None:
         say(f"run {short(run.uuid)} failed: {ending.finished.detail}")
         return exit_of(ending.finished.failure)
-    if ending.interrupted:
+    if ending.interrupted or ending.finished.state is not RunState.FINISHED:  # by Ctrl-C here, or by somebody else
         return Exit.INTERRUPTED
     return Exit.OK if verified else Exit.NOTHING_VERIFIED
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hilt.cli.exits import Exit
+from hilt.cli.following import Ending, exit_after
 from hilt.cli.progress import PlainView, live_view
 from hilt.engine.client import EngineClient
-from hilt.engine.events import BoardChanged, Finished, Logged, Progress, StateChanged
+from hilt.engine.events import BoardChanged, Failure, Finished, Logged, Progress, StateChanged
 from hilt.store import Run, RunState
 from tests.unit.engine.test_process import Gate, at_root, gate, start, to_the_end, wait
 from tests.unit.store.examples import run as example_run
@@ -119,6 +121,20 @@ def test_a_second_ctrl_c_lets_go_of_the_run(tmp_path: Path, gate: Gate) -> None:
     with EngineClient.attach(tmp_path, run.uuid) as client:
         gate.open()
         assert isinstance(list(client.events(60))[-1], Finished)
+
+
+@pytest.mark.parametrize(
+    ("finished", "pressed", "verified", "code"),
+    [
+        (Finished(RunState.FINISHED), False, True, Exit.OK),
+        (Finished(RunState.FINISHED), False, False, Exit.NOTHING_VERIFIED),
+        (Finished(RunState.FINISHED), True, True, Exit.INTERRUPTED),
+        (Finished(RunState.STOPPED), False, True, Exit.INTERRUPTED),  # by another terminal, or a signal to its engine
+        (Finished(RunState.FAILED, "cable", Failure.BOARD), True, True, Exit.BOARD),
+    ],
+)
+def test_what_to_exit_with(finished: Finished, pressed: bool, verified: bool, code: Exit) -> None:
+    assert exit_after(example_run("a" * 32), Ending(finished, pressed), verified) is code
 
 
 def test_closing_the_command_line_stops_nothing(tmp_path: Path, gate: Gate) -> None:
