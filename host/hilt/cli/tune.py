@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +37,8 @@ from hilt.store import Campaign, Run, RunState, Store, database_path
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
 """AutoTVM's plan size is 64: in a run as short as that its model would never be used. Such a run is four plans."""
+_LARGEST_NUMBER = (1 << 31) - 1
+"""Of a tuner's options, either sign: the libraries below take their own as 32 bits."""
 
 
 Detach = Annotated[bool, typer.Option("--detach", help="Start the run and return; it goes on by itself.")]
@@ -192,8 +193,9 @@ def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, obj
             options[name] = json.loads(value)
         except (ValueError, RecursionError):
             options[name] = value
-        if isinstance(number := options[name], float) and not math.isfinite(number):
-            raise typer.BadParameter(f"--tuner-option {text!r} is not finite")
+        number = options[name]
+        if isinstance(number, int | float) and not abs(number) <= _LARGEST_NUMBER:  # nor is what is not a number
+            raise typer.BadParameter(f"--tuner-option {name} is a number up to {_LARGEST_NUMBER:,} either way")
     if tuner in ("autotvm", "treegru"):
         options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))
     return options
