@@ -92,7 +92,8 @@ def _with_batch(model: Any) -> Any:
     weights = {initializer.name for initializer in model.graph.initializer}
     for value in model.graph.input:
         dimensions = value.type.tensor_type.shape.dim
-        if value.name not in weights and dimensions and dimensions[0].dim_value <= 0:
+        open_batch = dimensions and (not dimensions[0].HasField("dim_value") or dimensions[0].dim_value < 0)
+        if value.name not in weights and open_batch:
             dimensions[0].dim_value = 1
     return model
 
@@ -154,7 +155,10 @@ def _has_input(node: Any, place: int | None) -> bool:
 def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     data_place, weight_place, bias_place = _CONVOLUTIONS[node.op_type]
     data, weight, attributes = _planar(node, shapes, data_place, weight_place)
-    stride = _pair(attributes.get("strides", (1, 1)))
+    groups = int(attributes.get("group", 1))
+    if data[1] != groups * weight[1]:
+        raise _UnsupportedError(f"{data[1]} input channels by weights for {groups * weight[1]}")
+    stride = _pair(_numbers(attributes, "strides", (1, 1)))
     kernel = _pair(weight[2:])
     before, behind = _padding(attributes, _pair(data[2:]), kernel, stride)
     return Conv2d(
@@ -168,7 +172,7 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
         stride=stride,
         padding=before,
         padding_behind=behind,
-        groups=int(attributes.get("group", 1)),
+        groups=groups,
         bias=_has_input(node, bias_place),
     )
 
@@ -179,13 +183,15 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
     if "output_shape" in attributes or attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
         raise _UnsupportedError("padding by its output's shape; hilt needs pads")
     groups = int(attributes.get("group", 1))
-    before, behind = _sides(attributes.get("pads", (0, 0, 0, 0)))
+    if data[1] != weight[0]:
+        raise _UnsupportedError(f"{data[1]} input channels by weights for {weight[0]}")
+    before, behind = _sides(_numbers(attributes, "pads", (0, 0, 0, 0)))
     pairs = {
         "k": weight[2:],
-        "s": attributes.get("strides", (1, 1)),
+        "s": _numbers(attributes, "strides", (1, 1)),
         "p": before,
         "pb": behind,
-        "op": attributes.get("output_padding", (0, 0)),
+        "op": _numbers(attributes, "output_padding", (0, 0)),
     }
     text = f"conv2d_transpose:n={data[0]},ci={data[1]},h={data[2]},w={data[3]},co={groups * weight[1]},groups={groups}"
     text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
@@ -200,8 +206,9 @@ def _planar(
     if len(data) != 4 or len(weight) != 4:
         raise _UnsupportedError(f"a convolution of {len(data) - 2} dimensions; VTA has those of two")
     attributes = _attributes(node)
-    if any(step != 1 for step in attributes.get("dilations", ())):
-        dilations = "x".join(map(str, attributes["dilations"]))
+    steps = _numbers(attributes, "dilations", (1, 1))
+    if any(step != 1 for step in steps):
+        dilations = "x".join(map(str, steps))
         raise _UnsupportedError(f"dilation {dilations}; VTA loads rows and columns without gaps")
     return data, weight, attributes
 
@@ -210,11 +217,13 @@ def _padding(
     attributes: Mapping[str, Any], size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Above and to the left; below and to the right."""
-    automatic = attributes.get("auto_pad", b"NOTSET").decode()
-    if automatic == "NOTSET":
-        return _sides(attributes.get("pads", (0, 0, 0, 0)))
-    if automatic == "VALID":
+    automatic = attributes.get("auto_pad", b"NOTSET")
+    if automatic == b"NOTSET":
+        return _sides(_numbers(attributes, "pads", (0, 0, 0, 0)))
+    if automatic == b"VALID":
         return (0, 0), (0, 0)
+    if automatic not in (b"SAME_UPPER", b"SAME_LOWER"):
+        raise _UnsupportedError(f"its auto_pad is {automatic!r}")
     # SAME_UPPER, SAME_LOWER: as many outputs as inputs over stride
     total = [
         max((-(-extent // step) - 1) * step + taps - extent, 0)
@@ -222,7 +231,16 @@ def _padding(
     ]
     less = [each // 2 for each in total]
     more = [each - each // 2 for each in total]
-    return _sides([*less, *more] if automatic == "SAME_UPPER" else [*more, *less])
+    return _sides([*less, *more] if automatic == b"SAME_UPPER" else [*more, *less])
+
+
+def _numbers(attributes: Mapping[str, Any], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    """As many whole numbers as the default has. Raises _UnsupportedError for another attribute of that name."""
+    found = attributes.get(name, default)
+    whole = isinstance(found, list | tuple) and all(type(each) is int for each in found)
+    if not whole or len(found) != len(default):
+        raise _UnsupportedError(f"its {name} are {found!r}, not {len(default)} whole numbers")
+    return tuple(found)
 
 
 def _sides(pads: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:

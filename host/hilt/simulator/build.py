@@ -81,6 +81,7 @@ def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -
     for fact in (profile, *tools):
         digest.update(fact.encode() + b"\0")
     digest.update(Path(__file__).read_bytes())  # the commands below
+    digest.update(Path(__file__).with_name("rehearsal.py").read_bytes())
     return digest.hexdigest()
 
 
@@ -146,7 +147,7 @@ def _plain_command(accelerator: Accelerator, form: Form, profile: Profile, made:
     sources = [str(source) for source in _sources(form) if source.suffix == ".cpp"]
     return [
         *("g++", "-std=c++17", *_OPTIMISATION[profile], _PROCESSOR),
-        *("-fPIC", "-shared", "-fvisibility=default", "-Wall", "-Wextra"),
+        *("-fPIC", "-shared", "-fno-semantic-interposition", "-fno-plt", "-Wall", "-Wextra"),
         *_macros(accelerator),
         *(f"-I{hls / folder}" for folder in _FOLDERS[form]),
         *sources,
