@@ -99,6 +99,12 @@ def test_products(tmp_path: Path) -> None:
     [
         ({"dilations": [2, 2]}, (1, 32, 9, 9), "dilation 2x2"),
         ({}, (1, 32, "H", "W"), "'data' is not known"),
+        ({}, (0, 32, 9, 9), "'data' is not known"),
+        ({"pads": "abcd"}, (1, 32, 9, 9), "its pads are b'abcd', not 4 whole numbers"),
+        ({"pads": [1, 1]}, (1, 32, 9, 9), "its pads are [1, 1], not 4 whole numbers"),
+        ({"dilations": [2]}, (1, 32, 9, 9), "its dilations are [2], not 2 whole numbers"),
+        ({"auto_pad": "SOME"}, (1, 32, 9, 9), "its auto_pad is b'SOME'"),
+        ({}, (1, 48, 9, 9), "48 input channels by weights for 32"),
     ],
 )
 def test_what_cannot_run_says_why(
