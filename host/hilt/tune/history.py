@@ -88,7 +88,7 @@ class History:
             return cls(tuple(_part(part) for part in document["parts"]))
         except HistoryError:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise HistoryError(f"{path} is not a history: {error or type(error).__name__}") from error
 
 

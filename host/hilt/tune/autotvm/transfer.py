@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hilt.schedule import features
+from hilt.schedule import ConfigurationError, features
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.cost_model import Features, FeaturesOf, Score, Scores
 from hilt.tune.history import History, HistoryError
@@ -39,13 +39,15 @@ class GlobalModel:
         Raises HistoryError where it has fewer than LEAST_RECORDS results, or none that succeeded."""
         if len(history) < LEAST_RECORDS:
             raise HistoryError(f"the history holds {len(history)} results; transfer needs {LEAST_RECORDS}")
-        try:
-            rows = [
-                features.context_relation_features(part.workload, part.accelerator, part.columns).values
-                for part in history.parts
-            ]
-        except KeyError as error:
-            raise HistoryError(f"the history's configurations have no knob {error}") from error
+        rows = []
+        for part in history.parts:
+            try:
+                found = features.context_relation_features(part.workload, part.accelerator, part.columns)
+            except KeyError as error:
+                raise HistoryError(f"the history's configurations have no knob {error}") from error
+            except ConfigurationError as error:
+                raise HistoryError(f"the history's configurations of {part.workload.name}: {error}") from error
+            rows.append(found.values)
         throughput = np.concatenate([part.throughput for part in history.parts])
         if not throughput.any():
             raise HistoryError("no result of the history succeeded; there is nothing to transfer")

@@ -133,6 +133,17 @@ def test_too_little_history_is_refused(tmp_path: Path) -> None:
         make_tuner("autotvm", C10, 0, history=str(path))
 
 
+def test_a_history_whose_tiles_are_not_of_its_layer_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    C7_AND_C9.save(path)
+    document = json.loads(path.read_text())
+    part = document["parts"][1]
+    part["columns"]["tile_h"] = [5] * len(part["throughput"])  # of 7 rows
+    path.write_text(json.dumps(document))
+    with pytest.raises(TunerOptionError, match="the history's configurations of resnet18.C9: .*does not divide 7"):
+        make_tuner("autotvm", C10, 0, history=str(path))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -142,6 +153,7 @@ def test_too_little_history_is_refused(tmp_path: Path) -> None:
         (lambda document: document["parts"][0].update(throughput=[-1.0] * 5), "not a number from 0 on"),
         (lambda document: document["parts"][0]["columns"].update(tile_h=[0, 1, 1, 1, 1]), "whole number from 1 on"),
         (lambda document: document["parts"][0]["columns"].update(tile_h=["1"] * 5), "whole number from 1 on"),
+        (lambda document: document["parts"][0]["columns"].update(tile_h=[10**30] * 5), "is not a history|whole number"),
         (
             lambda document: document["parts"][0]["accelerator"].update(bus_bits=7),
             "is not a history: a memory bus of 7",
