@@ -11,7 +11,7 @@ import pytest
 from hilt import paths
 from hilt.simulator import toolchain
 from hilt.simulator.build import BuildError, build
-from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters, load_parameters
+from hilt.vta.accelerator import Accelerator, IsaRevision, ParameterError, VTAParameters, load_parameters
 
 RTL = paths.hls_directory() / "rtl"
 
@@ -45,11 +45,23 @@ EXTREMES = {
     "16x64": Accelerator(parameters(4, 6, 13, 6, 4, 6), IsaRevision.A),
 }
 
-# What Accelerator admits, for the golden model has no bus and no banks, and the RTL refuses.
+# What the golden model and the twin have, without bus and banks: what Accelerator says of it, and the RTL itself.
 REFUSED = {
-    "1x8 on a bus of 128 bits": ((0, 3, 13, 6, 4, 6), 128, "the bus is wider than an element"),
-    "two accumulators": ((0, 4, 13, 6, 4, 1), 64, "a bank of the accumulator must have two rows"),
-    "a micro-op buffer of one beat": ((0, 4, 4, 6, 4, 6), 128, "LOG_UOP_BUFF_SIZE must make two beats of the bus"),
+    "1x8 on a bus of 128 bits": (
+        ((0, 3, 13, 6, 4, 6), 128),
+        "LOG_BATCH and LOG_BLOCK give inp elements of 8 bytes, less than the 16 of a beat",
+        "the bus is wider than an element",
+    ),
+    "two accumulators": (
+        ((0, 4, 13, 6, 4, 1), 64),
+        "LOG_ACC_BUFF_SIZE gives a buffer of 2 elements",
+        "a bank of the accumulator must have two rows",
+    ),
+    "a micro-op buffer of one beat": (
+        ((0, 4, 4, 6, 4, 6), 128),
+        "LOG_UOP_BUFF_SIZE gives a micro-op buffer of 16 bytes",
+        "LOG_UOP_BUFF_SIZE must make two beats of the bus",
+    ),
 }
 
 
@@ -86,11 +98,15 @@ def test_no_warnings_at_the_ends(extreme: str) -> None:
 def test_parameters_that_the_rtl_has_not_make_no_model(
     refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Warnings do not end a build; this does, instead of a model that computes something else."""
+    """They are refused by the field; and should they come to the RTL, its build ends, which warnings do not do."""
+    (logs, bus_bits), told, told_by_rtl = REFUSED[refused]
+    accelerator = Accelerator(parameters(*logs), IsaRevision.A, bus_bits=bus_bits)
     monkeypatch.setenv("HILT_CACHE", str(tmp_path))
-    logs, bus_bits, told = REFUSED[refused]
-    with pytest.raises(BuildError, match=told):
-        build(Accelerator(parameters(*logs), IsaRevision.A, bus_bits=bus_bits), "rtl")
+    with pytest.raises(ParameterError, match=told):
+        build(accelerator, "rtl")
+    monkeypatch.setattr(Accelerator, "require_rtl", lambda self: None)
+    with pytest.raises(BuildError, match=told_by_rtl):
+        build(accelerator, "rtl")
 
 
 def test_every_profile_ends_where_the_rtl_refuses() -> None:

@@ -59,8 +59,11 @@ class BuildError(RuntimeError):
 def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Path:
     """The shared library of this form, built if it is not in the cache. Safe with other builders at the same time.
 
-    Raises MissingToolError where a tool is not installed and BuildError where the compilation fails.
+    Raises ParameterError for RTL of parameters that it has not, MissingToolError where a tool is not installed and
+    BuildError where the compilation fails.
     """
+    if form == "rtl":
+        accelerator.require_rtl()
     while True:
         folder = paths.cache() / "models" / model_key(accelerator, form, profile)
         library = folder / LIBRARY

@@ -88,6 +88,31 @@ class Accelerator:
         """Micro-ops in the micro-op buffer; its size in bytes is the parameter, so half as many in the wide ISA."""
         return (1 << self.parameters.log_uop_buff_size) // self.uop_element_bytes
 
+    def require_rtl(self) -> None:
+        """The golden model and the twin have no bus and no banks, hls/rtl has: it collects whole beats to elements, two
+        beats of micro-ops to a row, and accumulators in two banks of two rows or more.
+
+        Raises ParameterError, naming the field, for parameters that it has not.
+        """
+        beat = self.bus_bits // 8
+        for kind in ("inp", "wgt"):
+            element = getattr(self.parameters, f"{kind}_element_bytes")
+            if element < beat:
+                raise ParameterError(
+                    f"LOG_BATCH and LOG_BLOCK give {kind} elements of {element} bytes, less than the {beat} of a beat "
+                    f"of a memory bus of {self.bus_bits} bits; take larger blocks or a narrower bus"
+                )
+        uops = 1 << self.parameters.log_uop_buff_size
+        if uops < 2 * beat:
+            raise ParameterError(
+                f"LOG_UOP_BUFF_SIZE gives a micro-op buffer of {uops} bytes; "
+                f"on a memory bus of {self.bus_bits} bits hilt's VTA has {2 * beat} or more"
+            )
+        if self.parameters.acc_depth < 4:
+            raise ParameterError(
+                f"LOG_ACC_BUFF_SIZE gives a buffer of {self.parameters.acc_depth} elements; hilt's VTA has 4 or more"
+            )
+
     def defines(self) -> dict[str, int]:
         """The macros that SystemVerilog and C++ are compiled with."""
         return {
