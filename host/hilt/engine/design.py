@@ -137,7 +137,7 @@ def _check_recorded(settings: Settings, workload: Conv2d, orders: int, board: Bo
 
 def check_same(run: Run, board: BoardDescription) -> None:
     """Raises RunMismatchError, which names both values, where the run was made for something else than is here now."""
-    now = design(_settings_of(run), board)
+    now = design(settings_of(run), board)
     wanted, found = _identity(run), _identity(now)
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
     if differences:
@@ -215,7 +215,8 @@ class RunTask:
         )
 
 
-def _settings_of(run: Run) -> Settings:
+def settings_of(run: Run) -> Settings:
+    """What was asked for, of which `design` makes the same run."""
     kind: Any = run.space_kind
     orders: Any = run.orders
     checks: Any = run.checks

@@ -205,6 +205,32 @@ async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: 
             await until(pilot, lambda: not isinstance(app.screen, NewRunScreen))
 
 
+@pytest.mark.parametrize("tuner", ["random", "ga"])
+async def test_a_new_run_is_as_the_one_before_it_but_for_the_fields(
+    tuner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Settings] = []
+
+    def start(settings: Settings, home: Path) -> Run:
+        started.append(settings)
+        raise ValueError("the engine did not start")
+
+    monkeypatch.setattr("hilt.engine.launch.start", start)
+    options = {"population": 7, "elites": 3, "mutation": 0.1}
+    make_run(tmp_path, tuner="ga", tuner_options=options, checks="tvm", orders=1, seed=4, limit_seconds=2.5)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(notifications=True) as pilot:
+            await pilot.press("n")
+            await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.focused is not None)
+            assert app.screen.query_one("#tuner", Input).value == "ga"
+            app.screen.query_one("#tuner", Input).value = tuner
+            await pilot.press("enter")
+            await until(pilot, lambda: "the engine did not start" in text_of(pilot))
+    (asked,) = started
+    assert (asked.tuner, asked.checks, asked.orders, asked.seed, asked.limit_seconds) == (tuner, "tvm", 1, 5, 2.5)
+    assert asked.tuner_options == (options if tuner == "ga" else {})
+
+
 async def test_a_damaged_list_of_boards_keeps_nobody_from_starting_a_run(tmp_path: Path) -> None:
     (tmp_path / "boards.toml").write_text("[desk\n")
     make_run(tmp_path, board="desk")

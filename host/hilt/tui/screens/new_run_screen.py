@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label
 
 from hilt.engine import launch
-from hilt.engine.design import Settings
+from hilt.engine.design import Settings, settings_of
 from hilt.link.errors import BoardFileError
 from hilt.measure.boards import board_names
 from hilt.schedule import workload_names
@@ -28,7 +29,7 @@ _NUMBERS = ("trials", "seed")
 
 
 class NewRunScreen(ModalScreen[None]):
-    """Begins with what the run that is watched was asked for. Enter in any field starts."""
+    """Begins with what the run that is watched was asked for, and the next seed. Enter in any field starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Cancel")]
 
@@ -43,7 +44,7 @@ class NewRunScreen(ModalScreen[None]):
         values = {
             "workload": like.workload if like else "resnet18.C5",
             "board": like.board if like else "virtual:pynq",
-            "tuner": "hilt",
+            "tuner": like.tuner if like else "hilt",
             "trials": str(like.budget) if like else "64",
             "seed": str(like.seed + 1) if like else "0",
         }
@@ -90,6 +91,24 @@ class NewRunScreen(ModalScreen[None]):
         else:
             self.dismiss()
 
+    def _settings(self, values: dict[str, str]) -> Settings:
+        """What the fields say; all else as of the run that is watched, where it is not of another tuner or layer."""
+        trials, seed = _number("trials", values), _number("seed", values)
+        asked = Settings(values["workload"], values["board"], values["tuner"], trials, seed)
+        if self._like is None:
+            return asked
+        like = settings_of(self._like)
+        return replace(
+            like,
+            workload=asked.workload,
+            board=asked.board,
+            tuner=asked.tuner,
+            trials=trials,
+            seed=seed,
+            limit_seconds=like.limit_seconds if asked.workload == like.workload else None,
+            tuner_options=like.tuner_options if asked.tuner == like.tuner else {},
+        )
+
     @work(exit_on_error=False)
     async def _start(self) -> None:
         if self._starting:  # a second Enter is no second run
@@ -98,13 +117,7 @@ class NewRunScreen(ModalScreen[None]):
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name in _FIELDS}
         self.notify("starting an engine ...", timeout=3)
         try:
-            settings = Settings(
-                workload=values["workload"],
-                board=values["board"],
-                tuner=values["tuner"],
-                trials=_number("trials", values),
-                seed=_number("seed", values),
-            )
+            settings = self._settings(values)
             run = await asyncio.to_thread(launch.start, settings, self._home)
         except Exception as error:  # of workload, board, tuner or engine: each says in a line what is wrong
             self.notify(str(error), title="Not started", severity="error", timeout=20, markup=False)
