@@ -9,6 +9,7 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.exits import Exit
+from hilt.cli.plain_text import plain
 from hilt.cli.words import print_json
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
@@ -169,7 +170,7 @@ def _on_board(name: str, *words: str) -> None:
 
     target = resolve(name)
     try:
-        typer.echo(run_agent(target.endpoint(), words, Deadline(60.0)).rstrip())
+        typer.echo(plain(run_agent(target.endpoint(), words, Deadline(60.0)).rstrip()))
     finally:
         target.release()
 

@@ -7,6 +7,7 @@ import sys
 import traceback
 from enum import IntEnum
 
+from hilt.cli.plain_text import plain
 from hilt.engine.errors import failure_of
 from hilt.engine.events import Failure
 
@@ -60,4 +61,4 @@ def _words_of(error: BaseException) -> str:
 
 
 def say(words: str) -> None:
-    print(f"hilt: {words}", file=sys.stderr)  # noqa: T201
+    print(f"hilt: {plain(words)}", file=sys.stderr)  # noqa: T201

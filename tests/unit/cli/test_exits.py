@@ -1,0 +1,18 @@
+"""What an error says on the terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from hilt.cli.exits import Exit, complain
+from hilt.cli.plain_text import plain
+from hilt.link.errors import LinkError
+
+
+def test_what_a_board_says_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert complain(LinkError("the agent said \x1b]0;mine\x07 \x9b2J and left\x00")) == Exit.BOARD
+    assert capsys.readouterr().err == "hilt: the agent said ]0;mine 2J and left\n"
+
+
+def test_a_log_keeps_its_lines() -> None:
+    assert plain("one\n\ttwo\r\n\x1b[2Jthree, größer") == "one\n\ttwo\n[2Jthree, größer"
