@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hilt.cli import tables
 from hilt.cli.words import print_json, seconds_text, time_text
+from hilt.processes import processes
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -148,7 +146,7 @@ def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
     """Processes of this machine, or a Dask cluster."""
     with ExitStack() as stack:
         if cluster is None:
-            yield stack.enter_context(_processes(jobs or os.cpu_count() or 1))
+            yield stack.enter_context(processes(jobs or os.cpu_count() or 1))
             return
         try:
             import distributed
@@ -159,39 +157,6 @@ def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             raise typer.BadParameter(f"no Dask scheduler answers at {cluster} ({error})") from error
         yield stack.enter_context(client.get_executor(pure=False))
-
-
-@contextmanager
-def _processes(count: int) -> Iterator[Executor]:
-    """Those of this machine. A signal that ends us ends them, and Ctrl-C, which a terminal sends to all, is ours."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
-            pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            try:
-                for _ in range(count):
-                    pool.submit(os.getpid)  # starts a process, which ignores what we do
-            finally:
-                signal.signal(signal.SIGINT, pressed)
-            try:
-                yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                workers = multiprocessing.active_children()
-                for each in workers:
-                    each.terminate()
-                for each in workers:
-                    each.join()
-                raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @application.command("list")

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from hilt import paths
 from hilt.experiments.contenders import code_of
 from hilt.experiments.landscapes import landscape_of
 from hilt.measure.landscape import Subject
+from hilt.processes import processes
 from hilt.whole_file import whole_file
 
 Row = dict[str, Any]
@@ -60,15 +60,15 @@ def rows_of(pieces: Sequence[Piece], jobs: int, report: Report) -> list[Row]:
     waiting = [piece for piece in pieces if not piece.path.is_file()]
     if waiting:
         waiting[0].path.parent.mkdir(parents=True, exist_ok=True)
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(waiting)), context) as pool:
+        with processes(min(jobs or os.cpu_count() or 1, len(waiting))) as pool:
             pending = [pool.submit(_compute, piece) for piece in waiting]
             try:
                 for number, future in enumerate(as_completed(pending), 1):
                     future.result()
                     report(f"{number}/{len(waiting)} pieces")
-            finally:
+            except Exception:
                 pool.shutdown(cancel_futures=True)
+                raise
     return [row for piece in pieces for row in json.loads(piece.path.read_text(encoding="utf-8"))]
 
 

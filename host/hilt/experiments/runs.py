@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -30,6 +29,7 @@ from hilt.experiments.replay import Protocol, Replay, replay
 from hilt.measure.landscape import Landscape, Subject
 from hilt.measure.landscape.build import provenance
 from hilt.measure.landscape.recording import write_arrays
+from hilt.processes import processes
 from hilt.trial import Outcome
 from hilt.tune.metrics import trials_to_within
 
@@ -121,8 +121,7 @@ def perform(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> lis
 
 def _run_all(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> None:
     failures: list[str] = []
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(cells)), context) as pool:
+    with processes(min(jobs or os.cpu_count() or 1, len(cells))) as pool:
         pending = {pool.submit(run_cell, cell, seeds): cell for cell in cells}
         for number, future in enumerate(as_completed(pending), 1):
             cell = pending[future]

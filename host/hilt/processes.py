@@ -1,0 +1,44 @@
+"""Processes of this machine that compute a piece each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """A signal that ends us ends them, and Ctrl-C, which a terminal sends to all, is ours. To be called in the main
+    thread."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+            pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                for _ in range(count):
+                    pool.submit(os.getpid)  # starts a process, which ignores what we do
+            finally:
+                signal.signal(signal.SIGINT, pressed)
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                workers = multiprocessing.active_children()
+                for each in workers:
+                    each.terminate()
+                for each in workers:
+                    each.join()
+                raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
