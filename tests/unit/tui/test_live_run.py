@@ -370,3 +370,4 @@ async def test_an_engine_that_came_and_went_unseen_is_noticed(tmp_path: Path) ->
                 store.record(UUID, [trial(3)])
                 store.set_state(UUID, RunState.FINISHED)
             await until(pilot, lambda: "FINISHED" in text_of(pilot) and "4 of 1000 trials" in text_of(pilot))
+            assert "the tuner asked for no more" in text_of(pilot)

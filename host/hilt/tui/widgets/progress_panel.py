@@ -25,14 +25,16 @@ class ProgressPanel(TextPanel):
         bar = "█" * round(done * _BAR_CELLS) + "░" * (_BAR_CELLS - round(done * _BAR_CELLS))
         lines = [
             Content(f"{progress.trials} of {most} trials {bar} {done:.0%}"),
-            Content(_pace(view)),
+            Content(_pace(view, most)),
             Content(f"tuner {run.tuner}, seed {run.seed}; {progress.valid} valid ({_valid_share(progress)})"),
         ]
         self.put(Content("\n").join([*lines, *_best(view)]))
 
 
-def _pace(view: RunView) -> str:
+def _pace(view: RunView, most: int) -> str:
     progress = view.progress
+    if view.state is RunState.FINISHED and progress.trials < most:
+        return "the tuner asked for no more"
     if view.link is not Link.ATTACHED or view.over:
         return "not running now"
     if view.state is RunState.PAUSED:
