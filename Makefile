@@ -52,7 +52,7 @@ fault: setup  ## 1,000 faults on struck boards, 200 engines killed, a million fr
 	$(HOST)/bin/python -m tests.fault
 	$(HOST)/bin/python -m tests.fuzz
 
-nightly: setup  ## a million random instructions, RTL against golden, for every build (hours)
+nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
 
 coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)

@@ -66,7 +66,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "autotvm-fig7": Experiment("uncertainty-aware acquisition", "AutoTVM Figure 7", "autotvm:uncertainty", (3, 60)),
     "autotvm-fig8": Experiment("transfer learning", "AutoTVM Figure 8", "autotvm:transfer", (1, 8)),
     "autotvm-fig9": Experiment("representations", "AutoTVM Figure 9", "autotvm:representations", (0.5, 4)),
-    "peers": Experiment("tuners that others wrote", "ours", "trials:peers", (10, 300)),
+    "peers": Experiment("tuners that others wrote", "ours", "trials:peers", (60, 900)),
 }
 
 
