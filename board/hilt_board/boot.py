@@ -12,9 +12,11 @@ from pathlib import Path
 _LOG = logging.getLogger("hilt.board")
 _SYSTEMD = Path("/run/systemd/system")
 _BOOTING = ("initializing", "starting")
-_LONGEST_SECONDS = 90.0
-"""A boot that is not over by then may never be: something is wrong with it that is not the agent's."""
+_LONGEST_SECONDS = 150.0
+"""After power-on. A boot that is not over by then may never be: something is wrong with it that is not the agent's. An
+agent that is started later waits for nothing."""
 _PAUSE_SECONDS = 1.0
+_ANSWER_SECONDS = 10.0
 
 
 async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
@@ -23,12 +25,16 @@ async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
         return
     began = time.monotonic()
     while await _state() in _BOOTING:
-        if time.monotonic() - began > _LONGEST_SECONDS:
-            _LOG.warning("the board is still booting after %g s: it is used as it is", _LONGEST_SECONDS)
+        if _uptime() > _LONGEST_SECONDS:
+            _LOG.warning("the board is still booting %g s after power-on: it is used as it is", _LONGEST_SECONDS)
             return
         await asyncio.sleep(_PAUSE_SECONDS)
     if time.monotonic() - began > _PAUSE_SECONDS:
         _LOG.info("waited %.0f s for the end of the boot", time.monotonic() - began)
+
+
+def _uptime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 async def _state() -> str:
@@ -43,5 +49,10 @@ async def _state() -> str:
         )
     except OSError:
         return ""
-    said, _ = await process.communicate()
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), _ANSWER_SECONDS)
+    except asyncio.TimeoutError:
+        process.kill()
+        await process.wait()
+        return "starting"
     return said.decode("ascii", "replace").strip()

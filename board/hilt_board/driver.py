@@ -63,6 +63,8 @@ class Driver:
         self._beat = beat
         self._bitstream: Any = None
         self._manifest: Optional[Manifest] = None
+        self._described: Optional[Manifest] = None
+        """Of the bitstream that was loaded last, whatever became of it since."""
         self._registers: Any = None
 
     @property
@@ -118,7 +120,9 @@ class Driver:
     def reload(self) -> None:
         """Loads the bitstream again, and checks it again."""
         # The same object has its file in /lib/firmware already: a card is not written to each time.
-        self._load(self._bitstream, self.manifest)
+        if self._described is None:
+            raise DriverError("no bitstream is loaded")
+        self._load(self._bitstream, self._described)
 
     def _load(self, bitstream: Any, manifest: Manifest) -> None:
         self._manifest = None
@@ -129,6 +133,7 @@ class Driver:
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
         self._check_identity(manifest)
         self._bitstream, self._manifest = bitstream, manifest
+        self._described = manifest
 
     def _check_identity(self, manifest: Manifest) -> None:
         if manifest.identity is None:

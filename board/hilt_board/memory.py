@@ -15,6 +15,8 @@ from .driver import DriverError
 TENSOR_BYTES = 64 << 20
 """Tensors kept; beyond it the least recently used leave. Half of what a PYNQ-Z2 has (CMA of 128 MiB)."""
 _PAGE = 4096
+_FREES = int(str(getattr(pynq, "__version__", "3")).split(".")[0]) >= 3
+"""Whether a buffer that nobody holds any more is the kernel's again: pynq 2.7 never gives it back."""
 
 
 class OutOfContiguousMemoryError(DriverError):
@@ -135,8 +137,8 @@ class ContiguousMemory:
                 whole = pynq.allocate(shape=(size,), dtype=np.uint8, cacheable=True)
             except (MemoryError, RuntimeError, OSError) as error:  # with one of these pynq says that there is no more
                 whole = self._take_spare(size, math.inf)
-                if whole is None and self._spare:
-                    self._spare.clear()  # each too small; since pynq 3.0 the kernel has them again
+                if whole is None and self._spare and _FREES:
+                    self._spare.clear()  # each too small; the kernel has them again
                 elif whole is None and not self._drop_oldest():
                     raise OutOfContiguousMemoryError(
                         "no {} bytes of contiguous memory: lower the trial's size or raise the board's CMA ({})".format(

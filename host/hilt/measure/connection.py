@@ -20,7 +20,8 @@ from hilt_board.protocol import Measured, Programmed
 
 CONNECT_SECONDS = 240.0
 """For connecting, deploying and programming. On a small board that is still booting the agent's worker may take two
-minutes to import pynq, and the agent 90 s to see the boot end before it loads anything; else it is seconds."""
+minutes to import pynq, and the agent may wait for the end of the boot, up to 150 s after power-on, before it loads
+anything; else it is seconds."""
 
 
 class Connected:

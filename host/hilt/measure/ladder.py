@@ -23,7 +23,7 @@ class Rung(StrEnum):
     POWER = "power cycle"
 
 
-SECONDS = {Rung.RECONNECT: 45.0, Rung.DAEMON: 90.0, Rung.REBOOT: 180.0, Rung.POWER: 240.0}
+SECONDS = {Rung.RECONNECT: 45.0, Rung.DAEMON: 90.0, Rung.REBOOT: 240.0, Rung.POWER: 300.0}
 """How long each may take, until the canary is well. Importing pynq alone takes a small board half a minute, booting it
 a minute and more."""
 ACT_SECONDS = 20.0

@@ -28,6 +28,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("HILT_VERILATED", raising=False)
     monkeypatch.setattr(boot, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(boot, "_uptime", lambda: 20.0)
     return log
 
 
@@ -45,9 +46,19 @@ def test_nothing_is_loaded_while_the_board_boots(asked: Path, tmp_path: Path, la
 def test_a_boot_that_never_ends_is_not_waited_for_for_ever(
     asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(boot, "_LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr(boot, "_uptime", lambda: 151.0)
     wait(tmp_path, *["starting"] * 9)
     assert "still booting" in caplog.text
+    assert asked.read_text().splitlines() == ["is-system-running"]  # an agent that is started later waits for nothing
+
+
+def test_a_systemctl_that_hangs_is_ended(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "systemctl").write_text("#!/bin/sh\necho asked >> " + str(asked) + "\nexec sleep 1000\n")
+    monkeypatch.setattr(boot, "_ANSWER_SECONDS", 0.2)
+    uptimes = iter([20.0, 151.0])
+    monkeypatch.setattr(boot, "_uptime", lambda: next(uptimes))
+    asyncio.run(boot.wait_for_boot(tmp_path))
+    assert asked.read_text().splitlines() == ["asked"] * 2
 
 
 def test_a_board_without_systemd_and_a_virtual_one_are_not_asked(

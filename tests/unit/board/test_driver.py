@@ -224,3 +224,21 @@ def test_a_reload_downloads_the_same_bitstream_object(board: Board, program: Cal
     driver.reload()
     driver.soft_reset()
     assert board.did == ["open vta.bit", *["clock 100", "download"] * 3]
+
+
+def test_a_reload_that_failed_can_be_tried_again(
+    board: Board, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = program(PUBLIC)
+    download, failures = driver._bitstream.download, [OSError(110, "Connection timed out")]
+
+    def first_fails() -> None:
+        if failures:
+            raise failures.pop()
+        download()
+
+    monkeypatch.setattr(driver._bitstream, "download", first_fails)
+    with pytest.raises(OSError, match="timed out"):
+        driver.soft_reset()
+    driver.reload()
+    assert driver.manifest == PUBLIC

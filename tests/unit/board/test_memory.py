@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -54,8 +55,9 @@ class Cached(np.ndarray[Any, Any]):
 class Kernel:
     """Contiguous memory of a board. `gives_back`: whether dropping a buffer frees it (pynq 3.0), or not (2.7)."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, gives_back: bool = False) -> None:
         self.left = size
+        self.gives_back = gives_back
         self.allocated: list[int] = []
 
     def allocate(self, shape: tuple[int], dtype: Any, cacheable: bool = False) -> Cached:
@@ -65,20 +67,27 @@ class Kernel:
             raise RuntimeError("Allocate failed: 4294967295")
         self.left -= size
         self.allocated.append(size)
+        memory = np.zeros(size, dtype)
+        if self.gives_back:
+            weakref.finalize(memory, self._free, size)
         buffer = np.zeros(size, dtype).view(Cached)
-        buffer.memory, buffer.seen = np.zeros(size, dtype), np.zeros(size, dtype)
+        buffer.memory, buffer.seen = memory, np.zeros(size, dtype)
         return buffer
+
+    def _free(self, size: int) -> None:
+        self.left += size
 
 
 @pytest.fixture
-def kernel() -> Kernel:
-    return Kernel(8 * _MIB)
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    return Kernel(8 * _MIB, getattr(request, "param", False))
 
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> Iterator[ModuleType]:
     pynq = ModuleType("pynq")
     pynq.allocate = kernel.allocate  # type: ignore[attr-defined]
+    pynq.__version__ = "3.0.1" if kernel.gives_back else "2.7.0"  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pynq", pynq)
     yield importlib.import_module("hilt_board.memory")
     for name in ("memory", "driver"):
@@ -159,6 +168,20 @@ def test_what_no_trial_uses_makes_room_when_memory_is_short(memory: ModuleType, 
     large, _ = blob(tmp_path, 21, 9 * _MIB)
     with pytest.raises(memory.OutOfContiguousMemoryError):
         kept.tensor(large, 9 * _MIB)
+
+
+@pytest.mark.parametrize("kernel", [False, True], indirect=True, ids=["pynq 2.7", "pynq 3.0"])
+def test_a_trial_that_is_too_large_costs_the_others_no_memory(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path
+) -> None:
+    kept = memory.ContiguousMemory(tmp_path)
+    for _ in range(9):
+        kept.scratch("output", 3 * _MIB)
+        with pytest.raises(memory.OutOfContiguousMemoryError):
+            kept.scratch("large", 9 * _MIB)
+        kept.clear()
+    name, data = blob(tmp_path, 1, 2 * _MIB)
+    assert np.array_equal(kept.tensor(name, data.nbytes).memory, data)
 
 
 def test_buffers_of_an_old_bitstream_are_not_used_again(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
