@@ -87,6 +87,10 @@ def find(store: Store, identifier: str) -> Campaign:
         for each in store.campaigns():
             if each.budget is not None:
                 return each
+    of_it = [each for each in store.campaigns() if identifier and each.uuid.startswith(identifier.lower())]
+    budgeted = [each for each in of_it if each.budget is not None]
+    if len(budgeted) == 1:
+        return budgeted[0]
     found = store.campaign(identifier)
     if found is not None and found.budget is not None:
         return found

@@ -108,11 +108,13 @@ class EngineClient:
         socket holds that is gone by then is lost. Raises NoEngineError when it does not within `timeout` seconds."""
         deadline = time.monotonic() + timeout
         with self:
-            with suppress(OSError):  # reset: it is gone
+            try:
                 self._connection.shutdown(socket.SHUT_WR)
                 while select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))[0]:
                     if not self._connection.recv(_READ_BYTES):
                         return
+            except OSError as error:
+                raise NoEngineError("the engine is gone; `hilt resume` goes on with its run") from error
             raise NoEngineError("the engine does not take commands; is its process stopped?")
 
     def close(self) -> None:

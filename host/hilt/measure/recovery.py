@@ -138,4 +138,5 @@ def _is_broken(error: Exception) -> bool:
 
 
 def _is_permanent(error: Exception) -> bool:
-    return isinstance(error, LinkError) and error.permanent
+    full = isinstance(error, RefusedError) and error.code == "disk_full"  # nothing on the ladder makes room
+    return full or (isinstance(error, LinkError) and error.permanent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -64,6 +65,15 @@ def test_who_leaves_an_engine_that_does_not_answer_is_told(tmp_path: Path) -> No
         client.send(Command.STOP)
         with pytest.raises(NoEngineError, match="does not take commands"):
             client.leave(timeout=0.1)
+
+
+def test_who_leaves_an_engine_that_died_unheard_is_told_that_it_is_gone() -> None:
+    ours, engines = socket.socketpair()
+    client = EngineClient(ours)
+    client.send(Command.STOP)
+    engines.close()  # with the command unread
+    with pytest.raises(NoEngineError, match="the engine is gone"):
+        client.leave()
 
 
 def test_ctrl_c_before_a_run_is_followed_stops_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
