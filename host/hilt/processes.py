@@ -20,7 +20,9 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # What is ignored stays so, as nohup has it; a handler that Python did not set could not be put back.
+    heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, end) for number in heard}
     try:
         with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
             pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -32,12 +34,9 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
             try:
                 yield pool
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                workers = multiprocessing.active_children()
-                for each in workers:
+                for each in multiprocessing.active_children():
                     each.terminate()
-                for each in workers:
-                    each.join()
+                pool.shutdown(cancel_futures=True)  # waits for the pool's thread, which waits for them
                 raise
     finally:
         for number, handler in before.items():

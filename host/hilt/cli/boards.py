@@ -122,9 +122,9 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
         for finding in check_board(target):
             findings.append(finding)
             if not as_json:
-                typer.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.found}")
+                typer.echo(plain(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.found}"))
                 if not finding.well:
-                    typer.echo(f"      {finding.mend}")
+                    typer.echo(plain(f"      {finding.mend}"))
     finally:
         target.release()
     if as_json:

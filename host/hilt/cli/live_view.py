@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from hilt.cli.plain_text import plain
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, Progress, StateChanged
 
 Draw = Callable[[Progress, str, Mapping[str, str]], RenderableType]
@@ -69,4 +70,4 @@ def add_boards(facts: Table, boards: Mapping[str, str]) -> None:
 
 def print_words(console: Console, words: str) -> None:
     """Wrapped on a terminal; in a file each line stays one."""
-    console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    console.print(plain(words), highlight=False, markup=False, soft_wrap=not console.is_terminal)

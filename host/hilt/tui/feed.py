@@ -13,6 +13,7 @@ from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
 from hilt.engine.events import Command, Event, ProtocolError
 from hilt.engine.files import RunFiles
 from hilt.store import Store
+from hilt.tui import steering
 from hilt.tui.background import in_background
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
 from hilt.tui.run_view import Link, RunView
@@ -56,8 +57,7 @@ class RunFeed:
     def send(self, command: Command) -> None:
         """May block for some seconds. Raises NoEngineError."""
         if self._client is None:
-            with EngineClient.attach(self._home, self._uuid) as client:  # it may have come just now
-                client.send(command)
+            steering.send(self._home, self._uuid, command)  # it may have come just now
         else:
             self._client.send(command)
 

@@ -14,8 +14,9 @@ from hilt.store import Store
 
 def send(home: Path, uuid: str, command: Command) -> None:
     """To the engine of this run or campaign. Raises NoEngineError."""
-    with EngineClient.attach(home, uuid) as client:
-        client.send(command)
+    client = EngineClient.attach(home, uuid)
+    client.send(command)
+    client.leave()
 
 
 def resume_run(store: Store, home: Path, uuid: str) -> None:

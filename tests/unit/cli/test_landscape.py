@@ -93,6 +93,17 @@ def test_every_experiment_can_be_found(capsys: pytest.CaptureFixture[str]) -> No
         assert name in listed
 
 
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """As nohup has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with executor_of(1, None):
+            signal.raise_signal(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, signal.SIGTERM, signal.SIGHUP])
 def test_what_ends_a_build_ends_its_processes_at_once(ending: type[BaseException] | signal.Signals) -> None:
     before = signal.getsignal(signal.SIGTERM)

@@ -205,9 +205,9 @@ async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: 
             await until(pilot, lambda: not isinstance(app.screen, NewRunScreen))
 
 
-@pytest.mark.parametrize("tuner", ["random", "ga"])
+@pytest.mark.parametrize(("tuner", "board"), [("random", "virtual:pynq"), ("ga", "virtual:pynq"), ("ga", "desk")])
 async def test_a_new_run_is_as_the_one_before_it_but_for_the_fields(
-    tuner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tuner: str, board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Settings] = []
 
@@ -224,10 +224,12 @@ async def test_a_new_run_is_as_the_one_before_it_but_for_the_fields(
             await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.focused is not None)
             assert app.screen.query_one("#tuner", Input).value == "ga"
             app.screen.query_one("#tuner", Input).value = tuner
+            app.screen.query_one("#board", Input).value = board
             await pilot.press("enter")
             await until(pilot, lambda: "the engine did not start" in text_of(pilot))
     (asked,) = started
-    assert (asked.tuner, asked.checks, asked.orders, asked.seed, asked.limit_seconds) == (tuner, "tvm", 1, 5, 2.5)
+    assert (asked.tuner, asked.checks, asked.orders, asked.seed) == (tuner, "tvm", 1, 5)
+    assert asked.limit_seconds == (2.5 if board == "virtual:pynq" else None)  # by its clock
     assert asked.tuner_options == (options if tuner == "ga" else {})
 
 

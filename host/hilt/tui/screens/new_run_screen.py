@@ -92,7 +92,7 @@ class NewRunScreen(ModalScreen[None]):
             self.dismiss()
 
     def _settings(self, values: dict[str, str]) -> Settings:
-        """What the fields say; all else as of the run that is watched, where it is not of another tuner or layer."""
+        """What the fields say; all else as of the run that is watched, but what is of another tuner, layer or board."""
         trials, seed = _number("trials", values), _number("seed", values)
         asked = Settings(values["workload"], values["board"], values["tuner"], trials, seed)
         if self._like is None:
@@ -105,7 +105,7 @@ class NewRunScreen(ModalScreen[None]):
             tuner=asked.tuner,
             trials=trials,
             seed=seed,
-            limit_seconds=like.limit_seconds if asked.workload == like.workload else None,
+            limit_seconds=like.limit_seconds if (asked.workload, asked.board) == (like.workload, like.board) else None,
             tuner_options=like.tuner_options if asked.tuner == like.tuner else {},
         )
 
