@@ -86,6 +86,9 @@ def _draw(bench: Bench, rows: list[dict[str, Any]]) -> None:
 def _compare(bench: Bench, rows: list[dict[str, Any]]) -> None:
     size = 100
     curve = [mean_of(rows, "ndcg", size, ratio) for ratio in RATIOS]
+    if np.isnan(curve).all():
+        bench.report(f"no layer has {size} samples for every share")
+        return
     best = RATIOS[int(np.nanargmax(curve))]
     bench.compare(
         f"Figure 2a: valid share at which nDCG@{AT} is best ({size} samples)",

@@ -131,7 +131,7 @@ def _summarise(bench: Bench, results: Mapping[str, Sequence[Runs]], where: str) 
         if base is not None:
             for share in (0.0, 0.01, 0.05):
                 row[f"ratio_to_{BASELINE}_{share:.0%}"] = round(ratio_of_medians(cells, base, share), 4)
-            # A trial that the compiler refuses takes no time of a board, and most of AutoTVM's are such.
+            # A trial that the compiler refuses takes no time of a board.
             went = [[max(float(np.median(each.sent(each.trials_to(0.01)))), 1) for each in of] for of in (cells, base)]
             row["median_sent_to_board_to_1%"] = float(np.median(went[0]))
             row[f"ratio_sent_to_board_{BASELINE}_1%"] = round(

@@ -155,10 +155,12 @@ def _has_input(node: Any, place: int | None) -> bool:
 def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     data_place, weight_place, bias_place = _CONVOLUTIONS[node.op_type]
     data, weight, attributes = _planar(node, shapes, data_place, weight_place)
-    groups = int(attributes.get("group", 1))
+    groups = _groups(attributes)
     if data[1] != groups * weight[1]:
         raise _UnsupportedError(f"{data[1]} input channels by weights for {groups * weight[1]}")
     stride = _pair(_numbers(attributes, "strides", (1, 1)))
+    if min(stride) < 1:
+        raise _UnsupportedError(f"its strides are {stride[0]} and {stride[1]}")
     kernel = _pair(weight[2:])
     before, behind = _padding(attributes, _pair(data[2:]), kernel, stride)
     return Conv2d(
@@ -182,7 +184,7 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
     data, weight, attributes = _planar(node, shapes, 0, 1)
     if "output_shape" in attributes or attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
         raise _UnsupportedError("padding by its output's shape; hilt needs pads")
-    groups = int(attributes.get("group", 1))
+    groups = _groups(attributes)
     if data[1] != weight[0]:
         raise _UnsupportedError(f"{data[1]} input channels by weights for {weight[0]}")
     before, behind = _sides(_numbers(attributes, "pads", (0, 0, 0, 0)))
@@ -241,6 +243,13 @@ def _numbers(attributes: Mapping[str, Any], name: str, default: tuple[int, ...])
     if not whole or len(found) != len(default):
         raise _UnsupportedError(f"its {name} are {found!r}, not {len(default)} whole numbers")
     return tuple(found)
+
+
+def _groups(attributes: Mapping[str, Any]) -> int:
+    groups = attributes.get("group", 1)
+    if type(groups) is not int:
+        raise _UnsupportedError(f"its group is {groups!r}, not a whole number")
+    return groups
 
 
 def _sides(pads: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:

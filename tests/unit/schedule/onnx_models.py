@@ -28,11 +28,12 @@ class Graph:
     def conv(
         self, data: str, ci: int, co: int, kernel: int, stride: int = 1, *, bias: bool = False, **more: Any
     ) -> str:
-        inputs = [data, self.weight(co, ci // more.get("group", 1), kernel, kernel)]
+        groups = more.get("group", 1)
+        inputs = [data, self.weight(co, ci // groups if isinstance(groups, int) else ci, kernel, kernel)]
         if bias:
             inputs.append(self.weight(co))
         pads = {} if "auto_pad" in more else {"pads": [kernel // 2] * 4}
-        return self.add("Conv", *inputs, strides=[stride] * 2, **(pads | more))
+        return self.add("Conv", *inputs, **({"strides": [stride] * 2} | pads | more))
 
     def model(self, output: str, *input_shape: int | str, rank: int = 2) -> ModelProto:
         data = helper.make_tensor_value_info("data", TensorProto.FLOAT, input_shape)

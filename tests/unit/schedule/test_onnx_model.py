@@ -103,6 +103,8 @@ def test_products(tmp_path: Path) -> None:
         ({"pads": "abcd"}, (1, 32, 9, 9), "its pads are b'abcd', not 4 whole numbers"),
         ({"pads": [1, 1]}, (1, 32, 9, 9), "its pads are [1, 1], not 4 whole numbers"),
         ({"dilations": [2]}, (1, 32, 9, 9), "its dilations are [2], not 2 whole numbers"),
+        ({"group": [1, 1]}, (1, 32, 9, 9), "its group is [1, 1]"),
+        ({"strides": [0, 0], "auto_pad": "SAME_UPPER"}, (1, 32, 9, 9), "its strides are 0 and 0"),
         ({"auto_pad": "SOME"}, (1, 32, 9, 9), "its auto_pad is b'SOME'"),
         ({}, (1, 48, 9, 9), "48 input channels by weights for 32"),
     ],
