@@ -138,5 +138,4 @@ def _is_broken(error: Exception) -> bool:
 
 
 def _is_permanent(error: Exception) -> bool:
-    full = isinstance(error, RefusedError) and error.code == "disk_full"  # nothing on the ladder makes room
-    return full or (isinstance(error, LinkError) and error.permanent)
+    return isinstance(error, LinkError) and error.permanent
