@@ -31,6 +31,8 @@ class Board:
         """`silence_seconds`: a worker that gives no sign of life for so long is killed."""
         self._silence = silence_seconds
         self._worker: Optional[WorkerProcess] = None
+        self._programmed: Optional[WorkerProcess] = None
+        """Which worker has loaded `_program`: a new one, as a hello may start, has loaded nothing."""
         self._starting = asyncio.Lock()
         self._program: Optional[Program] = None
         self._broken = ""
@@ -72,7 +74,7 @@ class Board:
     async def load(self, message: Program) -> Record:
         """Programs the device. Answers Programmed or Failure."""
         loaded = self._program
-        if not self._broken and loaded == message and self.worker_pid is not None:
+        if not self._broken and loaded == message and self._is_programmed():
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
         self._program = None
         try:
@@ -128,7 +130,7 @@ class Board:
         """
         trial = message.trial
         for first in (True, False):
-            if self.worker_pid is None and not await self._recover():
+            if not self._is_programmed() and not await self._recover():
                 raise BoardBrokenError(self._broken)
             worker = await self._alive_worker()
             assert worker.ready is not None
@@ -155,7 +157,7 @@ class Board:
         """
         self._recovering = True
         try:
-            for rung in ("soft", "reload", "worker") if self.worker_pid is not None else ("worker",):
+            for rung in ("soft", "reload", "worker") if self._is_programmed() else ("worker",):
                 started = time.monotonic()
                 sane = await self._climb(rung)
                 cost = time.monotonic() - started
@@ -201,7 +203,12 @@ class Board:
             await wait_for_boot()
             self._booted = True
         worker = await self._alive_worker()
-        return await worker.request(message, 2 * _MARGIN_SECONDS, 2 * _MARGIN_SECONDS)
+        reply = await worker.request(message, 2 * _MARGIN_SECONDS, 2 * _MARGIN_SECONDS)
+        self._programmed = worker if isinstance(reply, Programmed) else None
+        return reply
+
+    def _is_programmed(self) -> bool:
+        return self._programmed is not None and self._programmed is self._worker and self._programmed.alive
 
     async def _alive_worker(self) -> WorkerProcess:
         async with self._starting:

@@ -93,6 +93,25 @@ def test_a_worker_that_dies_between_trials_costs_none(board: Client, golden: Har
     assert board.status().worker_restarts == 1
 
 
+@pytest.mark.parametrize("again", [True, False], ids=["programmed again", "as it was"])
+def test_a_worker_that_dies_between_sessions_costs_no_trial(
+    agent: Agent, board: Client, golden: Hardware, again: bool
+) -> None:
+    """Hello starts another, which has loaded nothing yet."""
+    worker = board.status().worker
+    assert worker is not None
+    board.close()
+    os.kill(worker, signal.SIGKILL)
+    client = agent.connect()
+    while client.status().worker is not None:
+        pass
+    client.hello()
+    if again:
+        assert client.program(golden.program()).seconds > 0
+    assert client.measure(short(golden, "run/1/0")).outcome == "ok"
+    client.close()
+
+
 def test_a_worker_without_memory_says_nothing_of_the_program(board: Client, golden: Hardware) -> None:
     """Its address space is full: reading a tensor fails, and not by anything that the configuration did."""
     worker = board.status().worker
