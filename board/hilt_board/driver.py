@@ -36,6 +36,10 @@ class ClockError(DriverError):
     """The board's clock is not the manifest's, so cycles would be the wrong microseconds."""
 
 
+class NotLoadedError(DriverError):
+    """No bitstream is loaded, or the one that was cannot be loaded again now: the board's fault, or its wiring's."""
+
+
 class StuckError(DriverError):
     """A soft reset does not end: the memory ports wait for answers that do not come."""
 
@@ -69,9 +73,9 @@ class Driver:
 
     @property
     def manifest(self) -> Manifest:
-        """What is programmed. Raises DriverError where nothing is."""
+        """What is programmed. Raises NotLoadedError where nothing is."""
         if self._manifest is None:
-            raise DriverError("no bitstream is loaded")
+            raise NotLoadedError("no bitstream is loaded")
         return self._manifest
 
     @property
@@ -104,7 +108,7 @@ class Driver:
     def soft_reset(self) -> None:
         """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register.
 
-        Raises StuckError.
+        Raises StuckError, NotLoadedError.
         """
         if not self.counts_cycles:
             self.reload()
@@ -118,16 +122,19 @@ class Driver:
             self._beat()
 
     def reload(self) -> None:
-        """Loads the bitstream again, and checks it again."""
-        # The same object has its file in /lib/firmware already: a card is not written to each time.
+        """Loads the bitstream again, and checks it again. Raises NotLoadedError."""
         if self._described is None:
-            raise DriverError("no bitstream is loaded")
-        self._load(self._bitstream, self._described)
+            raise NotLoadedError("no bitstream is loaded")
+        try:
+            # The same object has its file in /lib/firmware already: a card is not written to each time.
+            self._load(self._bitstream, self._described)
+        except (DriverError, RuntimeError, OSError) as error:  # it was well before: what it says of itself is no proof
+            raise NotLoadedError("bitstream could not be loaded again: {}".format(error)) from error
 
     def _load(self, bitstream: Any, manifest: Manifest) -> None:
         self._manifest = None
         # First, as pynq's Overlay does it: it is not steady while it is set, and a design, or its PLL, must find it so.
-        _set_clock(manifest.fclk_hz or manifest.clock_hz)
+        _set_clock(manifest)
         bitstream.download()
         _set_port_widths()
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
@@ -225,18 +232,27 @@ class Driver:
         return outcome, registers.FAULTS.get(code, "unknown fault {} at {{}}".format(code)).format(address)
 
 
-def _set_clock(wanted_hz: int) -> None:
+def _set_clock(manifest: Manifest) -> None:
     """Gives the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
+    wanted_hz = manifest.fclk_hz or manifest.clock_hz
     # A board without a clock generator of pynq's (a virtual one) says what its clock is.
     actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)
     if actual_hz is None:
         pynq.Clocks.fclk0_mhz = wanted_hz / 1e6
         actual_hz = pynq.Clocks.fclk0_mhz * 1e6
-    if abs(actual_hz - wanted_hz) > _CLOCK_TOLERANCE * wanted_hz:
-        raise ClockError(
-            "clock is {0:g} MHz, the manifest says {1:g}: measured times would be wrong; a bitstream that may run at "
-            "{0:g} MHz can be added for that (hilt bitstream add --clock-mhz)".format(actual_hz / 1e6, wanted_hz / 1e6)
+    if abs(actual_hz - wanted_hz) <= _CLOCK_TOLERANCE * wanted_hz:
+        return
+    had, wanted = "{:g} MHz".format(actual_hz / 1e6), "{:g} MHz".format(wanted_hz / 1e6)
+    if manifest.fclk_hz:
+        text = "the fabric's clock is {}, and the design's own PLL needs {} to make {:g} MHz of it".format(
+            had, wanted, manifest.clock_hz / 1e6
         )
+    else:
+        text = (
+            "clock is {0}, the manifest says {1}: measured times would be wrong; a bitstream that may run at {0} can "
+            "be added for that (hilt bitstream add --clock-mhz)".format(had, wanted)
+        )
+    raise ClockError(text)
 
 
 class _Ports:

@@ -17,7 +17,7 @@ import numpy as np
 import pynq
 
 from .bitfile import BitfileError
-from .driver import ClockError, Driver, DriverError, IdentityMismatchError, StuckError
+from .driver import AddressError, ClockError, Driver, DriverError, IdentityMismatchError, NotLoadedError, StuckError
 from .execution import InvalidProgramError, finish_only, run_trial
 from .home import Home
 from .memory import ContiguousMemory, OutOfContiguousMemoryError, TensorError
@@ -48,9 +48,10 @@ _FAILURES: Tuple[Tuple[Type[Exception], str], ...] = (
     (OutOfContiguousMemoryError, "out_of_memory"),
     (TensorError, "blob_missing"),
     (InvalidProgramError, "program_invalid"),
+    (AddressError, "program_invalid"),
     (StuckError, "board_broken"),
+    (NotLoadedError, "board_broken"),
     (ClockError, "bitstream_refused"),
-    (DriverError, "program_invalid"),
 )
 
 

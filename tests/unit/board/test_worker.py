@@ -22,6 +22,18 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         del sys.modules[f"hilt_board.{name}"]
 
 
+def test_a_bitstream_that_cannot_be_loaded_again_is_the_boards_fault(worker: ModuleType) -> None:
+    """As after a wrong answer, where loading takes the tokens away: nothing that the trial is accused of."""
+    assert worker._failure(worker.NotLoadedError("Connection timed out")).code == "board_broken"
+
+
+def test_every_error_of_the_driver_has_its_word_in_the_protocol(worker: ModuleType) -> None:
+    kinds = worker.DriverError.__subclasses__()
+    assert len(kinds) >= 8
+    for kind in kinds:
+        assert worker._failure(kind("why")).message == "why", kind
+
+
 def of_the_kernel(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
