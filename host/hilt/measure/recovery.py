@@ -44,12 +44,12 @@ class Recovery:
             try:
                 return self._connection.connect(CONNECT_SECONDS)
             except LinkError as error:
-                if _is_broken(error):
+                if self._is_broken(error):
                     reason = self.recover_from(error)
                     if reason is None:
                         return None
                     raise reason from None
-                if error.permanent or deadline.passed:
+                if self._is_permanent(error) or deadline.passed:
                     raise
             self._connection.closing.wait(_FIRST_PAUSE_SECONDS)
 
@@ -61,8 +61,8 @@ class Recovery:
         connection.disconnect()
         rungs = list(Rung)
         tried_all = True
-        for rung in rungs[rungs.index(Rung.DAEMON if _is_broken(error) else Rung.RECONNECT) :]:
-            if connection.closing.is_set() or _is_permanent(error):
+        for rung in rungs[rungs.index(Rung.DAEMON if self._is_broken(error) else Rung.RECONNECT) :]:
+            if connection.closing.is_set() or self._is_permanent(error):
                 return error
             connection.tell(BoardState.RECOVERING, f"{rung}: {error}")
             started = time.monotonic()
@@ -80,7 +80,7 @@ class Recovery:
             if isinstance(fault, BoardBusyError):
                 return fault  # it is well, and somebody else's: no rung may take it from under them
             error = fault
-        if (tried_all or _is_broken(error)) and not connection.closing.is_set() and not _is_permanent(error):
+        if (tried_all or self._is_broken(error)) and not connection.closing.is_set() and not self._is_permanent(error):
             return self._quarantine(error)
         return error
 
@@ -100,7 +100,8 @@ class Recovery:
                 self._prove_sane()
                 return None
             except FAULTS as fault:
-                if _is_broken(fault) or _is_permanent(fault) or deadline.passed or connection.closing.is_set():
+                hopeless = self._is_broken(fault) or self._is_permanent(fault)
+                if hopeless or deadline.passed or connection.closing.is_set():
                     return fault
             connection.closing.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -132,10 +133,12 @@ class Recovery:
         _LOG.error("%s is quarantined: %s; see to it, then `hilt boards release %s`", name, error, name)
         return QuarantinedError(f"{name} is quarantined: {error}; see to it, then `hilt boards release {name}`")
 
+    def _is_broken(self, error: Exception) -> bool:
+        """Registers that say another accelerator are a wrong bitstream at first; once they were right, a broken board."""
+        if not isinstance(error, RefusedError):
+            return False
+        was_well = self._connection.boot_id is not None
+        return error.code in _FAULTS_OF_THE_AGENT or (was_well and error.code == "identity_mismatch")
 
-def _is_broken(error: Exception) -> bool:
-    return isinstance(error, RefusedError) and error.code in _FAULTS_OF_THE_AGENT
-
-
-def _is_permanent(error: Exception) -> bool:
-    return isinstance(error, LinkError) and error.permanent
+    def _is_permanent(self, error: Exception) -> bool:
+        return isinstance(error, LinkError) and error.permanent and not self._is_broken(error)

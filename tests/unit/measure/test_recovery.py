@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from hilt.link.errors import BoardBusyError, LinkLostError
+from hilt.link.errors import BitstreamRefusedError, BoardBusyError, LinkLostError, QuarantinedError, RefusedError
 from hilt.link.quarantine import quarantined
 from hilt.measure import BoardState
 from hilt.measure.ladder import SECONDS, Rung
@@ -50,3 +52,50 @@ def test_a_board_that_somebody_else_took_is_not_taken_back(monkeypatch: pytest.M
     assert isinstance(recovery.recover_from(LinkLostError("silent")), BoardBusyError)
     assert [(each.rung, each.well) for each in recovery.climbed] == [(Rung.RECONNECT, False)]
     assert "desk" not in quarantined()
+
+
+class WedgedBoard(TakenBoard):
+    """After a hang its registers say nonsense, until it has booted anew, or for good."""
+
+    connected = SimpleNamespace(client=SimpleNamespace(reset=lambda rung, deadline: SimpleNamespace(canary=True)))
+
+    def __init__(self, mended_by: Rung | None, boot_id: str | None = "b") -> None:
+        super().__init__()
+        self.climbed: list[Rung] = []
+        self.boot_id = boot_id
+        self._mended_by = mended_by
+
+    def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
+        if self._mended_by not in self.climbed:
+            raise BitstreamRefusedError("identity_mismatch", "register 0x40 reads 0x00000000")
+
+
+@pytest.fixture
+def acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recovery, "_act", lambda self, rung: self._connection.climbed.append(rung))
+
+
+@pytest.mark.usefixtures("acts")
+def test_registers_that_were_right_once_and_say_another_accelerator_are_a_broken_board() -> None:
+    board = WedgedBoard(mended_by=Rung.REBOOT)
+    recovery = Recovery(board)  # type: ignore[arg-type]
+    assert recovery.recover_from(RefusedError("board_broken", "canary failed")) is None
+    assert [(each.rung, each.well) for each in recovery.climbed] == [(Rung.DAEMON, False), (Rung.REBOOT, True)]
+
+
+@pytest.mark.usefixtures("acts")
+def test_a_board_whose_registers_stay_wrong_is_quarantined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    board = WedgedBoard(mended_by=None)
+    reason = Recovery(board).recover_from(LinkLostError("silent"))  # type: ignore[arg-type]
+    assert isinstance(reason, QuarantinedError) and "register 0x40" in str(reason)
+    assert board.climbed == list(Rung)
+
+
+@pytest.mark.usefixtures("acts")
+def test_registers_that_never_were_right_are_a_wrong_bitstream_for_which_no_board_is_rebooted() -> None:
+    board = WedgedBoard(mended_by=None, boot_id=None)
+    recovery = Recovery(board)  # type: ignore[arg-type]
+    with pytest.raises(BitstreamRefusedError):
+        recovery.connect_at_first()
+    assert board.climbed == []
