@@ -134,7 +134,7 @@ class Recovery:
         return QuarantinedError(f"{name} is quarantined: {error}; see to it, then `hilt boards release {name}`")
 
     def _is_broken(self, error: Exception) -> bool:
-        """Registers that say another accelerator are a wrong bitstream at first; once they were right, a broken board."""
+        """Registers of another accelerator are a wrong bitstream at first, a broken board once they were right."""
         if not isinstance(error, RefusedError):
             return False
         was_well = self._connection.boot_id is not None
