@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hilt.store import Store, StoreError
+from hilt.store import CorruptStoreError, Store, StoreError
 from hilt.store.listing import Listing, trials_of
 from hilt.tui.run_view import TrialFacts
 
@@ -23,8 +23,7 @@ class TrialList:
         self._end = 0
         self._numbers: list[int] | None = None
         self.listing = Listing()
-        self.unreadable = False
-        """Whether rows could not be read: a damaged page of the database is no reason to hide the others."""
+        self._unreadable: set[int] = set()
 
     def __len__(self) -> int:
         return self._end if self._numbers is None else len(self._numbers)
@@ -45,6 +44,10 @@ class TrialList:
             self._read(row)
         return self._kept[number]
 
+    def is_unreadable(self, row: int) -> bool:
+        """Whether it was looked at and could not be read: a damaged page of the database hides its own rows only."""
+        return self.number(row) in self._unreadable
+
     def add(self, trials: Iterable[TrialFacts]) -> None:
         """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
         for trial in trials:
@@ -56,7 +59,7 @@ class TrialList:
     def forget(self) -> None:
         """What was on its way may have come without our hearing of it: all is read again when it is looked at."""
         self._kept.clear()
-        self.unreadable = False
+        self._unreadable.clear()
 
     def arrange(self, listing: Listing, numbers: Sequence[int] | None) -> None:
         """`numbers` are what `listing` comes to; None where it is the plain one."""
@@ -68,12 +71,18 @@ class TrialList:
         numbers = [self.number(each) for each in range(first, min(first + _BLOCK, len(self)))]
         if len(self._kept) > _MOST_KEPT:
             self._kept.clear()
-        found: dict[int, TrialFacts] = {}
-        try:
-            found = {each.number: each for each in trials_of(self._store, self._uuid, numbers)}
-        except StoreError:
-            self.unreadable = True
+        found = {each.number: each for each in self._readable(numbers)}
         for number in numbers:
             # What was told in the meantime is newer than what was read.
             if self._kept.get(number) is None:
                 self._kept[number] = found.get(number)
+
+    def _readable(self, numbers: Sequence[int]) -> Sequence[TrialFacts]:
+        """Those that there are; where a page of them is damaged, each is read by itself."""
+        try:
+            return trials_of(self._store, self._uuid, numbers)
+        except StoreError as error:
+            if len(numbers) > 1 and isinstance(error, CorruptStoreError):
+                return [trial for number in numbers for trial in self._readable([number])]
+            self._unreadable.update(numbers)
+            return []

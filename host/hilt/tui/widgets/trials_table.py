@@ -230,7 +230,7 @@ class TrialsTable(ScrollView, can_focus=True):
         """The row before, in and after the column of the outcome."""
         trial = self._trials.trial(row)
         if trial is None:
-            missing = "cannot be read" if self._trials.unreadable else self._missing
+            missing = "cannot be read" if self._trials.is_unreadable(row) else self._missing
             return f"{self._trials.number(row):>7} {words.NONE:>11} {missing}", "", ""
         texts = [_fit(column, _text(column.title, trial, self._run)) for column in self._columns()]
         place = next(number for number, column in enumerate(self._columns()) if column.title == "outcome")
