@@ -38,7 +38,7 @@ class Chronicle:
 
         def publish_and_keep(event: Event) -> None:
             publish(event)
-            if _is_kept(event):
+            if is_kept(event):
                 self._append(event_line(event))
 
         return publish_and_keep
@@ -81,7 +81,8 @@ def read_chronicle(path: Path, most_bytes: int = 1024 * 1024) -> list[Event]:
     return found
 
 
-def _is_kept(event: Event) -> bool:
+def is_kept(event: Event) -> bool:
+    """Whether it is worth a line: whoever watches for hours shows what one who comes later reads here."""
     match event:
         case BoardChanged():
             return bool(event.detail) or event.state not in _QUIET

@@ -22,6 +22,9 @@ REPAINT_SECONDS = 0.4
 """Events are handed on at most so often: a burst is one repaint."""
 _LOOK_SECONDS = 1.0
 """How often an engine is looked for where there is none."""
+_QUIET_SECONDS = 5.0
+"""After so long without an event the engine is asked whether it answers: it may be paused, or at a long trial, or its
+process may be stopped."""
 
 
 class RunFeed:
@@ -33,12 +36,13 @@ class RunFeed:
         self._uuid = uuid
         self._post = post
         self._client: EngineClient | None = None
+        self._heard = 0.0
 
     async def follow(self) -> None:
         """Raises StoreError, UnknownRunError."""
-        gone = False
+        gone = silent = False
         while True:
-            link, client = await self._attach()
+            link, client = (Link.SILENT, None) if silent else await self._attach()
             before = self._standing()
             # Attached first and read after: what is recorded in between arrives twice, and never not at all.
             view = await asyncio.to_thread(RunView.load, self._store, self._uuid, link)
@@ -48,8 +52,10 @@ class RunFeed:
             # Of a long run the curve takes as long as all else together; events wait for it in the socket.
             view.curve = await asyncio.to_thread(self._store.improvements, self._uuid)
             self._post(RunLoaded(view))
+            silent = client is not None and await self._relay(client)
+            if silent:
+                continue
             if client:
-                await self._relay(client)
                 self._post(EngineGone())
                 gone = True
             await self._something_changes(before)
@@ -69,17 +75,38 @@ class RunFeed:
         except (NoEngineError, ProtocolError):
             return Link.NONE, None
 
-    async def _relay(self, client: EngineClient) -> None:
+    async def _relay(self, client: EngineClient) -> bool:
+        """Until the engine ends, or answers no more: whether it is that."""
         self._client = client
+        reading = asyncio.create_task(self._read(client))
+        try:
+            while not (await asyncio.wait({reading}, timeout=_QUIET_SECONDS))[0]:
+                if self._is_quiet():
+                    link, asked = await self._attach()
+                    if asked:
+                        asked.close()
+                    if link is Link.SILENT and self._is_quiet():
+                        return True
+                    self._post(EventsArrived(()))  # nothing new, for longer than before
+            return False
+        finally:
+            reading.cancel()
+            self._client = None
+
+    def _is_quiet(self) -> bool:
+        return time.monotonic() - self._heard >= _QUIET_SECONDS
+
+    async def _read(self, client: EngineClient) -> None:
         batches = _Batches(lambda events: self._post(EventsArrived(events)))
+        self._heard = time.monotonic()
         try:
             async for event in client.stream():
+                self._heard = time.monotonic()
                 batches.add(event)
         except ProtocolError:
             pass  # an engine of another version: the store still tells how the run goes
         finally:
             batches.flush()
-            self._client = None
             client.close()
 
     async def _something_changes(self, before: tuple[object, ...]) -> None:

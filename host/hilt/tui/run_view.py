@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
@@ -48,6 +49,8 @@ class RunView:
     boards: dict[str, BoardChanged] = field(default_factory=dict)
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TRIALS))
     """Whether each of the latest trials was valid, oldest first."""
+    heard: float = field(default_factory=time.monotonic)
+    """When the engine last spoke; time.monotonic."""
 
     @classmethod
     def load(cls, store: Store, uuid: str, link: Link) -> RunView:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from textual.message import Message
 
-from hilt.engine.chronicle import read_chronicle
+from hilt.engine.chronicle import is_kept, read_chronicle
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, StateChanged, TrialRecorded, TunerTold
 from hilt.engine.files import RunFiles
 from hilt.store import Store
@@ -36,6 +37,7 @@ class Watch:
         self.trials = TrialList(store, uuid)
         self.history: deque[Event] = deque(maxlen=_MOST_EVENTS)
         self.arrived = 0
+        self._latest: dict[str, Event] = {}
         self.configuration: int | None = None
         before = read_chronicle(self.files.chronicle_path)
         self.told: TunerTold | None = next((each for each in reversed(before) if isinstance(each, TunerTold)), None)
@@ -49,12 +51,14 @@ class Watch:
         """One message of the feed."""
         match message:
             case RunLoaded(view=view):
-                if self.view is not None and view.link is Link.GONE:
+                if self.view is not None and view.link in (Link.GONE, Link.SILENT):
                     view.boards = self.view.boards  # the store knows nothing of them, and nobody tells anew
                 self.view = view
                 self.trials.forget()
                 self.trials.add(view.trials)
             case EventsArrived(events=events) if self.view is not None:
+                if events:
+                    self.view.heard = time.monotonic()
                 for event in events:
                     self.view.apply(event)
                     if isinstance(event, TunerTold):
@@ -75,9 +79,13 @@ class Watch:
         return self.view.trials[-1].configuration if self.view.trials else None
 
     def _add_history(self, events: Sequence[Event]) -> None:
-        last = self.history[-1] if self.history else None
-        kept = [each for each in events if isinstance(each, StateChanged | BoardChanged | Logged | Finished)]
-        if kept and kept[0] == last:  # attaching gives the latest once more
-            kept = kept[1:]
-        self.history.extend(kept)
-        self.arrived += len(kept)
+        for event in events:
+            if not isinstance(event, StateChanged | BoardChanged | Logged | Finished) or not is_kept(event):
+                continue
+            if not isinstance(event, Logged):  # attaching gives the latest state, and that of each board, once more
+                of = event.board if isinstance(event, BoardChanged) else ""
+                if event == self._latest.get(of):
+                    continue
+                self._latest[of] = event
+            self.history.append(event)
+            self.arrived += 1

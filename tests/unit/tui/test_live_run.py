@@ -17,6 +17,7 @@ from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link
 from hilt.tui.screens import run_screen as run_screen_module
 from hilt.tui.screens.log_screen import LogScreen
+from hilt.tui.widgets import progress_panel
 from hilt.tui.widgets.trials_table import TrialsTable
 
 from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
@@ -138,6 +139,23 @@ async def test_what_a_dying_engine_recorded_and_told_nobody_is_read_and_it_stays
             assert "5 recorded" in text_of(pilot)
             assert re.search(r"4 +– not measured yet", text_of(pilot))
             assert "last heard: running" in text_of(pilot)
+
+
+async def test_an_engine_that_answers_and_tells_nothing_is_not_given_a_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "_QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(progress_panel, "_QUIET_SECONDS", 0.5)
+    make_run(tmp_path)
+    with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: attached(pilot))
+            engine.record(trial(0), trial(1))
+            await until(pilot, lambda: "RUNNING" in text_of(pilot) and "\n nothing new for 1 s " in text_of(pilot))
+            engine.tell(StateChanged(RunState.PAUSED))
+            await until(pilot, lambda: "PAUSED" in text_of(pilot) and "nothing new" not in text_of(pilot))
+            engine.tell(Finished(RunState.STOPPED))
+            await until(pilot, lambda: "STOPPED" in text_of(pilot) and "not running now" in text_of(pilot))
 
 
 async def test_what_arrives_when_the_app_closes_is_let_go(tmp_path: Path) -> None:

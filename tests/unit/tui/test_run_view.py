@@ -8,8 +8,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilt.store import Store, Trial, database_path
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, StateChanged
+from hilt.engine.files import RunFiles
+from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
+from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.watch import Watch
 
@@ -66,3 +70,31 @@ def test_a_long_run_that_is_watched_keeps_few_rows_in_memory(tmp_path: Path) -> 
             rows.add([event_of(each)])
         assert len(rows._kept) <= 8192 and len(rows) == 9_000
         assert [rows.trial(row).number for row in (0, 5_000, 8_999)] == [0, 5_000, 8_999]
+
+
+def test_who_watches_has_the_lines_that_one_who_comes_later_reads(tmp_path: Path) -> None:
+    """Two sessions that ended in the same words, groups of trials by the thousand, and connections that were lost."""
+    make_run(tmp_path)
+    first, second = (
+        [
+            StateChanged(RunState.RUNNING, "opening board desk"),
+            BoardChanged("desk", "ready", "programmed in 0.4 s", at),
+            StateChanged(RunState.RUNNING),
+            Logged("warning", "desk: reconnect took 0.8 s, canary well", at),
+        ]
+        for at in (1.0, 2.0)
+    )
+    trials = [BoardChanged("desk", state, "", 3.0 + at) for at in range(3_000) for state in ("running", "ready")]
+    pause = StateChanged(RunState.PAUSED, "the board is idle")
+    end = Finished(RunState.STOPPED, "`hilt resume` goes on")
+    told: list[Event] = []
+    tell = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(told.append)
+    with Store(database_path(tmp_path)) as store:
+        watch = Watch(tmp_path, store, UUID, lambda message: None)
+        watch.take(RunLoaded(RunView.load(store, UUID, Link.ATTACHED)))
+        for event in [*first, *trials, pause, end, *second, *trials, pause]:
+            tell(event)
+        watch.take(EventsArrived((*told, pause, told[-2], end)))  # attached again
+        tell(end)
+        later = Watch(tmp_path, store, UUID, lambda message: None)
+    assert list(watch.history) == list(later.history) == [*first, pause, end, *second, pause, end]

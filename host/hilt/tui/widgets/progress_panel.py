@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from textual.content import Content
 
 from hilt.engine.events import Progress
@@ -11,6 +13,8 @@ from hilt.tui.run_view import Link, RunView
 from hilt.tui.widgets.text_panel import TextPanel
 
 _BAR_CELLS = 16
+_QUIET_SECONDS = 20.0
+"""After so long without a word from the engine, as in a long trial, the time that was left is not known any more."""
 
 
 class ProgressPanel(TextPanel):
@@ -39,6 +43,9 @@ def _pace(view: RunView, most: int) -> str:
         return "not running now"
     if view.state is RunState.PAUSED:
         return "paused"
+    quiet = time.monotonic() - view.heard
+    if quiet > _QUIET_SECONDS:
+        return f"nothing new for {words.duration(quiet)}"
     if progress.trials_per_second is None:
         return "trials/s and time left: not known yet"
     return f"{progress.trials_per_second:.1f} trials/s, {words.duration(progress.seconds_left)} left"
