@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hilt.engine.campaign_results import CampaignResult, LayerResult
+from hilt.engine.campaign_results import FALLBACK_ATTEMPTS, CampaignResult, LayerResult
 from hilt.engine.chronicle import read_chronicle
 from hilt.engine.events import Event
 from hilt.engine.files import RunFiles
@@ -77,18 +77,43 @@ class Facts:
 
     @cached_property
     def total_curve(self) -> list[tuple[int, float]]:
-        """(trials of all layers in the order in which they were recorded, microseconds of the network), from when every
-        layer has a verified schedule."""
-        weights = {each.run.uuid: each.layer.count for each in self.runs}
-        every = [(trial.recorded_at, trial.number, each.run.uuid, trial) for each in self.runs for trial in each.trials]
+        """(trials of all layers in the order in which they were asked for, microseconds of the network), from when
+        every layer has a verified schedule."""
+        weights = {each.name: each.layer.count for each in self.runs}
         best: dict[str, float] = {}
         curve: list[tuple[int, float]] = []
-        for place, (_, _, uuid, trial) in enumerate(sorted(every, key=lambda item: item[:3]), start=1):
+        for place, (name, trial) in enumerate(self._in_order(), start=1):
             if trial.verified and trial.microseconds is not None:
-                best[uuid] = min(best.get(uuid, trial.microseconds), trial.microseconds)
+                best[name] = min(best.get(name, trial.microseconds), trial.microseconds)
             if len(best) == len(weights):
                 curve.append((place, sum(weights[each] * latency for each, latency in best.items())))
         return curve
+
+    def _in_order(self) -> Iterator[tuple[str, Trial]]:
+        """(layer, trial) of all: the fallbacks of every layer, then slice by slice; where there are no slices, layer
+        after layer. By the wall clock they would not be in order once it was set back."""
+        left = {each.name: deque(each.trials) for each in self.runs}
+        given = {each.name: _searched(each.trials) if self.slices else len(each.trials) for each in self.runs}
+        for name in given:
+            yield from _first(left, name, given[name])
+        for each in self.slices:
+            if each.workload in given:
+                given[each.workload] += each.trials
+                yield from _first(left, each.workload, given[each.workload])
+        for name in left:
+            yield from _first(left, name, None)
+
+
+def _first(left: dict[str, deque[Trial]], name: str, end: int | None) -> Iterator[tuple[str, Trial]]:
+    """Takes the trials of this layer whose numbers are below `end`, or all."""
+    while left[name] and (end is None or left[name][0].number < end):
+        yield name, left[name].popleft()
+
+
+def _searched(trials: Sequence[Trial]) -> int:
+    """Trials in which the fallback was searched."""
+    right = (trial.number + 1 for trial in trials if trial.outcome is Outcome.OK)
+    return min(next(right, FALLBACK_ATTEMPTS), FALLBACK_ATTEMPTS)
 
 
 def facts_of_run(store: Store, run: Run) -> Facts:

@@ -158,10 +158,10 @@ def test_the_same_records_have_the_same_hash(facts: Facts, tmp_path: Path) -> No
 
 
 def test_the_networks_curve(facts: Facts) -> None:
-    """Only from when both layers have a schedule: after the second one's first trial."""
+    """Only from when both layers have a schedule: after the second one's fallback."""
     curve = facts.total_curve
     assert curve[-1] == (sum(map(len, LATENCIES)), pytest.approx(3 * 4700.5 + 350.75))
-    assert curve[0][0] == 6 and curve[0][1] == pytest.approx(3 * 4700.5 + 12_000)
+    assert curve[0][0] == 2 and curve[0][1] == pytest.approx(3 * 44_000 + 12_000)
     totals = [total for _, total in curve]
     assert totals == sorted(totals, reverse=True)
 
