@@ -56,7 +56,7 @@ def test_torn_at_every_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_fsync")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(results, min_size=1, max_size=8, unique_by=lambda each: each.key), st.data())
 def test_a_flipped_byte_costs_at_most_its_lines(tmp_path: Path, several: list[Measured], data: st.DataObject) -> None:
     path = tmp_path / "journal"

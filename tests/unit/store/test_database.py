@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,7 @@ def test_run_and_trials_come_back_as_they_went_in(store: Store) -> None:
     assert store.latest_trials("a" * 32, 2, before=1) == [trials[0]]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     outcome=st.sampled_from([each for each in Outcome if each is not Outcome.BOARD_LOST]),
     compared=st.none() | st.integers(0, ELEMENTS),
@@ -178,15 +178,32 @@ def test_a_second_process_sees_what_was_committed(store: Store) -> None:
 
 
 def test_quick_at_a_hundred_thousand_trials(tmp_path: Path) -> None:
+    """By the steps that SQLite takes, which are the same on a busy machine; seconds are tests.bench's."""
     with Store(tmp_path / "hilt.db") as store:
         for uuid in ("a" * 32, "b" * 32):
             store.create_run(run(uuid))
             store.record(uuid, [trial(number, number, 1e6 - number) for number in range(50_000)])
-    began = time.perf_counter()
     with Store(tmp_path / "hilt.db") as store:
+        in_a_pass = steps_of(store, lambda: store.summary("a" * 32))
         summary = store.summary("a" * 32)
-        page = store.latest_trials("a" * 32, 100)
-        store.best_of_each()
-    spent = time.perf_counter() - began
-    assert (summary.trials, summary.valid, page[0].number) == (50_000, 50_000, 49_999)
-    assert spent < 1.0, f"opening and reading took {spent:.2f} s"
+        assert (summary.trials, summary.valid) == (50_000, 50_000)
+        assert in_a_pass < 20 * 50_000, "more than one pass over the run's trials"
+        assert [each.number for each in store.latest_trials("a" * 32, 100)] == list(range(49_999, 49_899, -1))
+        assert steps_of(store, lambda: store.latest_trials("a" * 32, 100)) < 10_000
+        assert [best.number for _, best in store.best_of_each()] == [49_999]
+        assert steps_of(store, store.best_of_each) < 10_000
+
+
+def steps_of(store: Store, read: Callable[[], object]) -> int:
+    """How many instructions of its virtual machine SQLite needs, in hundreds."""
+    taken = 0
+
+    def count() -> int:
+        nonlocal taken
+        taken += 100
+        return 0
+
+    store._connection.set_progress_handler(count, 100)
+    read()
+    store._connection.set_progress_handler(None, 0)
+    return taken
