@@ -83,3 +83,9 @@ def test_a_search_has_converged_once_a_hundred_trials_bring_nothing_better() -> 
     assert _converged(best) == (151, 7.0)  # of the hundred trials after the first with 8.0 the last was better
     best = np.repeat([9.0, 8.0, 7.0], [50, 101, 60])
     assert _converged(best) == (51, 8.0)
+
+
+def test_a_search_that_begins_with_invalid_ones_converges_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    best = np.repeat([np.inf, 8.0], [50, 150])
+    assert _converged(best) == (51, 8.0)
+    assert not recwarn.list
