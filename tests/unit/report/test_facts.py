@@ -22,8 +22,8 @@ from tests.unit.engine.table import TableBoards
 NETWORK = Network("net", (Layer("resnet18.C5", nodes=["a", "b"]), Layer("resnet18.C10", nodes=["c"])), {})
 C5, C10 = (layer.workload for layer in NETWORK.layers)
 SLICES = [Slice(0, C10, 2, 0.0), Slice(1, C5, 3, 9.0), Slice(2, C10, 1, 4.0), Slice(3, C5, 2, 1.0)]
-ASKED = [(C5, None), (C5, 900.0), (C10, 70.0), (C10, 60.0), (C10, None), (C5, 950.0), (C5, 800.0), (C5, None), (C10, 50.0),
-         (C5, 700.0)]  # fmt: skip
+ASKED = [(C5, None), (C5, 900.0), (C10, 70.0), (C10, 60.0), (C10, None), (C5, 950.0), (C5, 800.0), (C5, None),
+         (C10, 50.0), (C5, 700.0)]  # fmt: skip
 """Layer and microseconds, in order: the second of C5 is its first that is right, and the last slice is not done yet."""
 
 
