@@ -37,7 +37,7 @@ class CommandError(Exception):
 
 
 class InUseError(CommandError):
-    """Somebody else uses the board: hilt.link knows it by the exit code."""
+    """Somebody else uses the board, or another daemon runs: hilt.link and systemd know it by the exit code."""
 
     code = 3
 
@@ -234,7 +234,7 @@ def _daemon(home: Home, options: argparse.Namespace) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CommandError("a daemon runs already") from None
+        raise InUseError("a daemon runs already") from None
     os.ftruncate(lock, 0)
     os.write(lock, json.dumps({"pid": os.getpid()}).encode("ascii"))
     _log_to(home)

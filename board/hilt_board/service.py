@@ -16,7 +16,9 @@ DIRECTORY = Path("/etc/systemd/system")
 ARCHIVE = Path("/usr/local/lib/hilt/hilt-board.pyz")
 """What the service runs: root's own copy, for what lies in a user's home is the user's to change."""
 
-# A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended.
+# A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended. One that
+# finds another running (3: commands.InUseError) does too: a client's `start` was faster, and one that tries again every
+# few seconds would only disturb it.
 _TEXT = """[Unit]
 Description=hilt board agent
 After=network.target
@@ -29,6 +31,7 @@ Environment=XILINX_XRT={xrt}
 UMask=0077
 Restart=on-failure
 RestartSec=2
+RestartPreventExitStatus=3
 KillMode=mixed
 
 [Install]

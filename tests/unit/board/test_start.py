@@ -14,6 +14,7 @@ import pytest
 
 from hilt_board import commands
 from hilt_board.home import Home, open_home
+from hilt_board.service import unit_text
 
 _STATUS = {
     "type": "status_report", "id": 1, "state": "ready", "bitstream": None, "worker": None, "worker_restarts": 0,
@@ -78,6 +79,14 @@ def test_another_version_in_use_stays_and_the_exit_code_says_so(
         assert commands.main(["start"]) == 3
         assert running.poll() is None
     assert capsys.readouterr().err == "hilt agent: another version of the agent runs and is in use by ann\n"
+
+
+def test_a_daemon_that_finds_another_is_not_started_again_by_systemd(home: Home) -> None:
+    """After a kill of the service's daemon, or at boot, a client's `start` may be faster than systemd."""
+    unit = unit_text("/usr/bin/python3", "/srv/hilt/agent.pyz", "/srv/hilt", "/usr")
+    with daemon({**_STATUS, "holder": "ann"}) as running:
+        assert f"RestartPreventExitStatus={commands.main(['daemon'])}\n" in unit
+        assert running.poll() is None
 
 
 def test_another_protocol_is_one_clear_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
