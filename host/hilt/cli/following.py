@@ -14,7 +14,7 @@ from rich.console import Console
 from hilt.cli.exits import Exit, exit_of, say
 from hilt.cli.progress import View, view_of
 from hilt.cli.words import short
-from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError, SilentEngineError
 from hilt.engine.events import Command, Failure, Finished
 from hilt.store import Run, RunState, Store, database_path
 
@@ -38,6 +38,8 @@ def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> End
     with stopped_by_ctrl_c(home, run.uuid), view_of(run, console) as view:
         try:
             client = EngineClient.attach(home, run.uuid)
+        except (CrowdedEngineError, SilentEngineError):
+            raise  # it runs: how it ended is not on record
         except NoEngineError:
             return Ending(_recorded_end(home, run), False)  # it was over before we came
         with client:

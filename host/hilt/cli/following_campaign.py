@@ -21,7 +21,7 @@ from hilt.cli.network import listing as network_listing
 from hilt.cli.progress import QUIET, View
 from hilt.cli.words import best_json, print_json, seconds_text, short
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
-from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError, SilentEngineError
 from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Logged, Progress, StateChanged
 from hilt.engine.files import RunFiles
 from hilt.report.html import latency_text
@@ -93,6 +93,8 @@ def _follow(home: Path, campaign: Campaign, console: Console, wake: bool) -> Fin
     view: View = make(campaign, budget, console)
     try:
         client = EngineClient.attach(home, campaign.uuid)
+    except (CrowdedEngineError, SilentEngineError):
+        raise  # it runs: how it ended is not on record
     except NoEngineError:
         return _recorded_end(home, campaign)
     with view, client:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from hilt.engine.events import MAX_EVENT_BYTES, Command, Event, ProtocolError, command_line, parse_event
+from hilt.engine.events import MAX_EVENT_BYTES, Command, Event, Logged, ProtocolError, command_line, parse_event
 from hilt.engine.files import RunFiles
 
 _READ_BYTES = 64 * 1024
@@ -25,6 +25,10 @@ class NoEngineError(ConnectionError):
 
 class SilentEngineError(NoEngineError):
     """A process holds the run and takes connections, and says nothing: stopped, or far too busy."""
+
+
+class CrowdedEngineError(NoEngineError):
+    """An engine runs, and serves as many clients as it takes."""
 
 
 class EngineClient:
@@ -140,6 +144,9 @@ class EngineClient:
             if not received:
                 raise NoEngineError("the engine ended just now")
             self._take(received)
+        first = parse_event(self._unread.partition(b"\n")[0])
+        if isinstance(first, Logged):
+            raise CrowdedEngineError(first.text)
 
     def _take(self, received: bytes) -> None:
         self._unread += received

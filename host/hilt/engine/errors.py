@@ -61,6 +61,8 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, BoardLostError):
         return Failure.BOARD
     kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
+    if any(kind.__name__ == "NoEngineError" for kind in kinds):  # of hilt.engine.client, which imports us
+        return Failure.BOARD
     if isinstance(error, _MISTAKEN) or any(kind.__name__ in _MISTAKEN_BELOW for kind in kinds):
         return Failure.INPUT
     for kind in kinds:

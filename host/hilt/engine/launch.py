@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from hilt import measure
-from hilt.engine.client import EngineClient, NoEngineError
+from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError
 from hilt.engine.design import Settings, check_same, design
 from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.events import Failure
@@ -84,6 +84,8 @@ def is_served(home: Path, uuid: str) -> bool:
     while files.is_running():
         try:
             EngineClient.attach(home, uuid).close()
+        except CrowdedEngineError:
+            return True
         except NoEngineError:
             if monotonic() < deadline:
                 sleep(_POLL_SECONDS)

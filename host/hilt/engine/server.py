@@ -77,8 +77,10 @@ class EngineServer:
         self._loop.close()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) >= MAX_CLIENTS:
-            writer.transport.abort()
+        if len(self._clients) >= MAX_CLIENTS:  # a client knows by the first event, which is no Hello
+            text = f"{MAX_CLIENTS} are attached to the engine, and it takes no more; close one of them"
+            self._send(writer, Logged("error", text, 0.0))
+            writer.close()
             return
         self._clients.add(writer)
         self._send(writer, self._hello)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from hilt.cli.following import stopped_by_ctrl_c
-from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.events import Command, Hello, StateChanged
+from hilt.cli.following import follow, stopped_by_ctrl_c
+from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError
+from hilt.engine.errors import failure_of
+from hilt.engine.events import Command, Failure, Hello, StateChanged
 from hilt.engine.files import RunFiles
-from hilt.engine.launch import spawn
-from hilt.engine.server import EngineServer
+from hilt.engine.launch import is_served, spawn
+from hilt.engine.server import MAX_CLIENTS, EngineServer
 from hilt.store import RunState
+from tests.unit.store.examples import run
 
 UUID = "e" * 32
 
@@ -74,6 +78,16 @@ def test_who_leaves_an_engine_that_died_unheard_is_told_that_it_is_gone() -> Non
     engines.close()  # with the command unread
     with pytest.raises(NoEngineError, match="the engine is gone"):
         client.leave()
+
+
+def test_one_client_too_many_is_told_that_and_not_that_the_run_ended(tmp_path: Path) -> None:
+    with serving(tmp_path, []), ExitStack() as stack, RunFiles(tmp_path, UUID).locked():
+        for _ in range(MAX_CLIENTS):
+            stack.enter_context(EngineClient.attach(tmp_path, UUID))
+        with pytest.raises(CrowdedEngineError, match="^32 are attached to the engine, .* close one of them$") as error:
+            follow(tmp_path, run(UUID), Console(file=io.StringIO()))
+        assert failure_of(error.value) is Failure.BOARD
+        assert is_served(tmp_path, UUID), "nobody starts another"
 
 
 def test_ctrl_c_before_a_run_is_followed_stops_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
