@@ -103,7 +103,7 @@ def test_a_board_in_use_is_left_to_its_holder(
 ) -> None:
     """A second run on both boards and a third one gets the third only."""
     monkeypatch.setattr("hilt.measure.recovery.SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr("hilt.measure.connection._who", lambda: "another run")
+    monkeypatch.setattr("hilt.measure.connection.who", lambda: "another run")
     events: list[BoardEvent] = []
     targets = [VirtualTarget(name, form="golden") for name in (*NAMES, "virtual:pynq@third")]
     second = FleetMeasurer.open(targets, events.append)

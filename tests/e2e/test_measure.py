@@ -355,7 +355,7 @@ def test_closing_ends_a_batch_as_lost(desk: Desk) -> None:
 
 def test_a_busy_board_is_refused_by_name(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr(connection, "_who", lambda: "somebody else")
+    monkeypatch.setattr(connection, "who", lambda: "somebody else")
     with pytest.raises(BoardBusyError, match=f"in use by .*process {os.getpid()}"):
         BoardMeasurer.open(VirtualTarget("virtual:pynq", form="golden"), lambda event: None)
     assert desk.measure([dot_product(ACCELERATOR, 0, run=desk.run)])[0].outcome is Outcome.OK

@@ -71,7 +71,7 @@ class BoardConnection:
             self._bitstream = self.target.bitstream()  # a model may be built, which takes its own time
         self.tell(BoardState.CONNECTING, "")
         deadline = Deadline(seconds)
-        agent = AgentConnection.open(self.target.endpoint(), _who(), deadline)
+        agent = AgentConnection.open(self.target.endpoint(), who(), deadline)
         try:
             if agent.welcome.boot_id == rebooted_from:
                 raise AgentError(f"{self.name} has not rebooted yet")
@@ -123,8 +123,8 @@ def program_board(client: AgentClient, target: Target, bitstream: bytes, deadlin
     return client.program(digest, target.manifest, deadline, canary.trial, canary.code)
 
 
-def _who() -> str:
-    """For whoever is told that the board is busy."""
+def who() -> str:
+    """This process, unlike any other: for whoever is told that the board is busy."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under a number that has no name

@@ -17,7 +17,7 @@ from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantined
 from hilt.link.session import Session
 from hilt.measure.boards import Target
-from hilt.measure.connection import program_board
+from hilt.measure.connection import program_board, who
 from hilt.measure.recovery import FAULTS
 
 STEP_SECONDS = 60.0
@@ -154,7 +154,7 @@ def _device(target: Target) -> Iterator[Finding]:
         return
     try:
         deadline = Deadline(PROGRAM_SECONDS)
-        with AgentConnection.open(target.endpoint(), f"hilt boards check {name}", deadline) as agent:
+        with AgentConnection.open(target.endpoint(), f"{who()}, hilt boards check"[:200], deadline) as agent:
             yield Finding("lease", True, f"free; up {agent.client.status(deadline).uptime_seconds:.0f} s")
             programmed = program_board(agent.client, target, bitstream, deadline)
             digest = hashlib.sha256(bitstream).hexdigest()

@@ -101,4 +101,4 @@ def test_a_user_without_a_name_can_be_told_to_others(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(connection.getpass, "getuser", nameless)
     monkeypatch.setattr(connection.os, "getuid", lambda: 4711)
-    assert connection._who().startswith("hilt of user 4711@")
+    assert connection.who().startswith("hilt of user 4711@")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from hilt.link.agent import build_archive
+from hilt.link.agent import AgentConnection, build_archive
 from hilt.link.boards import Endpoint
 from hilt.link.deadline import Deadline
+from hilt.link.errors import BoardBusyError
 from hilt.link.session import Completed, Session
 from hilt.measure import doctor
+from hilt.measure.boards import Target
 from hilt.measure.doctor import Finding
 
 PYNQ_Z2: dict[str, Any] = {
@@ -104,3 +107,23 @@ def test_an_image_whose_sudo_asks_for_a_password_is_told_what_to_allow() -> None
             findings.append(each)
     assert findings[0].found == "sudo: a password is required"
     assert "xilinx ALL=(ALL) NOPASSWD: ALL" in findings[0].mend
+
+
+def test_two_who_check_a_board_at_once_are_two_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent takes a second session of one client for the first one's, whose link is dead, and ends that."""
+    told: list[str] = []
+
+    def refuse(endpoint: Endpoint, who: str, deadline: Deadline) -> AgentConnection:
+        told.append(who)
+        raise BoardBusyError(f"board is in use: {who}")
+
+    monkeypatch.setattr(AgentConnection, "open", refuse)
+    target = SimpleNamespace(
+        description=SimpleNamespace(name="desk"), manifest=None, bitstream=lambda: b"", endpoint=lambda: None
+    )
+    for process in (11, 12):
+        monkeypatch.setattr("hilt.measure.connection.os.getpid", lambda process=process: process)
+        (finding,) = doctor._device(cast(Target, target))
+        assert (finding.what, finding.well) == ("lease", False)
+    assert len(set(told)) == 2
+    assert all("hilt boards check" in each for each in told)
