@@ -143,13 +143,18 @@ def roofline(facts: Facts) -> Figure:
         axes.plot(intensity, top, "o", markersize=4.5, color=BEST, label=None if place else "best")
     _log(axes, "x")
     _log(axes, "y")
-    for each, intensity, place in zip(shown, intensities, _spread(np.log10(intensities), np.log10(reach)), strict=True):
-        roof = min(peak, bandwidth * intensity)
-        axes.annotate(_short_name(each), (10**place, 1.2 * roof), rotation=90, ha="center", fontsize=7.5)
-    axes.set_ylim(top=2.8 * peak)
+    places = 10 ** _spread(np.log10(intensities), np.log10(reach))
+    for each, intensity, place in zip(shown, intensities, places, strict=True):
+        # A word that stands beside its point has a line to it, and stands above the roof where it is.
+        roof, above = (min(peak, bandwidth * x) for x in (intensity, max(intensity, place)))
+        axes.annotate(_short_name(each), (intensity, roof), (place, 1.25 * above), rotation=90, ha="center",
+                      va="bottom", fontsize=min(7.5, 250 / len(shown)),
+                      arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.5, "relpos": (0.5, 0),
+                                  "shrinkA": 0, "shrinkB": 1})  # fmt: skip
+    axes.set_ylim(top=1.6 * peak)
     axes.set_xlabel(f"operations per byte that must be moved (bus: {bandwidth:g} GB/s)")
     axes.set_ylabel("GOP/s")
-    _legend_above(axes)
+    figure.legend(loc="outside upper left", ncols=2)  # above the words, which are as long as layers are called
     return figure
 
 
@@ -222,15 +227,18 @@ def _intensity(facts: RunFacts, accelerator: Accelerator) -> float:
 
 
 def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places for upright words at these along an axis of this reach: moved apart as far as they need."""
-    gap = 0.028 * float(np.ptp(reach))
+    """Places for upright words at these along an axis of this reach: moved apart as far as they need, and no farther
+    than the axis goes."""
+    gap = float(np.ptp(reach)) * min(0.028, 1 / len(places))
     order = np.argsort(places, kind="stable")
     rightward, leftward = places.copy(), places.copy()
     for before, after in itertools.pairwise(order):
         rightward[after] = max(rightward[after], rightward[before] + gap)
     for after, before in itertools.pairwise(order[::-1]):
         leftward[before] = min(leftward[before], leftward[after] - gap)
-    return np.asarray((rightward + leftward) / 2)
+    rank = np.argsort(order)
+    first, last = reach[0] + gap * rank, reach[-1] - gap * (len(places) - 1 - rank)
+    return np.clip((rightward + leftward) / 2, first, last)
 
 
 def _short_name(facts: RunFacts) -> str:

@@ -1,10 +1,24 @@
-"""What the pictures say in words."""
+"""What the pictures say in words, and that it can be read."""
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
 
-from hilt.report.plots import _tick_labels
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.text import Text
+
+from hilt.engine.campaign_results import load_result
+from hilt.report.facts import RunFacts, facts_of_campaign
+from hilt.report.plots import _spread, _tick_labels, roofline
+from hilt.store import Store, database_path
+
+from .campaign_store import make
 
 
 @pytest.mark.parametrize(
@@ -18,3 +32,33 @@ from hilt.report.plots import _tick_labels
 )
 def test_different_latencies_read_differently(values: list[float], labels: list[str]) -> None:
     assert _tick_labels(values) == labels
+
+
+@given(places=st.lists(st.floats(0.5, 3.0), min_size=1, max_size=60))
+def test_words_are_moved_apart_in_their_order_and_stay_on_the_axis(places: list[float]) -> None:
+    found = _spread(np.array(places), np.linspace(0.0, 3.5, 60))
+    in_order = found[np.argsort(places, kind="stable")]
+    assert in_order[0] >= 0 and in_order[-1] <= 3.5
+    assert all(after - before > 0.99 * 3.5 * min(0.028, 1 / len(places)) for before, after in pairwise(in_order))
+
+
+def test_layers_of_a_model_that_lie_close_have_names_that_can_be_read(tmp_path: Path) -> None:
+    """Neither over each other nor over the legend."""
+    campaign, _ = make(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        facts = facts_of_campaign(store, load_result(store, campaign))
+    runs = tuple(_named(each, f"/layer{place}/conv{place}/Conv") for place in range(6) for each in facts.runs)
+    figure: Any = roofline(replace(facts, runs=runs))
+    figure.draw_without_rendering()
+    words = [each for each in figure.axes[0].texts if each.get_text().endswith("/Conv")]
+    assert len(words) == len(runs)
+    boxes = [Text.get_window_extent(each).shrunk(0.9, 1) for each in words]  # without the lines to their points
+    for one, other in combinations([*boxes, figure.legends[0].get_window_extent()], 2):
+        assert not one.overlaps(other)
+    assert all(box.y1 <= figure.bbox.y1 and figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+
+
+def _named(each: RunFacts, node: str) -> RunFacts:
+    """As a layer of a model that someone wrote."""
+    layer = replace(each.layer, nodes=[node])
+    return replace(each, run=replace(each.run, workload="conv2d:..."), result=replace(each.result, layer=layer))
