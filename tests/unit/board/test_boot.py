@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,12 +55,20 @@ def test_a_boot_that_never_ends_is_not_waited_for_for_ever(
 
 
 def test_a_systemctl_that_hangs_is_ended(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "systemctl").write_text("#!/bin/sh\necho asked >> " + str(asked) + "\nexec sleep 1000\n")
+    (tmp_path / "systemctl").write_text("#!/bin/sh\nexec sleep 1000\n")
     monkeypatch.setattr(boot, "_ANSWER_SECONDS", 0.2)
     uptimes = iter([20.0, 151.0])
     monkeypatch.setattr(boot, "_uptime", lambda: next(uptimes))
+    started: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def noted(*words: str, **more: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*words, **more))
+        return started[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
     asyncio.run(boot.wait_for_boot(tmp_path))
-    assert asked.read_text().splitlines() == ["asked"] * 2
+    assert [each.returncode for each in started] == [-signal.SIGKILL] * 2
 
 
 def test_a_board_without_systemd_and_a_virtual_one_are_not_asked(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -61,13 +61,22 @@ def test_a_network_relay_is_switched(relay: tuple[str, list[str]]) -> None:
 def test_a_relay_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rung of the ladder that waits for ever would end the night; and a switch that was given up while it waited for
     that one is not worked later, when nobody expects it."""
+    connections: list[socket.socket] = []
+
+    def wait_from_when_it_asks(futures: list[Future[None]], seconds: float) -> object:
+        if not connections:
+            connections.append(deaf.accept()[0])
+        return wait(futures, seconds)
+
     with socket.create_server(("127.0.0.1", 0)) as deaf:
+        deaf.settimeout(60)
         switch = PowerSwitch("desk", network(f"http://127.0.0.1:{deaf.getsockname()[1]}/{{index}}/{{value}}"))
         monkeypatch.setattr(power, "SECONDS", 0.5)
+        monkeypatch.setattr(power, "wait", wait_from_when_it_asks)
         for what in (switch.off, switch.on):
             with pytest.raises(PowerError, match=r"NetworkPowerDriver did not switch power .* within 0.5 s"):
                 what()
-        first = deaf.accept()[0]
+        first = connections[0]
         assert first.recv(100).startswith(b"GET /3/0 ")
         first.close()  # the first ends with an error
         assert power._LABGRID.acquire(timeout=20)  # the second has waited for it in vain, or comes now

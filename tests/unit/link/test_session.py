@@ -75,7 +75,7 @@ def served(kind: type[asyncssh.SSHServer], tmp_path: Path) -> Iterator[Endpoint]
     ("kind", "seconds", "error", "permanent"),
     [
         (Leaves, 20.0, UnreachableError, False),
-        (Stalls, 1.0, LinkTimeoutError, False),
+        (Stalls, 3.0, LinkTimeoutError, False),
         (Refuses, 20.0, AuthenticationError, True),
     ],
 )

@@ -75,10 +75,11 @@ def measure(measurer: FleetMeasurer, wanted: Sequence[Request]) -> dict[int, Res
 
 
 def test_a_slow_board_gets_less() -> None:
-    """The slow board answers its one request only when the fast one has answered all others."""
-    others_done = threading.Event()
-    slow = Fake("slow", ok, pause=lambda request: others_done.wait(30))
-    fast = Fake("fast", ok)
+    """The slow board answers its one request only when the fast one has answered all others, which it begins with
+    when the slow one has taken that."""
+    taken, others_done = threading.Event(), threading.Event()
+    slow = Fake("slow", ok, pause=lambda request: taken.set() or others_done.wait(30))
+    fast = Fake("fast", ok, pause=lambda request: taken.wait(30))
     measurer = fleet(slow, fast)
     results: dict[int, Result] = {}
 
@@ -146,7 +147,8 @@ def test_closing_in_the_middle_reports_the_rest_lost() -> None:
         seen.append(result.outcome)
         if len(seen) == 3:
             threading.Thread(target=measurer.close).start()
-            measurer._closing.wait(30)
+            with measurer._pool._changed:
+                assert measurer._pool._changed.wait_for(lambda: measurer._pool._closed, 30)
 
     measurer.measure(requests(200), report)
     assert len(seen) == 200 and seen[:3] == [Outcome.OK] * 3 and seen[-1] is Outcome.BOARD_LOST
