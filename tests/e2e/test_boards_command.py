@@ -111,6 +111,19 @@ def test_a_quarantined_board_is_listed_and_released(hilt_home: Path, capsys: pyt
     assert "was not quarantined" in capsys.readouterr().out
 
 
+def test_a_quarantined_board_that_is_no_more_hides_no_other(
+    hilt_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quarantine("desk", "its canary failed")  # and was then taken out of boards.toml
+    quarantine("virtual:sold", "its fan died")
+    assert hilt(["boards"]) == 0
+    said = capsys.readouterr().out
+    assert "virtual:pynq " in said and "desk is quarantined: its canary failed" in said and "virtual:sold is" in said
+    assert hilt(["boards", "--json"]) == 0
+    assert "virtual:pynq" in {each["board"] for each in json.loads(capsys.readouterr().out)}
+    assert hilt(["boards", "release", "desk"]) == hilt(["boards", "release", "virtual:sold"]) == 0
+
+
 def test_what_cannot_be_added_is_refused_before_anything_is_written(hilt_home: Path) -> None:
     for words, error in (
         (["desk", "xilinx@host", "--bitstream", "nonsense"], UnknownBitstreamError),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -30,13 +31,18 @@ def boards(
     """List boards: the real ones of boards.toml, and the virtual ones."""
     if context.invoked_subcommand is not None:
         return
+    from hilt.link.errors import UnknownBoardError
     from hilt.link.quarantine import quarantined
     from hilt.measure import describe_board
     from hilt.measure.boards import board_names
+    from hilt.virtual.errors import UnknownPersonalityError
 
     apart = quarantined()
     names = board_names()
-    described = [describe_board(name) for name in [*names, *(name for name in apart if name not in names)]]
+    described = [describe_board(name) for name in names]
+    for name in sorted(apart.keys() - set(names)):  # a virtual board's, or one that boards.toml has no more
+        with contextlib.suppress(UnknownBoardError, UnknownPersonalityError):
+            described.append(describe_board(name))
     if as_json:
         print_json(
             [
