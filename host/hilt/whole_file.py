@@ -18,7 +18,7 @@ class UnwritableFileError(Exception):
 def whole_file(path: Path) -> Iterator[TextIO]:
     """A text file to write in, which takes the place of `path`, or of what it links to, when all is written and on
     disk. On an error `path` is as it was. A pipe or a device is written as it comes, for it is not ours to replace.
-    Raises UnwritableFileError, and OSError where the disk is full."""
+    Raises UnwritableFileError, and OSError, which names the file, where the disk is full."""
     try:
         if path.exists() and not path.is_file():
             special = path.open("w", encoding="utf-8", newline="")  # of a folder this says that it is one
@@ -29,11 +29,11 @@ def whole_file(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
     if special is not None:
-        with special:
+        with _named(path), special:
             yield special
         return
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        with _named(path), os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -43,4 +43,15 @@ def whole_file(path: Path) -> Iterator[TextIO]:
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """The system does not say which file it has no room for."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
         raise

@@ -125,6 +125,8 @@ BAD = {
     "a base off its page": (["--base", "0x10"], "not a multiple of 4096"),
     "a dump without a file": (["--dump", "0x1000:16"], "is not ADDR:BYTES:FILE"),
     "a dump into no folder": (["--dump", "0x1000:16:gone/out.bin"], "its folder is missing"),
+    "a dump into a device": (["--dump", "0x1000:16:/dev/zero"], "cannot write /dev/zero: it is no ordinary file"),
+    "waves into no folder": (["--device", "rtl", "--waves", "gone/w.fst"], "its folder is missing"),
     "a negative dump": (["--dump", "0x1000:-4:out.bin"], "-4 is negative"),
 }
 
@@ -148,6 +150,15 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert stderr.startswith("hilt sim: ")
     assert stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["insn.bin"]
+
+
+def test_a_dump_takes_the_place_of_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "insn.bin").write_bytes(np.array([(3, 0)], "<u8").tobytes())
+    (tmp_path / "link").symlink_to("old.bin")
+    (tmp_path / "old.bin").write_bytes(b"old")
+    arguments = ("--device", "golden", "--params", "pynq", "--image", f"{tmp_path}/insn.bin@0", "--insns", "0:1")
+    assert _invoke(*arguments, "--dump", f"0:16:{tmp_path}/link")[0] == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "old.bin").stat().st_size == 16
 
 
 def test_a_full_disk_leaves_older_dumps_as_they_were(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.files import output_folder
 from hilt.cli.words import print_json, seconds_text
 
 
@@ -55,7 +56,7 @@ def bench(
     results = {}
     for name, each in wanted.items():
         started = time.monotonic()
-        folder = (output or paths.home() / "experiments") / name
+        folder = output_folder((output or paths.home() / "experiments") / name)
         held = Bench(name, settings, folder, lambda line: typer.echo(line, err=as_json))
         each.hold(held)
         typer.echo(f"{name}: {seconds_text(time.monotonic() - started)}; all of it in {folder}", err=as_json)

@@ -21,6 +21,23 @@ def output_folder(path: Path) -> Path:
     return path
 
 
+def check_folder(path: Path) -> None:
+    """What is wrong with the folder of a file is not said after minutes of work for it. Raises UnwritableFileError."""
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise UnwritableFileError(f"cannot write {path}: its folder is missing or not yours to write in")
+
+
+def replaceable(path: Path) -> Path:
+    """The file that another takes the place of, where the path leads by its links. Raises UnwritableFileError for a
+    folder, a pipe or a device, which is not ours to replace."""
+    try:
+        if path.exists() and not path.is_file():
+            raise UnwritableFileError(f"cannot write {path}: it is no ordinary file")
+    except OSError as error:
+        raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
+    return Path(os.path.realpath(path))
+
+
 def named_in_text(network: Network) -> Network:
     """A model's file may have any bytes for a name, which the network has from it; a database and a page may not."""
     return replace(network, name=os.fsencode(network.name).decode(errors="replace"))

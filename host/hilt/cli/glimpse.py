@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hilt.whole_file import UnwritableFileError
+from hilt.cli.files import check_folder, replaceable
 
 application = typer.Typer(no_args_is_help=True, help="The trained weights of the tuner glimpse.")
 
@@ -30,6 +29,8 @@ def train(
     """
     from hilt.tune.glimpse.weights import save_weights
 
+    check_folder(output)
+    file = replaceable(output)
     try:
         from hilt.tune.glimpse.training.train import TrainingPlan
         from hilt.tune.glimpse.training.train import train as run
@@ -37,11 +38,9 @@ def train(
         if error.name != "torch":
             raise
         raise TrainingExtraError("training needs PyTorch: pip install 'hilt[glimpse-training]'") from None
-    if not os.access(output.absolute().parent, os.W_OK):  # not only after ten minutes
-        raise UnwritableFileError(f"cannot write {output}: its folder is missing or not yours to write in")
     plan = TrainingPlan(seed=seed) if tasks is None else TrainingPlan(seed=seed, tasks=tasks)
     arrays, metadata = run(plan, typer.echo, jobs)
-    save_weights(output, arrays, metadata)
+    save_weights(file, arrays, metadata)
     typer.echo(f"wrote {output}")
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hilt.cli.files import check_folder, replaceable
 from hilt.simulator.build import BuildError, build
 from hilt.simulator.device import MemoryModel, SimulatorError, Status
 from hilt.simulator.driver import Execution
@@ -23,6 +24,7 @@ from hilt.vta.accelerator import (
     ParameterError,
     load_parameters,
 )
+from hilt.whole_file import UnwritableFileError
 
 
 class Device(StrEnum):
@@ -79,9 +81,11 @@ def sim(
         model = MemoryModel(start, size, read_latency=latency)
         if waves is not None and device is not Device.RTL:
             raise ImageError(f"--waves is of the RTL's signals; the {device} model has none")
+        if waves is not None:
+            check_folder(waves)
         library = build(accelerator, device.value, "trace" if waves is not None else "fast")
         execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles, waves)
-    except (ImageError, ParameterError, FieldOverflowError, SimulatorError) as error:
+    except (ImageError, ParameterError, FieldOverflowError, SimulatorError, UnwritableFileError) as error:
         _fail(_BAD_INPUT, error)
     except (BuildError, MissingToolError) as error:
         _fail(_NO_MODEL, error)
@@ -123,7 +127,7 @@ def _dump(text: str) -> Dump:
     size, _, file = rest.partition(":")
     if not file:
         raise ImageError(f"--dump {text!r} is not ADDR:BYTES:FILE")
-    return Dump(_number("--dump", address), _number("--dump", size), Path(file))
+    return Dump(_number("--dump", address), _number("--dump", size), replaceable(Path(file)))
 
 
 def _as_json(device: Device, accelerator: Accelerator, execution: Execution) -> dict[str, Any]:

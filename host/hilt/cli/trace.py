@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from hilt.cli.configuration import configuration_of, memory_of_board
+from hilt.cli.files import check_folder
 from hilt.cli.space import orders_of, space_of
 from hilt.whole_file import whole_file
 
@@ -34,6 +35,8 @@ def trace(
 
     if perfetto is None and waves is None:
         raise typer.BadParameter("nothing to write; give --perfetto FILE.json, --waves FILE.fst or both")
+    if waves is not None:
+        check_folder(waves)
     described = load_workload(workload)
     accelerator, memory = describe_board(board).accelerator, memory_of_board(board)
     space = space_of(described, accelerator, kind, orders_of(orders))
