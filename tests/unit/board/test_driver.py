@@ -181,6 +181,28 @@ def test_a_limit_shorter_than_that_wait_is_kept(board: Board, program: Callable[
     assert driver.run(Code, 1, 0.0).outcome == "timeout"
 
 
+def test_a_program_that_ended_while_the_board_did_something_else_is_no_timeout(
+    board: Board, module: ModuleType, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel takes the processor away for longer than the limit, just after `done` was read as 0."""
+    driver = program(PUBLIC)
+    seconds = 0.0
+    read = board.registers.read
+
+    def slow(offset: int) -> int:
+        nonlocal seconds
+        seconds += 1.0
+        return read(offset)
+
+    monkeypatch.setattr(board.registers, "read", slow)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: seconds))
+    board.registers.until_finish = 1
+    assert driver.run(Code, 8, 0.01).outcome == "ok"
+    assert board.registers.polls == 2
+    board.registers.until_finish = 10**9
+    assert driver.run(Code, 8, 0.01).outcome == "timeout"
+
+
 def test_the_clock_is_set_before_the_design_is_loaded(board: Board, program: Callable[[Manifest], Any]) -> None:
     board.fclk_mhz = 50.0
     program(PUBLIC)
