@@ -102,11 +102,10 @@ class Worker:
     def _load(self, message: Program) -> Record:
         """Loads the bitstream; the canary then shows that it runs."""
         started = time.perf_counter()
-        path = self._bitstream_path(message.bitstream)
         self._memory.give_back()
         self._program = None
         try:
-            self._driver.program(path, message.manifest)
+            self._driver.program(self._bitstream_path(message.bitstream), message.manifest)
         except DriverError as error:
             return _failure(error)
         except (BitfileError, RuntimeError, OSError, ValueError) as error:

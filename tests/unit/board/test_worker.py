@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -56,3 +56,12 @@ def test_only_what_a_reset_may_mend_is_the_boards_fault(worker: ModuleType, erro
     failure = worker._not_loaded(error)
     assert failure.code == code
     assert str(error) in failure.message
+
+
+def test_a_full_card_is_said_where_the_bitstream_gets_its_name_too(worker: ModuleType) -> None:
+    def full(sha256: str) -> None:
+        raise of_the_kernel(errno.ENOSPC)
+
+    memory, driver = SimpleNamespace(give_back=lambda: None), SimpleNamespace(program=None)
+    loading = SimpleNamespace(_memory=memory, _program=None, _driver=driver, _bitstream_path=full)
+    assert worker.Worker._load(loading, SimpleNamespace(bitstream="b" * 64, manifest=None)).code == "disk_full"
