@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import shutil
 import tempfile
@@ -79,13 +81,14 @@ def _download(source: str, file: Path) -> None:
 
 def _remember(bitstream: Bitstream) -> None:
     path = user_directory() / "manifest.toml"
-    entries = read_manifest(path) | {bitstream.name: bitstream}
-    with _whole(path) as out:
-        out.write("\n".join(map(_table, entries.values())).encode())
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two that are added at once neither is lost
+        entries = read_manifest(path) | {bitstream.name: bitstream}
+        with _whole(path) as out:
+            out.write("\n".join(map(_table, entries.values())).encode())
 
 
 def _table(bitstream: Bitstream) -> str:
-    # Values are names, digits and https addresses, checked by Bitstream; repr of a str without quotes is TOML's too.
     rows = [f'["{bitstream.name}"]']
     for field in fields(bitstream):
         value = getattr(bitstream, field.name)
@@ -100,8 +103,8 @@ def _toml(value: str | int) -> str:
         return "true"
     if isinstance(value, int):
         return str(value)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    # JSON's text is TOML's, but for two halves of one character, and for the one control character that it leaves.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @contextmanager

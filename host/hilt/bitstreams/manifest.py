@@ -65,6 +65,8 @@ class Bitstream:
             value, wanted = getattr(self, field.name), _TYPES[field.name]
             if type(value) is not wanted:
                 raise ManifestError(f"{self.name}: {field.name} is {value!r}; it must be {wanted.__name__}")
+            if isinstance(value, str) and value.encode(errors="ignore").decode() != value:
+                raise ManifestError(f"{self.name}: {field.name} is {value!r}, which is no text")
         if not _NAME.match(self.name):
             raise ManifestError(f"{self.name!r} is no bitstream name: use a-z, 0-9, . - _, at most 64")
         if self.isa not in ("A", "B", "wide"):
@@ -112,6 +114,8 @@ def read_manifest(path: Path) -> dict[str, Bitstream]:
         return {}
     except OSError as error:
         raise ManifestError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{path} is not text: {error}") from error
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -11,10 +11,12 @@ import typer
 
 from hilt import bitstreams
 from hilt.bitstreams import Bitstream
+from hilt.cli.files import in_text
 from hilt.cli.tables import console, table
 
 application = typer.Typer(help="Bitstreams: list, verify, add, fetch.", no_args_is_help=True)
 _NAME = Annotated[str, typer.Argument(help="A name of `hilt bitstream list`.")]
+_MOST_MHZ = 10_000
 _FILE = Annotated[Path, typer.Argument(help="A .bit file.", exists=True, dir_okay=False, readable=True)]
 
 
@@ -54,10 +56,12 @@ def add(
     entry = bitstreams.find(like)
     changes: dict[str, object] = {}
     if name and name != like:
-        changes |= {"name": name, "sha256": "", "source": "", "built": f"added from {file.name}"}
+        changes |= {"name": name, "sha256": "", "source": "", "built": f"added from {in_text(file.name)}"}
     if parameters:
         changes["parameters"] = parameters
     if clock_mhz:
+        if not 0 < clock_mhz <= _MOST_MHZ:
+            raise typer.BadParameter(f"--clock-mhz is {clock_mhz:g}; it must be above 0 and at most {_MOST_MHZ:,}")
         changes["clock_hz"] = round(clock_mhz * 1e6)
     wanted = dataclasses.replace(entry, **changes)  # type: ignore[arg-type]
     wanted.accelerator()

@@ -40,4 +40,9 @@ def replaceable(path: Path) -> Path:
 
 def named_in_text(network: Network) -> Network:
     """A model's file may have any bytes for a name, which the network has from it; a database and a page may not."""
-    return replace(network, name=os.fsencode(network.name).decode(errors="replace"))
+    return replace(network, name=in_text(network.name))
+
+
+def in_text(name: str) -> str:
+    """The name of a file, where it may have any bytes, for what holds text."""
+    return os.fsencode(name).decode(errors="replace")

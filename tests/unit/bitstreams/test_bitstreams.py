@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from hilt import bitstreams
 from hilt.bitstreams import manifest as manifest_module
+from hilt.cli.main import run as hilt
 from hilt_board.bitfile import NotABitfileError, TruncatedBitfileError, WrongPartError
 
 
@@ -46,6 +49,33 @@ def test_a_built_file_is_added_and_found_again(tmp_path: Path) -> None:
     assert bitstreams.path_of(bitstreams.find("mine")).read_bytes() == file.read_bytes()
     assert bitstreams.find("mine") == known
     assert bitstreams.find("hilt-pynq-z2") == entry
+
+
+@pytest.mark.parametrize("name", [b"a\nb.bit", b'"\\\x7f\x1b.bit', "größe 😀.bit".encode(), b"c\xff.bit"])
+def test_a_file_of_any_name_is_added(tmp_path: Path, name: bytes) -> None:
+    file = tmp_path / os.fsdecode(name)
+    file.write_bytes(bit())
+    assert hilt(["bitstream", "add", str(file), "--like", "hilt-pynq-z2", "--name", "mine"]) == 0
+    assert bitstreams.find("mine").built == f"added from {name.decode(errors='replace')}"
+
+
+@pytest.mark.parametrize("clock", ["nan", "inf", "-5", "1e30"])
+def test_a_clock_that_cannot_be_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], clock: str) -> None:
+    file = tmp_path / "mine.bit"
+    file.write_bytes(bit())
+    assert hilt(["bitstream", "add", str(file), "--like", "hilt-pynq-z2", "--clock-mhz", clock]) == 2
+    assert f"--clock-mhz is {float(clock):g}; it must be above 0" in capsys.readouterr().err
+
+
+def test_of_bitstreams_that_are_added_at_once_none_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "mine.bit"
+    file.write_bytes(bit())
+    entry = bitstreams.find("hilt-pynq-z2")
+    names = {f"mine{number}" for number in range(16)}
+    with ThreadPoolExecutor(len(names)) as pool:
+        for _ in pool.map(lambda name: bitstreams.add(file, dataclasses.replace(entry, name=name)), names):
+            pass
+    assert names <= bitstreams.load_manifest().keys()
 
 
 def test_wrong_part_truncation_hash_and_garbage_each_have_their_message(tmp_path: Path, home: Path) -> None:
@@ -95,6 +125,13 @@ def test_a_broken_manifest_is_one_clear_line(tmp_path: Path, text: str, message:
     with pytest.raises(bitstreams.ManifestError, match=message) as caught:
         manifest_module.read_manifest(path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_manifest_that_is_no_text_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(bitstreams.ManifestError, match="manifest.toml is not text"):
+        manifest_module.read_manifest(path)
 
 
 def test_a_source_that_does_not_answer_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
