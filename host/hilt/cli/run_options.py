@@ -29,7 +29,9 @@ Repeat = Annotated[int, typer.Option(help="Times that each program is timed; the
 Number = Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound."),
+    typer.Option(
+        help="Seconds a program may run by the board's clock; unless given, 100 times the roofline bound, at least 0.05."
+    ),
 ]
 TunerOptions = Annotated[
     list[str] | None,
