@@ -30,7 +30,8 @@ Number = Annotated[int, typer.Option(help="Runs averaged into each of these time
 TimeLimit = Annotated[
     float | None,
     typer.Option(
-        help="Seconds a program may run by the board's clock; unless given, 100 times the roofline bound, at least 0.05."
+        help="Seconds a program may run, by the board's clock; unless given, 100 times the roofline bound, "
+        "at least 0.05."
     ),
 ]
 TunerOptions = Annotated[
