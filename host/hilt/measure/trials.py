@@ -14,7 +14,17 @@ from hilt.measure.types import Request
 from hilt.trial import Outcome, Result, Verification
 from hilt.vta.isa import MemoryType
 from hilt.vta.program import Buffer, Program
-from hilt_board.protocol import UOP_BUFFER, Comparison, Input, Measured, Output, Relocation, Trial
+from hilt_board.protocol import (
+    MAX_BODY_BYTES,
+    UOP_BUFFER,
+    Comparison,
+    Input,
+    Measured,
+    MessageError,
+    Output,
+    Relocation,
+    Trial,
+)
 
 if TYPE_CHECKING:
     from hilt.schedule.tensors import Tensors
@@ -89,6 +99,8 @@ def ship(request: Request, digests: dict[str, str], bitstream: str) -> Shipment:
         number=request.average,
         repeat=request.repeat,
     )
+    if trial.code_bytes > MAX_BODY_BYTES:
+        raise MessageError(f"code of {trial.code_bytes} bytes; a frame holds {MAX_BODY_BYTES}")
     blobs = (*(each.sha256 for each in inputs), trial.output.expected)
     return Shipment(trial, _code(program), blobs)
 

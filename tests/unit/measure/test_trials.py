@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hilt.measure import trials
 from hilt.measure.trials import Blobs, result_of, ship
 from hilt.trial import Outcome, Verification
 from hilt.vta.accelerator import Accelerator, load_parameters
-from hilt_board.protocol import Comparison, Measured
+from hilt_board.protocol import Comparison, Measured, MessageError
 from tests.e2e.small_programs import dot_product
 
 BITSTREAM = "b" * 64
@@ -52,6 +53,18 @@ def test_blobs_are_the_bytes_of_tensors_whatever_their_strides() -> None:
     assert Blobs().digests(strided) == plain
     assert plain["wgt"] == hashlib.sha256(tensors.inputs["wgt"].tobytes()).hexdigest()
     assert blobs.contents(plain["out"]) == tensors.expected.tobytes()
+
+
+def test_code_that_no_frame_holds_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instructions and micro-ops may have 32 MiB each, and their relocations come on top."""
+    request = dot_product(Accelerator.for_parameters(load_parameters("pynq")), 0)
+    digests = Blobs().digests(request.tensors)
+    size = len(ship(request, digests, BITSTREAM).code)
+    monkeypatch.setattr(trials, "MAX_BODY_BYTES", size)
+    ship(request, digests, BITSTREAM)
+    monkeypatch.setattr(trials, "MAX_BODY_BYTES", size - 1)
+    with pytest.raises(MessageError, match=f"code of {size} bytes; a frame holds {size - 1}"):
+        ship(request, digests, BITSTREAM)
 
 
 def test_programs_and_tensors_that_do_not_fit_are_named() -> None:
