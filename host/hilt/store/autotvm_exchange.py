@@ -44,6 +44,8 @@ _OUTCOMES = {
 _CLOCKS = {"ultra96": 333_000_000, "zcu104": 333_000_000, "zcu102": 333_000_000}
 """Of the public flow, by TVM's target (docs/HARDWARE.md section 1); any other is at 100 MHz."""
 
+_LONGEST_MODEL = 100
+"""It is the name of a run's board."""
 _RUN_TIMEOUT_SECONDS = 10.0
 """AutoTVM's default for a runner."""
 
@@ -160,6 +162,8 @@ def _accelerator(model: str) -> Accelerator:
     """Of `pynq_1x16_i8w8a32_15_15_18_17`. Raises ParameterError, LogFormatError."""
     if not model.isprintable():  # half of a surrogate pair cannot be stored
         raise LogFormatError(f"target model {model!r} is no text")
+    if len(model) > _LONGEST_MODEL:
+        raise LogFormatError(f"target model {model[:_LONGEST_MODEL]!r}... is longer than {_LONGEST_MODEL} characters")
     board, _, name = model.partition("_")
     parameters = VTAParameters.from_name(name)
     return Accelerator.for_parameters(parameters, clock_hz=_CLOCKS.get(board, 100_000_000))

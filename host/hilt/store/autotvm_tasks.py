@@ -88,6 +88,8 @@ def _conv2d(
         raise LogFormatError(f"data {data}, weights {weight}, layout {layout}, {out_dtype} make no VTA convolution")
     if list(dilation) != [1, 1]:
         raise LogFormatError(f"dilation {dilation}; VTA has none")
+    if not all(isinstance(each, int) for each in (*stride, *padding)):
+        raise LogFormatError(f"stride {stride}, padding {padding}; both are whole numbers")
     top, left, bottom, right = padding if len(padding) == 4 else (*padding, *padding)
     if (top, left) != (bottom, right):
         raise LogFormatError(f"padding {padding} is not the same on both sides")
