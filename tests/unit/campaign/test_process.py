@@ -93,9 +93,11 @@ def to_the_end(home: Path, uuid: str) -> Outcome:
     return outcome(home, uuid)
 
 
-def kill_after(home: Path, uuid: str, trials: int) -> None:
-    """Kills its process once so many trials are recorded."""
+def kill_after(home: Path, uuid: str, trials: int, gate: Gate | None = None) -> None:
+    """Kills its process once so many trials are recorded; opens the gate, where one is given, when it is attached."""
     with EngineClient.attach(home, uuid) as client:
+        if gate is not None:
+            gate.open()
         hello = next(client.events(SECONDS))
         assert isinstance(hello, Hello) and hello.run == uuid
         for event in client.events(SECONDS):
@@ -145,13 +147,16 @@ def test_the_same_again(tmp_path: Path, undisturbed: tuple[Path, str, Outcome]) 
 
 def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturbed: tuple[Path, str, Outcome]) -> None:
     instants = random.Random(5).sample(range(1, 30), 2)
+    gate.shut()
     uuid = start(tmp_path)
     for instant in sorted(instants):
-        kill_after(tmp_path, uuid, instant)
+        kill_after(tmp_path, uuid, instant, gate)
         seen = outcome(tmp_path, uuid)
         if seen.state is RunState.FINISHED:
             break
+        gate.shut()
         resume(tmp_path, uuid)
+    gate.open()
     done = to_the_end(tmp_path, uuid)
     assert done.state is RunState.FINISHED
     assert done.slices == undisturbed[2].slices
@@ -159,6 +164,7 @@ def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturb
 
 
 def test_what_was_recorded_counts_from_the_start_when_it_goes_on(tmp_path: Path, gate: Gate) -> None:
+    gate.shut(after=8)
     uuid = start(tmp_path)
     kill_after(tmp_path, uuid, 8)
     before = outcome(tmp_path, uuid).result
@@ -222,10 +228,12 @@ def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:
     assert done.result.unsolved == (of_skipped,)
 
 
-def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_on(tmp_path: Path) -> None:
+def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_on(tmp_path: Path, gate: Gate) -> None:
     """Its fallback and its slices are asked for again as they were, and count against the budget as they did."""
+    gate.shut(after=16)  # 23 trials, with those that are rejected
     uuid = start(tmp_path)
     kill_after(tmp_path, uuid, 22)
+    gate.open()
     before = outcome(tmp_path, uuid)
     skipped = before.result.layers[1].run
     assert skipped is not None
@@ -243,10 +251,10 @@ def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_o
 def test_layers_that_are_skipped_with_trials_on_the_board_have_finished_with_what_they_got(
     tmp_path: Path, gate: Gate
 ) -> None:
+    gate.shut(after=3 * MINIMUM_TRIALS)
     uuid = start(tmp_path)
     with EngineClient.attach(tmp_path, uuid) as client:
         wait(client, lambda event: isinstance(event, Progress) and event.trials >= 3 * MINIMUM_TRIALS)
-        gate.shut()
         for each in outcome(tmp_path, uuid).result.layers:
             assert each.run is not None
             with EngineClient.attach(tmp_path, each.run.uuid) as of_layer:

@@ -88,8 +88,8 @@ def read_until(process: subprocess.Popen[str], words: str, errors: bool = False)
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gate, as_json: bool) -> None:
+    gate.shut(after=6)
     run = start(tmp_path)
-    gate.shut()
     process = attached(tmp_path, run, *(["--json"] if as_json else []))
     read_until(process, "/40 trials", as_json)
     process.send_signal(signal.SIGINT)
@@ -97,13 +97,13 @@ def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gat
     gate.open()
     out, err = process.communicate(timeout=60)
     stopped, trials = to_the_end(tmp_path, run)
-    assert process.returncode == (130 if stopped.state is RunState.STOPPED else 0), err
+    assert (process.returncode, stopped.state) == (130, RunState.STOPPED), err
     if as_json:
         said = json.loads(out)
         assert out.count("\n") == 1
         assert (said["run"], said["state"], said["trials"]) == (run.uuid, str(stopped.state), len(trials))
     else:
-        assert f"{len(trials)} of 40 trials" in out
+        assert f"{len(trials)} of 40 trials" in out and "best" in out
         assert f"`hilt show {run.uuid[:8]}` shows it" in out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +19,9 @@ WORKLOAD = "conv2d:n=1,ci=32,h=14,w=14,co=32,k=3x3,s=1x1,p=1x1"
 ELEMENTS = 32 * 14 * 14
 GATE = "HILT_TEST_GATE"
 """When this variable names a file, a program runs only while nobody holds that file locked."""
+FREE = "HILT_TEST_FREE"
+"""So many programs of an engine's process run whether it is locked or not."""
+_ran = itertools.count()
 
 
 def description(name: str = "table:plain", bitstream: str = "f" * 64) -> BoardDescription:
@@ -91,6 +95,6 @@ def by_program(request: Request) -> Result:
 
 
 def pass_gate(request: Request) -> None:
-    if GATE in os.environ:
+    if GATE in os.environ and next(_ran) >= int(os.environ.get(FREE, 0)):
         with Path(os.environ[GATE]).open() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)

@@ -14,20 +14,33 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from hilt.engine import files as files_module
 from hilt.engine import launch
 from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.design import Settings
 from hilt.engine.errors import EngineStartError, RunBusyError, RunMismatchError, RunOverError
-from hilt.engine.events import Command, Event, Failure, Finished, Hello, Logged, Progress, StateChanged
+from hilt.engine.events import (
+    Command,
+    Event,
+    Failure,
+    Finished,
+    Hello,
+    Logged,
+    Progress,
+    StateChanged,
+    TrialRecorded,
+)
 from hilt.engine.files import RunFiles
 from hilt.engine.server import MAX_UNSENT_BYTES, EngineServer
 from hilt.store import Run, RunState, Store, Trial, database_path
+from hilt.trial import Outcome
 
-from .table import GATE, WORKLOAD, TableBoards
+from .table import FREE, GATE, WORKLOAD, TableBoards
 
 ROOT = Path(__file__).parents[3]
 ENGINE = (sys.executable, "-m", "tests.unit.engine.table_engine")
@@ -52,21 +65,12 @@ def resume(home: Path, uuid: str, board: str | None = None) -> Run:
     return launch.resume(uuid, home, board=board, boards=TableBoards(), engine=ENGINE)
 
 
-def follow(home: Path, run: Run) -> Finished | None:
-    """To the end of the engine; None where it was over before we came, or died."""
-    try:
-        with EngineClient.attach(home, run.uuid) as client:
-            for event in client.events(SECONDS):
-                if isinstance(event, Finished):
-                    return event
-    except NoEngineError:
-        pass
-    return None
-
-
 def to_the_end(home: Path, run: Run) -> tuple[Run, list[Trial]]:
-    follow(home, run)
-    with RunFiles(home, run.uuid)._open_lock() as lock:  # until the engine has let go of it
+    """After its engine, which may be over or dead already, has let go of it."""
+    with suppress(NoEngineError), EngineClient.attach(home, run.uuid) as client:
+        for _ in client.events(SECONDS):
+            pass
+    with RunFiles(home, run.uuid)._open_lock() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
     with Store(database_path(home)) as store:
         return store.run(run.uuid), store.trials(run.uuid)
@@ -86,9 +90,34 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
     return trials
 
 
-def test_a_client_sees_the_whole_run(tmp_path: Path, undisturbed: list[Trial]) -> None:
+class Gate:
+    """Holds up the boards of the engines that are started while it exists; open at first. Who starts an engine and is
+    to find it at work shuts it before: an engine may be done before its starter goes on."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._file = path.open("w")
+        self._monkeypatch = monkeypatch
+        monkeypatch.setenv(GATE, str(path))
+
+    def shut(self, after: int = 0) -> None:
+        """`after`: so many programs of each engine that is started from now on run all the same."""
+        self._monkeypatch.setenv(FREE, str(after))
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def open(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return Gate(tmp_path / "gate", monkeypatch)
+
+
+def test_a_client_sees_the_whole_run(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
+    gate.shut()
     run = start(tmp_path, trials=40)
     with EngineClient.attach(tmp_path, run.uuid) as client:
+        gate.open()
         events = list(client.events(SECONDS))
     assert isinstance(events[0], Hello) and events[0].run == run.uuid
     assert isinstance(events[-1], Finished) and events[-1].state is RunState.FINISHED
@@ -100,32 +129,25 @@ def test_a_client_sees_the_whole_run(tmp_path: Path, undisturbed: list[Trial]) -
         EngineClient.attach(tmp_path, run.uuid)
 
 
-def test_the_same_events_in_asyncio(tmp_path: Path) -> None:
-    async def watch(uuid: str) -> list[Event]:
+def test_the_same_events_in_asyncio(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    uuid = start(tmp_path).uuid
+
+    async def watch() -> list[Event]:
         client = EngineClient.attach(tmp_path, uuid)
+        gate.open()
         return [event async for event in client.stream()]
 
-    events = asyncio.run(watch(start(tmp_path).uuid))
-    assert isinstance(events[-1], Finished)
+    with EngineClient.attach(tmp_path, uuid) as other:
+        streamed = asyncio.run(watch())
+        events = list(other.events(SECONDS))
+    assert isinstance(streamed[0], Hello) and isinstance(streamed[-1], Finished)
+    assert len(measured(streamed)) > 20 and measured(streamed) == measured(events)
 
 
-class Gate:
-    """Holds up the boards of the engines that are started while it exists; open at first."""
-
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._file = path.open("w")
-        monkeypatch.setenv(GATE, str(path))
-
-    def shut(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def open(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-
-
-@pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    return Gate(tmp_path / "gate", monkeypatch)
+def measured(events: list[Event]) -> list[TrialRecorded]:
+    """Those of trials that the gate held up: all clients are there by then."""
+    return [event for event in events if isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED]
 
 
 def test_two_clients_and_pause_resume_stop(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
@@ -191,16 +213,16 @@ def test_of_two_commands_that_resume_a_run_at_once_one_attaches(tmp_path: Path, 
     stop(tmp_path, run, gate)
 
 
-def test_who_looks_whether_a_run_has_an_engine_keeps_none_from_starting(tmp_path: Path) -> None:
+def test_who_looks_whether_a_run_has_an_engine_keeps_none_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A look holds the lock for an instant, as the terminal UI does again and again for every run."""
     files = RunFiles(tmp_path, "0" * 32)
     with files._open_lock() as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
-        timer = threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN))
-        timer.start()
+        monkeypatch.setattr(files_module, "sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
         with files.locked():
             assert files.is_running()
-        timer.join()
 
 
 _INTERRUPTED = """
@@ -222,13 +244,17 @@ sys.exit(main(boards=TableBoards()))
 """
 
 
-def test_a_signal_that_comes_while_a_lock_is_held_stops_the_run(tmp_path: Path) -> None:
+def test_a_signal_that_comes_while_a_lock_is_held_stops_the_run(tmp_path: Path, gate: Gate) -> None:
     """What a signal interrupts may hold the very locks that stopping needs."""
+    gate.shut()
     run = launch.start(settings(), tmp_path, boards=TableBoards(), engine=(sys.executable, "-c", _INTERRUPTED))
     files = RunFiles(tmp_path, run.uuid)
     holder = files.lock_path.read_text().strip()
     try:
-        assert files.wait_until_free(20), "the engine waits for itself"
+        with EngineClient.attach(tmp_path, run.uuid) as client:
+            wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
+        gate.open()
+        assert files.wait_until_free(SECONDS), "the engine waits for itself"
     finally:
         if files.is_running():
             os.kill(int(holder), signal.SIGKILL)
@@ -293,17 +319,15 @@ def test_a_client_that_does_not_read_is_dropped_and_the_run_goes_on(tmp_path: Pa
 
 @pytest.mark.parametrize("instant", range(7))
 def test_killed_at_any_instant_and_resumed_it_gives_the_same_records(
-    tmp_path: Path, undisturbed: list[Trial], instant: int
+    tmp_path: Path, gate: Gate, undisturbed: list[Trial], instant: int
 ) -> None:
-    """Two kills in each run."""
+    """Two kills in each run, where the engine is not quicker than the second."""
     chance = random.Random(instant)
+    gate.shut()
     run = start(tmp_path)
     for _ in range(2):
-        try:
-            client = EngineClient.attach(tmp_path, run.uuid)
-        except NoEngineError:
-            break  # it was quicker
-        with client:
+        with EngineClient.attach(tmp_path, run.uuid) as client:
+            gate.open()
             after = chance.randrange(60)
             pid = 0
             for number, event in enumerate(client.events(SECONDS)):
@@ -316,7 +340,9 @@ def test_killed_at_any_instant_and_resumed_it_gives_the_same_records(
         with Store(database_path(tmp_path)) as store:
             if store.run(run.uuid).state is RunState.FINISHED:
                 break
+        gate.shut()
         resume(tmp_path, run.uuid)
+    gate.open()
     state, trials = to_the_end(tmp_path, run)
     assert state.state is RunState.FINISHED
     assert trials == undisturbed
@@ -397,16 +423,19 @@ def test_an_engine_that_cannot_begin_says_why_in_a_line(tmp_path: Path) -> None:
         assert store.runs()[0].state is RunState.FAILED
 
 
-def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, undisturbed: list[Trial]) -> None:
+def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
     """The limit on the size of a file stands for a full disk; the engine's log and lock are small enough."""
     limited = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000)); "
         "from hilt.engine.process import main; from tests.unit.engine.table import TableBoards; "
         "sys.exit(main(boards=TableBoards()))"
     )
+    gate.shut()
     run = launch.start(settings(), tmp_path, boards=TableBoards(), engine=(sys.executable, "-c", limited))
-    finished = follow(tmp_path, run)
-    assert finished is not None
+    with EngineClient.attach(tmp_path, run.uuid) as client:
+        gate.open()
+        finished = list(client.events(SECONDS))[-1]
+    assert isinstance(finished, Finished)
     assert (finished.state, finished.failure) == (RunState.FAILED, Failure.STORE)
     assert "disk" in finished.detail and "\n" not in finished.detail
     _, before = to_the_end(tmp_path, run)
@@ -417,14 +446,16 @@ def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, undisturbed: l
     assert trials == undisturbed
 
 
-def test_a_dying_engine_is_not_taken_for_one_that_runs(tmp_path: Path, undisturbed: list[Trial]) -> None:
+def test_a_dying_engine_is_not_taken_for_one_that_runs(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
     """Killed, it may for a moment still hold its lock and take connections; it says nothing any more."""
+    gate.shut()
     run = start(tmp_path)
     with EngineClient.attach(tmp_path, run.uuid) as client:
         pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, Hello))
         os.kill(pid, signal.SIGKILL)
         for _ in client.events(SECONDS):
             pass
+    gate.open()
     files = RunFiles(tmp_path, run.uuid)
     assert files.wait_until_free(SECONDS)
     holds = threading.Event()
