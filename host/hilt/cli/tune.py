@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -193,9 +194,20 @@ def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, obj
             options[name] = json.loads(value)
         except (ValueError, RecursionError):
             options[name] = value
+        if isinstance(found := options[name], str) and not _is_text(found):
+            raise typer.BadParameter(f"--tuner-option {name} is {found!r}, which is no text")
         number = options[name]
         if isinstance(number, int | float) and not abs(number) <= _LARGEST_NUMBER:  # nor is what is not a number
             raise typer.BadParameter(f"--tuner-option {name} is a number up to {_LARGEST_NUMBER:,} either way")
     if tuner in ("autotvm", "treegru"):
         options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))
     return options
+
+
+def _is_text(value: str) -> bool:
+    """JSON can spell halves of characters, which no file has in its name."""
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -94,6 +94,8 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--tuner-option", "stop_at=Infinity"], 2, ["stop_at is a number up to 2,147,483,647"]),
         (["tune", "resnet18.C5", "--tuner-option", "stop_at=1e999"], 2, ["stop_at is a number up to"]),
         (["tune", "resnet18.C5", "--tuner-option", "stop_at=NaN"], 2, ["stop_at is a number up to"]),
+        (["tune", "resnet18.C5", "--tuner-option", "stop_at=[1e999]"], 2, ["stop_at", "not [inf]"]),
+        (["tune", "resnet18.C5", "--tuner-option", r'history="\ud800"'], 2, ["history is '\\ud800', which is no text"]),
         (["tune", "resnet18.C5", "--tuner-option", "kappa=-" + "9" * 400], 2, ["kappa is a number up to"]),
         (["tune", "resnet18.C5", "--trials", "0"], 2, ["trials is 0", "at least 1"]),
         (["tune", "resnet18.C5", "--trials", "many"], 2, ["--trials", "integer"]),
