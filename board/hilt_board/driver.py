@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +136,7 @@ class Driver:
         self._manifest = None
         # First, as pynq's Overlay does it: it is not steady while it is set, and a design, or its PLL, must find it so.
         _set_clock(manifest)
-        bitstream.download()
+        _download(bitstream)
         _set_port_widths()
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
         self._check_identity(manifest)
@@ -233,6 +234,19 @@ class Driver:
         address = read(registers.FAULT_ADDRESS_HIGH) << 32 | read(registers.FAULT_ADDRESS_LOW)
         outcome = "bus_error" if code in (registers.SLVERR, registers.DECERR) else "crash"
         return outcome, registers.FAULTS.get(code, "unknown fault {} at {{}}".format(code)).format(address)
+
+
+def _download(bitstream: Any) -> None:
+    """pynq 3.0 notes which bitstream was loaded last, by whomever, and opens its file before it loads another. Where
+    that is gone, as a notebook's, nothing can be loaded until the note is taken away or the board boots."""
+    try:
+        bitstream.download()
+    except (FileNotFoundError, ValueError):
+        notes = sys.modules.get("pynq.pl_server.global_state")
+        if notes is None or not notes.global_state_file_exists():
+            raise
+        notes.clear_global_state()
+        bitstream.download()
 
 
 def _set_clock(manifest: Manifest) -> None:

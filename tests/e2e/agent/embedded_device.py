@@ -135,10 +135,14 @@ def stand_in_for_the_kernel(folder):
         (folder / name).write_text("operating")
     device = embedded_device.EmbeddedDevice
     device.BS_FPGA_MAN, device.BS_FPGA_MAN_FLAGS = str(folder / "firmware"), str(folder / "flags")
-    for module in (embedded_device, sys.modules.get("pynq.pl_server.global_state")):
-        for name in ("initial_global_state_file_boot_check", "save_global_state", "clear_global_state"):
-            if hasattr(module, name):
-                setattr(module, name, lambda *_: None)
+    notes = sys.modules.get("pynq.pl_server.global_state")
+    if notes is not None:
+        notes.STATE_DIR = str(folder)
+        for module in (embedded_device, notes):
+            module.initial_global_state_file_boot_check = lambda *_: None
+        # Of a notebook's overlay that was removed since.
+        note = {"bitfile_name": str(folder / "gone.bit"), "active_name": "edge", "timestamp": ""}
+        (folder / "global_pl_state.json").write_text(json.dumps(note))
     write_bytes = Path.write_bytes
 
     def write(path, data):

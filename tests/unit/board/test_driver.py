@@ -274,3 +274,41 @@ def test_a_reload_that_failed_can_be_tried_again(
         driver.soft_reset()
     driver.reload()
     assert driver.manifest == PUBLIC
+
+
+@pytest.mark.parametrize("why", [FileNotFoundError(2, "No such file", "/gone.bit"), ValueError("no JSON")])
+def test_what_pynq_notes_of_a_bitstream_that_is_gone_keeps_no_other_from_being_loaded(
+    why: Exception,
+    board: Board,
+    module: ModuleType,
+    program: Callable[[Manifest], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """pynq 3.0.1, of the image 3.0.1: the file of the overlay that was loaded last is opened to load the next."""
+    noted = True
+
+    def clear() -> None:
+        nonlocal noted
+        noted = False
+
+    def download(self: Any) -> None:
+        if noted:
+            raise why
+        board.did.append("download")
+
+    notes = SimpleNamespace(global_state_file_exists=lambda: noted, clear_global_state=clear)
+    monkeypatch.setitem(sys.modules, "pynq.pl_server.global_state", notes)
+    monkeypatch.setattr(module.pynq.Bitstream, "download", download)
+    program(PUBLIC)
+    assert board.did == ["open vta.bit", "clock 100", "download"]
+
+
+def test_another_missing_file_is_told(
+    board: Board, module: ModuleType, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def download(self: Any) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/lib/firmware/vta.bin")
+
+    monkeypatch.setattr(module.pynq.Bitstream, "download", download)
+    with pytest.raises(FileNotFoundError, match="firmware"):
+        program(PUBLIC)
