@@ -116,9 +116,15 @@ def agent(personality: Path) -> Iterator[Agent]:
 
 
 @pytest.fixture
-def client(agent: Agent) -> Iterator[Client]:
-    """A session on a daemon that kills a worker after two seconds of silence."""
-    with connected(agent, "--silence", "2") as session:
+def silence() -> str:
+    """Seconds after which the daemon kills a worker that gives no sign of life: more than a busy machine may take."""
+    return "60"
+
+
+@pytest.fixture
+def client(agent: Agent, silence: str) -> Iterator[Client]:
+    """A session on a daemon."""
+    with connected(agent, "--silence", silence) as session:
         yield session
 
 
