@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import json
 import logging
 import logging.handlers
@@ -93,6 +94,7 @@ def _start(home: Home, options: argparse.Namespace) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _running(home) and _same_agent_answers(home):
             return 0
+        _require_packages()
         reading, writing = os.pipe()
         log = os.open(str(home.log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         process = subprocess.Popen(
@@ -111,6 +113,14 @@ def _start(home: Home, options: argparse.Namespace) -> int:
             if ready.read() != b"ready":
                 raise CommandError("daemon ended with {}; see {}".format(process.wait(), home.log))
     return 0
+
+
+def _require_packages() -> None:
+    """Said here, where nothing is amiss with the board: a worker that ends for want of them would look broken."""
+    for name in ("numpy", "pynq"):
+        if importlib.util.find_spec(name) is None:
+            text = "{} has no {}: set `python` of the board to the interpreter that imports pynq"
+            raise CommandError(text.format(sys.executable, name))
 
 
 def _same_agent_answers(home: Home) -> bool:

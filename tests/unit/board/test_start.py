@@ -81,6 +81,17 @@ def test_another_version_in_use_stays_and_the_exit_code_says_so(
     assert capsys.readouterr().err == "hilt agent: another version of the agent runs and is in use by ann\n"
 
 
+def test_a_python_without_pynq_is_said_before_anything_runs(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A daemon whose worker cannot import pynq would be restarted, and its board rebooted and put in quarantine."""
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None if name == "pynq" else name)
+    assert commands.main(["start"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"hilt agent: {sys.executable} has no pynq: set `python` of the board")
+    assert not home.log.exists()
+
+
 def test_a_daemon_that_finds_another_is_not_started_again_by_systemd(home: Home) -> None:
     """After a kill of the service's daemon, or at boot, a client's `start` may be faster than systemd."""
     unit = unit_text("/usr/bin/python3", "/srv/hilt/agent.pyz", "/srv/hilt", "/usr")
