@@ -1,4 +1,4 @@
-"""Who answers a batch of programs: boards now, the twin and recorded landscapes beside them.
+"""Who answers a batch of programs: boards, and recorded landscapes beside them.
 
 Importing this loads neither a network library nor a simulator; opening a measurer does.
 """
