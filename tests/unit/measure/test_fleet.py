@@ -94,12 +94,20 @@ def test_a_slow_board_gets_less() -> None:
 
 
 def test_what_one_board_loses_another_answers() -> None:
-    fragile = Fake("fragile", lambda request: None if len(fragile.served) == 3 else ok(request))
-    steady = Fake("steady", ok)
+    lost = threading.Event()
+
+    def breaks_at_its_fourth(request: Request) -> Result | None:
+        if len(fragile.served) < 3:
+            return ok(request)
+        lost.set()
+        return None
+
+    fragile = Fake("fragile", breaks_at_its_fourth)
+    steady = Fake("steady", ok, pause=lambda request: lost.wait(30))
     measurer = fleet(fragile, steady)
     results = measure(measurer, requests(30))
     assert {result.outcome for result in results.values()} == {Outcome.OK}
-    assert sorted(fragile.served + steady.served) == list(range(30))
+    assert sorted(fragile.served + steady.served) == list(range(30)) and len(fragile.served) == 3
     assert measure(measurer, requests(5))[4].cycles == 4
     measurer.close()
 
