@@ -12,7 +12,7 @@ from typing import Any
 from hilt.bitstreams import BitstreamError
 from hilt.link.agent import AgentConnection, build_archive, command, deploy
 from hilt.link.deadline import Deadline
-from hilt.link.errors import BoardBusyError, LinkError
+from hilt.link.errors import BoardBusyError, LinkError, UploadError
 from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantined
 from hilt.link.session import Session
@@ -99,7 +99,12 @@ def _root(session: Session) -> Iterator[Finding]:
 
 def _agent(session: Session) -> Iterator[Finding]:
     archive = build_archive()
-    uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
+    try:
+        uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
+    except UploadError as error:
+        mend = "is the card full, or read-only since it failed? On the board: df -h; dmesg"
+        yield Finding("agent", False, str(error), mend)
+        raise _StopError from None
     how = "sent now" if uploaded else "there already"
     asked = session.execute(
         [*command(session.endpoint, archive.remote_path), "inspect"], Deadline(INSPECT_SECONDS)

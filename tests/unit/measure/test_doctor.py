@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from hilt.link.agent import AgentConnection, build_archive
+from hilt.link.agent import AgentConnection, Archive, build_archive
 from hilt.link.boards import Endpoint
 from hilt.link.deadline import Deadline
-from hilt.link.errors import BoardBusyError
+from hilt.link.errors import BoardBusyError, UploadError
 from hilt.link.session import Completed, Session
 from hilt.measure import doctor
 from hilt.measure.boards import Target
@@ -93,6 +93,18 @@ def test_what_is_wrong_is_named_with_what_to_do(changes: dict[str, Any], what: s
     wrong = [each for each in facts(**changes) if not each.well]
     assert [each.what for each in wrong] == [what]
     assert word in wrong[0].mend
+
+
+def test_a_full_card_is_not_taken_for_an_unsteady_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSH's SFTP server says of it no more than `Failure`."""
+
+    def deploy(session: Session, archive: Archive, deadline: Deadline) -> bool:
+        raise UploadError(f"{archive.remote_path} cannot be written on desk: Failure")
+
+    monkeypatch.setattr(doctor, "deploy", deploy)
+    finding, stopped = agent(Completed(0, b"", b""))[1]
+    assert (finding.what, finding.well, stopped.what) == ("agent", False, "stopped")
+    assert "Failure" in finding.found and "full, or read-only" in finding.mend
 
 
 def test_without_a_device_nothing_is_loaded() -> None:
