@@ -19,6 +19,8 @@ class CampaignView:
     result: CampaignResult
     live: bool
     live_runs: frozenset[str]
+    silent: bool = False
+    """Whether that engine answers no more."""
 
     @classmethod
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
@@ -28,6 +30,12 @@ class CampaignView:
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
         live = RunFiles(home, campaign.uuid).is_running() if campaign.budget is not None else bool(live_runs)
         return cls(result, live, live_runs)
+
+    @property
+    def engine(self) -> str:
+        """What its engine holds: the campaign, or, of one without a budget, the run that is going on."""
+        campaign = self.result.campaign
+        return campaign.uuid if campaign.budget is not None else next(iter(self.live_runs), campaign.uuid)
 
     @property
     def budget_trials(self) -> int | None:
@@ -60,6 +68,8 @@ class CampaignView:
     def state_words(self) -> str:
         """The state for people."""
         campaign = self.result.campaign
+        if self.live and self.silent:
+            return "NOT ANSWERING: an engine holds it; is its process stopped?"
         if campaign.budget is None:
             done = sum(each.run is not None and each.run.state is RunState.FINISHED for each in self.result.layers)
             word = "RUNNING" if self.live else "FINISHED" if done == len(self.result.layers) else "NOT RUNNING"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.events import Command
+from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
+from hilt.engine.events import Command, ProtocolError
 from hilt.store import Store
 
 
@@ -17,6 +17,17 @@ def send(home: Path, uuid: str, command: Command) -> None:
     client = EngineClient.attach(home, uuid)
     client.send(command)
     client.leave()
+
+
+def answers(home: Path, uuid: str) -> bool:
+    """False where an engine holds this run or campaign and says nothing for seconds: its process may be stopped."""
+    try:
+        EngineClient.attach(home, uuid).close()
+    except SilentEngineError:
+        return False
+    except (NoEngineError, ProtocolError):
+        pass
+    return True
 
 
 def resume_run(store: Store, home: Path, uuid: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,8 +18,9 @@ from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
 from hilt.engine.events import Command
-from hilt.store import Store, StoreError
+from hilt.store import RunState, Store, StoreError
 from hilt.tui import steering, words
+from hilt.tui.background import in_background
 from hilt.tui.campaign_view import CampaignView
 from hilt.tui.event_lines import one_line
 from hilt.tui.messages import CampaignChosen, RunChosen
@@ -27,6 +29,8 @@ from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _READ_SECONDS = 1.0
+_LISTEN_SECONDS = 10.0
+"""How often the engine is asked whether it answers: the store knows nothing of one that is stopped."""
 _COLUMNS = {
     "layer": 18, "times": 6, "trials": 7, "progress": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
 }  # fmt: skip
@@ -53,6 +57,7 @@ class CampaignScreen(Screen[None]):
         self._store = store
         self._uuid = uuid
         self._view: CampaignView | None = None
+        self._silent = False
         self._shown: tuple[object, ...] = ()
         self._names: list[str] = []
 
@@ -70,8 +75,9 @@ class CampaignScreen(Screen[None]):
     def on_mount(self) -> None:
         self._set_columns()
         self.query_one(DataTable).focus()
-        self._read()
-        self.set_interval(_READ_SECONDS, self._read)
+        self._reading, self._listening = self._read(), self._listen()
+        self.set_interval(_READ_SECONDS, self._read_again)
+        self.set_interval(_LISTEN_SECONDS, self._listen_again)
 
     def on_resize(self, event: Resize) -> None:
         if self._names:  # it is mounted
@@ -93,6 +99,14 @@ class CampaignScreen(Screen[None]):
             self._show()
             table.move_cursor(row=row)
 
+    def _read_again(self) -> None:
+        if self._reading.is_finished:  # begun anew each time, one that takes longer would never end
+            self._reading = self._read()
+
+    def _listen_again(self) -> None:
+        if self._listening.is_finished:
+            self._listening = self._listen()
+
     @work(group="read", exclusive=True, exit_on_error=False)
     async def _read(self) -> None:
         try:
@@ -102,13 +116,21 @@ class CampaignScreen(Screen[None]):
             return
         self._show()
 
+    @work(group="listen", exit_on_error=False)
+    async def _listen(self) -> None:
+        view = self._view
+        if view is None or not view.live:
+            self._silent = False
+        else:
+            self._silent = not await in_background(lambda: steering.answers(self._home, view.engine))
+
     def _load(self) -> CampaignView | None:
         campaigns = self._store.campaigns()
         chosen = next((each for each in campaigns if each.uuid == self._uuid), campaigns[0] if campaigns else None)
         if chosen is None:
             return None
         self._uuid = chosen.uuid
-        return CampaignView.load(self._store, self._home, chosen)
+        return replace(CampaignView.load(self._store, self._home, chosen), silent=self._silent)
 
     def _show(self) -> None:
         view = self._view
@@ -217,8 +239,12 @@ class CampaignScreen(Screen[None]):
         view = self._view
         if view is None:
             return
-        uuid = view.result.campaign.uuid if view.result.campaign.budget is not None else next(iter(view.live_runs), "")
-        await self._do(word, steering.send, self._home, uuid or view.result.campaign.uuid, command)
+        campaign = view.result.campaign
+        if campaign.state is RunState.FINISHED:
+            text = f"campaign {campaign.uuid[:8]} has finished"
+            self.notify(text, title=f"Nothing to {word}", severity="warning")
+            return
+        await self._do(word, steering.send, self._home, view.engine, command)
 
     async def _do(self, word: str, act: Callable[..., None], *arguments: object) -> None:
         try:
@@ -237,6 +263,7 @@ class CampaignScreen(Screen[None]):
             return
         if self._uuid in names:
             self._uuid = names[(names.index(self._uuid) + 1) % len(names)]
+            self._silent = False
             self.post_message(CampaignChosen(self._uuid))
             self._read()
 
