@@ -117,7 +117,7 @@ def _attend(home: Path, run: Run, console: Console) -> Exit:
     with Store(database_path(home)) as store:
         record = store.run(run.uuid)
         verified = store.best(run.uuid) is not None
-        print_words(console, summary_text(store, record))
+        print_words(console, summary_text(store, record, running=ending.finished is None))
     if ending.finished is None:
         return Exit.INTERRUPTED
     return exit_after(record, ending, verified)

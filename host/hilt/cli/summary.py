@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from statistics import median
 
-from hilt.cli.words import knobs_text, latency_text, outcomes_text, short
+from hilt.cli.words import knobs_text, latency_text, outcomes_text, short, state_word
 from hilt.measure import LANDSCAPE_PREFIX
 from hilt.store import DRIFT_TOLERANCE, Purpose, Run, RunState, Store, Trial, confirmed_latencies, largest_drift
 from hilt.trial import Outcome
 
 
-def summary_text(store: Store, run: Run) -> str:
-    """Best configuration, how many trials were valid, what became of the others, what to do next."""
+def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
+    """Best configuration, how many trials were valid, what became of the others, what to do next. `running`: whether
+    an engine still runs it."""
     summary = store.summary(run.uuid)
     name = short(run.uuid)
     counted = f"{summary.trials} of {run.budget} trials, {summary.valid} valid"
@@ -38,7 +39,7 @@ def summary_text(store: Store, run: Run) -> str:
         lines.append(f"  {latency_text(run, best.cycles, best.microseconds)}")
         lines += _measured_again(store, run, best)
     onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
-    lines.append(f"run {name}, {run.state}: `hilt show {name}` shows it{onward}")
+    lines.append(f"run {name}, {state_word(run, running)}: `hilt show {name}` shows it{onward}")
     return "\n".join(lines)
 
 

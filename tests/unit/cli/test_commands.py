@@ -352,3 +352,11 @@ def test_a_run_that_ended_before_its_budget_says_who_ended_it(filled: Path) -> N
         assert counted.endswith("4 of 64 trials, 2 valid; the tuner asked for no more")
         stopped = replace(store.run("a" * 32), state=RunState.STOPPED)
         assert "asked for no more" not in summary_text(store, stopped)
+
+
+def test_a_run_whose_engine_was_killed_is_not_said_to_be_running(filled: Path) -> None:
+    with Store(database_path(filled)) as store:
+        store.set_state("b" * 32, RunState.RUNNING)
+        killed = summary_text(store, store.run("b" * 32))
+        assert "run bbbbbbbb, interrupted: " in killed and killed.endswith("`hilt resume bbbbbbbb` goes on")
+        assert "run bbbbbbbb, running: " in summary_text(store, store.run("b" * 32), running=True)
