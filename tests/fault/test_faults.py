@@ -12,14 +12,17 @@ import pytest
 from hilt import paths
 from hilt.measure.board import BoardMeasurer
 from hilt.measure.boards import VirtualTarget
+from hilt.store import Run
 from hilt.trial import Outcome
 from hilt.virtual.chaos import KINDS, Chaos, parse_chaos
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.names import chaos_of, struck
 from tests.e2e.conftest import stop_boards
 from tests.e2e.small_programs import dot_product
+from tests.fault import killed_engine
 from tests.fault.campaign import ACCELERATOR, impatient, quiet_run, struck_run
 from tests.fault.killed_engine import killed_run, undisturbed
+from tests.unit.engine.test_process import Gate
 
 SEED, RATE, TRIALS = 1, 0.5, 60
 """Of the cheap kinds."""
@@ -70,8 +73,17 @@ def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Pat
     assert sum(climbed.well for climbed in measurer.recovery.climbed) == 2
 
 
-def test_engines_killed_at_random_instants(tmp_path: Path) -> None:
+def test_engines_killed_at_random_instants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = undisturbed(tmp_path / "quiet", 150)
+    gate, kill = Gate(tmp_path / "gate", monkeypatch), killed_engine._kill
+    gate.shut(after=60)  # so that the first engine is not over before it is killed, however late that comes
+
+    def kill_and_open(home: Path, run: Run, after: float) -> bool:
+        killed = kill(home, run, after)
+        gate.open()
+        return killed
+
+    monkeypatch.setattr(killed_engine, "_kill", kill_and_open)
     kills, records = killed_run(tmp_path / "killed", random.Random(7), 5, 150)
     assert kills > 0
     assert records == quiet
