@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from hilt.engine.events import BoardChanged, Command, Event, Hello, Progress, TrialRecorded
 from hilt.engine.files import RunFiles
@@ -106,13 +107,31 @@ def app_of(home: Path, uuid: str | None = None) -> Iterator[HiltApp]:
         yield HiltApp(home, store, uuid)
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Lets the app work until the condition holds; fails after so long."""
+async def until(pilot: Pilot[None], condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Lets the app work until the condition holds and keys go where they are meant for; fails after so long.
+
+    What it waits for must stay. A key that is pressed has not yet done anything when `press` returns on a busy machine:
+    what it does is waited for too, also before the next key that goes elsewhere for it."""
     for _ in range(int(seconds / 0.02)):
-        if condition():
+        if takes_keys(pilot) and condition():
             return
         await pilot.pause(0.02)
     raise AssertionError(f"not so after {seconds} s; the screen holds:\n{text_of(pilot)}")
+
+
+def takes_keys(pilot: Pilot[None]) -> bool:
+    """Whether the screen is made and has given the focus to what it gives it to first; one that leaves takes none."""
+    app = pilot.app
+    if app._exit or not app.is_running:
+        return True
+    return app.screen.is_mounted and (app.focused is not None or not app.screen.focus_chain)
+
+
+async def type_in(pilot: Pilot[None], key: str, text: str) -> None:
+    """Presses the key that shows a line, types into that, and presses Enter."""
+    await pilot.press(key)
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+    await pilot.press(*text, "enter")
 
 
 def text_of(pilot: Pilot[None]) -> str:

@@ -7,8 +7,10 @@ import re
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,14 +25,18 @@ from hilt.store import CorruptStoreError, Run, RunState, Store, Trial, database_
 from hilt.tui import board_work, trial_list
 from hilt.tui.messages import RunLoaded
 from hilt.tui.run_view import Link, RunView
+from hilt.tui.screens.board_screen import BoardScreen
 from hilt.tui.screens.campaign_screen import CampaignScreen
+from hilt.tui.screens.configuration_screen import ConfigurationScreen
 from hilt.tui.screens.export_screen import ExportScreen
+from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
+from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
 from hilt.tui.widgets.line_view import LineView
 from hilt.tui.widgets.trials_table import TrialsTable
 
-from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
+from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, type_in, until
 
 
 @pytest.fixture(autouse=True)
@@ -48,12 +54,13 @@ def hanging_engine(home: Path) -> Iterator[socket.socket]:
         yield listener
 
 
-async def test_an_engine_that_hangs_does_not_hang_who_watches(tmp_path: Path) -> None:
+async def test_an_engine_that_hangs_does_not_hang_who_watches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_HELLO_SECONDS", 600.0)  # until the test is over
     make_run(tmp_path, trials=3)
     with hanging_engine(tmp_path), app_of(tmp_path, UUID) as app:
-        async with app.run_test() as pilot:  # hello is waited for five seconds
+        async with app.run_test() as pilot:
             await pilot.press("7")
-            await until(pilot, lambda: isinstance(app.screen, RunsScreen) and "3f2a91bc" in text_of(pilot), seconds=3)
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen) and "3f2a91bc" in text_of(pilot))
 
 
 async def test_an_engine_that_hangs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,29 +69,28 @@ async def test_an_engine_that_hangs_is_said(tmp_path: Path, monkeypatch: pytest.
     with app_of(tmp_path, UUID) as app, hanging_engine(tmp_path) as listener:
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
             await until(pilot, lambda: "NOT ANSWERING (was running)" in text_of(pilot))
-            assert "virtual:pynq: not known: the engine does not answer" in text_of(pilot)
+            await until(pilot, lambda: "virtual:pynq: not known: the engine does not answer" in text_of(pilot))
             await pilot.press("r")
             await until(pilot, lambda: "Could not resume" in text_of(pilot))
             listener.close()
             with Store(database_path(tmp_path)) as store:
                 store.record(UUID, [trial(3)])
-            await until(pilot, lambda: "4 of 1000" in text_of(pilot) or "INTERRUPTED" in text_of(pilot))
+            await until(pilot, lambda: "4 of 1000" in text_of(pilot) and "INTERRUPTED" in text_of(pilot))
 
 
 async def test_an_engine_of_another_version_is_asked_once_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attached = []
+    attached: list[float] = []
     attach = client.EngineClient.attach
-    monkeypatch.setattr(client.EngineClient, "attach", lambda *where: attached.append(where) or attach(*where))
+    monkeypatch.setattr(client.EngineClient, "attach", lambda *_: attached.append(time.monotonic()) or attach(*_))
     make_run(tmp_path, trials=3)
     with live_engine(tmp_path) as engine, app_of(tmp_path, UUID) as app:
         engine._server._hello = Logged("no such level", "of another version", 1.0)
         monkeypatch.setattr(client, "parse_event", _refused)
         async with app.run_test() as pilot:
-            await until(pilot, lambda: len(attached) == 2)
-            await pilot.pause(0.5)
-            assert len(attached) <= 3
+            await until(pilot, lambda: len(attached) >= 3)
+    assert all(later - earlier > 0.9 for earlier, later in pairwise(attached)), attached
 
 
 def _refused(line: bytes) -> None:
@@ -113,8 +119,10 @@ async def test_what_comes_late_of_another_run_is_left_alone(tmp_path: Path) -> N
     with app_of(tmp_path, UUID) as app, Store(database_path(tmp_path)) as store:
         async with app.run_test() as pilot:
             await until(pilot, lambda: "3 recorded" in text_of(pilot))
+            taken = asyncio.Event()
             app.post_message(RunLoaded(RunView.load(store, other, Link.NONE)))
-            await pilot.pause(0.2)
+            app.call_later(taken.set)
+            await until(pilot, taken.is_set)
             assert run_screen(pilot).view.run.uuid == UUID and "3 recorded" in text_of(pilot)
 
 
@@ -154,19 +162,21 @@ async def test_keys_that_come_before_a_screen_is_there_are_not_typed_into_a_hidd
     make_run(tmp_path, trials=3)
     with app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:
-            for page in "265":
+            for page, screen in (("2", RunScreen), ("6", LogScreen), ("5", ConfigurationScreen)):
                 await pilot.press(page)
-                await until(pilot, lambda: app.focused is not None)
+                await until(pilot, lambda screen=screen: isinstance(app.screen, screen) and app.focused is not None)
     assert not focused
 
 
-@pytest.mark.parametrize("page", ["2", "6"])
-async def test_what_is_searched_for_is_no_markup(tmp_path: Path, page: str) -> None:
+@pytest.mark.parametrize(("page", "screen"), [("2", RunScreen), ("6", LogScreen)])
+async def test_what_is_searched_for_is_no_markup(tmp_path: Path, page: str, screen: type) -> None:
     make_run(tmp_path, trials=3)
     with app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: "3 recorded" in text_of(pilot))
-            await pilot.press(page, "slash", *"a[b][/c]")
+            await pilot.press(page)
+            await until(pilot, lambda: isinstance(app.screen, screen))
+            await type_in(pilot, "slash", "a[b][/c]")
             await until(pilot, lambda: 'with "a[b][/c]"' in text_of(pilot))
 
 
@@ -182,9 +192,9 @@ async def test_what_a_board_says_does_not_steer_the_terminal(tmp_path: Path) -> 
             await until(pilot, lambda: "virtual:pynq: ready" in text_of(pilot))
             run_screen(pilot).notify(evil, title="from a board", markup=False)
             await until(pilot, lambda: "from a board" in text_of(pilot))
-            for page in "236":
+            for page, screen in (("2", RunScreen), ("3", BoardScreen), ("6", LogScreen)):
                 await pilot.press(page)
-                await until(pilot, lambda: "[31mred" in text_of(pilot))
+                await until(pilot, lambda screen=screen: isinstance(app.screen, screen) and "[31mred" in text_of(pilot))
                 shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
                 assert not [each for each in shown if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]
 
@@ -195,7 +205,7 @@ async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: 
 
     def start(settings: Settings, home: Path) -> Run:
         started.append(settings)
-        go_on.wait(10)
+        go_on.wait(60)
         raise ValueError("the engine did not start")
 
     monkeypatch.setattr("hilt.engine.launch.start", start)
@@ -204,7 +214,9 @@ async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: 
         async with app.run_test(notifications=True) as pilot:
             await pilot.press("n")
             await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.focused is not None)
-            await pilot.press("enter", "enter", "enter", "escape")
+            await pilot.press("enter")
+            await until(pilot, lambda: started)
+            await pilot.press("enter", "enter", "escape")
             await until(pilot, lambda: "an engine is being started" in text_of(pilot))
             go_on.set()
             await until(pilot, lambda: "the engine did not start" in text_of(pilot))
@@ -273,7 +285,9 @@ async def test_a_question_can_be_answered_in_a_tiny_terminal(tmp_path: Path) -> 
             await until(pilot, lambda: "virtual:pynq: running" in text_of(pilot))
             await pilot.press("s")
             await until(pilot, lambda: "Keep running (n)" in text_of(pilot))
-            await pilot.press("escape", "e")
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+            await pilot.press("e")
             await until(pilot, lambda: "3f2a91bc-trials.csv" in text_of(pilot))
 
 
@@ -284,7 +298,7 @@ async def test_a_board_is_asked_one_thing_at_a_time(tmp_path: Path, monkeypatch:
     go_on = threading.Event()
 
     def check(name: str, tell: board_work.Tell) -> None:
-        go_on.wait(10)
+        go_on.wait(60)
         tell(("well     everything", "good"))
 
     monkeypatch.setattr(board_work, "check", check)
@@ -293,7 +307,9 @@ async def test_a_board_is_asked_one_thing_at_a_time(tmp_path: Path, monkeypatch:
     with app_of(tmp_path, UUID) as app:
         async with app.run_test(notifications=True) as pilot:
             await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
-            await pilot.press("3", "d", "g")
+            await pilot.press("3")
+            await until(pilot, lambda: isinstance(app.screen, BoardScreen))
+            await pilot.press("d", "g")
             await until(pilot, lambda: "virtual:pynq is being asked still" in text_of(pilot))
             go_on.set()
             asked = app.screen.query_one("#asked", LineView)
@@ -306,20 +322,22 @@ async def test_a_board_is_asked_one_thing_at_a_time(tmp_path: Path, monkeypatch:
 def test_a_board_that_does_not_answer_does_not_hold_who_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What asyncio.run waits for at its end are its own threads: not those of a board that was asked."""
     go_on, asked = threading.Event(), threading.Event()
-    monkeypatch.setattr(board_work, "check", lambda name, tell: asked.set() or go_on.wait(60))
+    monkeypatch.setattr(board_work, "check", lambda name, tell: asked.set() or go_on.wait(200))
     make_run(tmp_path)
 
     async def ask_and_leave() -> None:
         with app_of(tmp_path, UUID) as app:
             async with app.run_test() as pilot:
                 await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
-                await pilot.press("3", "d")
+                await pilot.press("3")
+                await until(pilot, lambda: isinstance(app.screen, BoardScreen))
+                await pilot.press("d")
                 await until(pilot, asked.is_set)
                 await pilot.press("q")
 
     leaving = threading.Thread(target=lambda: asyncio.run(ask_and_leave()), daemon=True)
     leaving.start()
-    leaving.join(30)
+    leaving.join(100)
     left = not leaving.is_alive()
     go_on.set()
     assert left

@@ -90,7 +90,10 @@ class Stage:
         return explained is not None and explained.index == index
 
     def input_shown(self, name: str) -> bool:
-        return self.screen.query_one(name, Input).display
+        return self.screen.query_one(name, Input).has_focus
+
+    def input_hidden(self, name: str) -> bool:
+        return not self.screen.query_one(name, Input).display
 
 
 Condition = Callable[[Stage], bool]
@@ -153,7 +156,7 @@ def shows(name: str) -> Condition:
 
 
 def hides(name: str) -> Condition:
-    return lambda stage: not stage.input_shown(name)
+    return lambda stage: stage.input_hidden(name)
 
 
 def did(word: str) -> Condition:
@@ -340,14 +343,14 @@ async def travel(stage: Stage, journey: Journey, add_a_run: Callable[[], None] =
     for step in journey:
         if isinstance(step, Go):
             await stage.pilot.press(*step.keys)
-            await until(stage.pilot, lambda step=step: step.until(stage), 60)
+            await until(stage.pilot, lambda step=step: step.until(stage))
             continue
         await stage.pilot.pause()
         assert not step.then(stage), f"{step.key} would change nothing:\n{stage.text}"
         if step.key == "f5":
             add_a_run()
         await stage.pilot.press(step.key)
-        await until(stage.pilot, lambda step=step: step.then(stage), 60)
+        await until(stage.pilot, lambda step=step: step.then(stage))
 
 
 # that it is every key
