@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,11 @@ from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link
 from hilt.tui.screens import run_screen as run_screen_module
 from hilt.tui.screens.log_screen import LogScreen
+from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.widgets import progress_panel
 from hilt.tui.widgets.trials_table import TrialsTable
 
-from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
+from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, type_in, until
 
 SIZES = [(80, 24), (200, 60)]
 
@@ -77,6 +79,7 @@ async def test_stop_asks_and_can_be_declined(tmp_path: Path, keys: list[str]) ->
             await pilot.press(keys[0])
             await until(pilot, lambda: "Stop run 3f2a91bc?" in text_of(pilot))
             await pilot.press(keys[1])
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("p")
             await until(pilot, lambda: engine.commands == [Command.PAUSE])
 
@@ -120,7 +123,7 @@ async def test_an_engine_that_dies_is_said_and_one_that_comes_back_is_attached(t
             with live_engine(tmp_path) as again:
                 again.record(trial(3))
                 await until(pilot, lambda: attached(pilot) and run_screen(pilot).view.progress.trials == 4)
-                assert "ENGINE GONE" not in text_of(pilot)
+                await until(pilot, lambda: "ENGINE GONE" not in text_of(pilot))
 
 
 async def test_what_a_dying_engine_recorded_and_told_nobody_is_read_and_it_stays_gone(
@@ -136,9 +139,9 @@ async def test_what_a_dying_engine_recorded_and_told_nobody_is_read_and_it_stays
             view = run_screen(pilot).view
             await until(pilot, lambda: run_screen(pilot).view is not view)
             await until(pilot, lambda: "ENGINE GONE (was running)" in text_of(pilot) and "5 of 1000" in text_of(pilot))
-            assert "5 recorded" in text_of(pilot)
-            assert re.search(r"4 +– not measured yet", text_of(pilot))
-            assert "last heard: running" in text_of(pilot)
+            await until(pilot, lambda: "5 recorded" in text_of(pilot))
+            await until(pilot, lambda: re.search(r"4 +– not measured yet", text_of(pilot)))
+            await until(pilot, lambda: "last heard: running" in text_of(pilot))
 
 
 async def test_an_engine_that_answers_and_tells_nothing_is_not_given_a_time_left(
@@ -199,7 +202,7 @@ async def test_eighty_cells_have_room_for_help_and_how_to_leave(tmp_path: Path, 
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: attached(pilot))
             await pilot.press(page)
-            await until(pilot, lambda: text_of(pilot).splitlines()[-1].endswith("? Help q Detach"))
+            await until(pilot, lambda: text_of(pilot).endswith("? Help q Detach"))
 
 
 async def test_every_size_is_drawn(tmp_path: Path) -> None:
@@ -209,10 +212,13 @@ async def test_every_size_is_drawn(tmp_path: Path) -> None:
             await until(pilot, lambda: attached(pilot))
             for size in [(200, 60), (40, 12), (20, 5), (1, 1), (120, 30), (80, 24)]:
                 await pilot.resize_terminal(*size)
-                await pilot.pause()
-            shown = text_of(pilot)
-            assert "30 of 1000 trials" in shown and "best latency" in shown
-            assert all(len(line) <= 80 for line in shown.splitlines()) and len(shown.splitlines()) == 24
+                await until(pilot, lambda size=size: app.screen.size == size)
+            await until(pilot, lambda: fits(text_of(pilot), 80, 24, "30 of 1000 trials", "best latency"))
+
+
+def fits(shown: str, columns: int, lines: int, *words: str) -> bool:
+    widest = max(map(len, shown.splitlines()), default=0)
+    return all(each in shown for each in words) and widest <= columns and len(shown.splitlines()) == lines
 
 
 async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
@@ -227,11 +233,12 @@ async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
         async with app.run_test(size=(120, 40), message_hook=count) as pilot:
             await until(pilot, lambda: attached(pilot))
             batches.clear()
+            began = time.monotonic()
             for number in range(1000):
                 engine.tell(Logged("info", f"line {number}", 1.0))
             await until(pilot, lambda: "line 999" in text_of(pilot))
             assert sum(batches) == 1000
-            assert len(batches) <= 8, batches  # one every REPAINT_SECONDS
+            assert len(batches) <= 2 + (time.monotonic() - began) / feed.REPAINT_SECONDS, batches
 
 
 async def test_copy_gives_the_selected_trial_as_json(tmp_path: Path) -> None:
@@ -240,6 +247,7 @@ async def test_copy_gives_the_selected_trial_as_json(tmp_path: Path) -> None:
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
             await pilot.press("up", "c")
+            await until(pilot, lambda: app.clipboard)
             assert json.loads(app.clipboard)["number"] == 3
             assert json.loads(app.clipboard)["knobs"]["tile_h"] == 7
 
@@ -251,11 +259,12 @@ async def test_the_table_reaches_every_trial(tmp_path: Path) -> None:
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
             table = run_screen(pilot).query_one(TrialsTable)
-            assert (table.row_count, table.cursor_row) == (total, total - 1)
+            await until(pilot, lambda: (table.row_count, table.cursor_row) == (total, total - 1))
             await pilot.press("home")
             await until(pilot, lambda: table.selected_trial().number == 0 and "trial▲" in text_of(pilot))
+            below = 2 * (table.scrollable_content_region.height - 1) + 1
             await pilot.press("pagedown", "pagedown", "down")
-            below = table.cursor_row
+            await until(pilot, lambda: table.cursor_row == below)
             assert 10 < below < 40 and json.loads(table.selected() or "")["number"] == below
             engine.record(trial(total))
             await until(pilot, lambda: table.row_count == total + 1)
@@ -281,11 +290,12 @@ async def test_new_trials_are_followed_only_by_a_cursor_at_the_end(tmp_path: Pat
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
             table = run_screen(pilot).query_one(TrialsTable)
-            assert table.cursor_row == 29
+            await until(pilot, lambda: table.cursor_row == 29)
             engine.record(trial(30))
             await until(pilot, lambda: table.row_count == 31)
             assert table.cursor_row == 30
             await pilot.press("up", "up")
+            await until(pilot, lambda: table.cursor_row == 28)
             engine.record(trial(31))
             await until(pilot, lambda: table.row_count == 32)
             assert table.cursor_row == 28
@@ -314,12 +324,13 @@ async def test_filter_order_and_search(tmp_path: Path) -> None:
             await until(pilot, lambda: numbers() == [n for n in range(30) if n % 3 != 2])
             await pilot.press("o")  # by latency: the later, the faster
             await until(pilot, lambda: numbers() == [n for n in range(29, -1, -1) if n % 3 != 2])
-            assert table.selected_trial().number == 28 and "valid, by latency" in text_of(pilot)
+            await until(pilot, lambda: table.selected_trial().number == 28 and "valid, by latency" in text_of(pilot))
             engine.record(trial(30))
             await until(pilot, lambda: rows.number(0) == 30)
             await pilot.press("f")
             await until(pilot, lambda: numbers() == [n for n in range(30) if n % 3 == 2])
-            await pilot.press("f", "f", "slash", *"OVERFLOW", "enter")
+            await pilot.press("f", "f")
+            await type_in(pilot, "slash", "OVERFLOW")
             await until(pilot, lambda: len(rows) == 10 and 'with "OVERFLOW"' in text_of(pilot))
             await pilot.press("escape")
             await until(pilot, lambda: len(rows) == 31 and "31 recorded, by trial" in text_of(pilot))
@@ -350,11 +361,13 @@ async def test_the_cursor_stays_on_its_trial_when_better_ones_come(tmp_path: Pat
             await pilot.press("o")
             await until(pilot, lambda: "by latency" in text_of(pilot) and table.cursor_row == 0)
             await pilot.press("down", "down")
+            await until(pilot, lambda: table.cursor_row == 2)
             chosen = table.selected_trial().number
             engine.record(trial(30), trial(31))
             await until(pilot, lambda: table.row_count == 32)
             assert table.selected_trial().number == chosen == 25 and table.cursor_row == 4
             await pilot.press("home")
+            await until(pilot, lambda: table.cursor_row == 0)
             engine.record(trial(33))
             await until(pilot, lambda: table.row_count == 33)
             assert table.selected_trial().number == 33
@@ -366,15 +379,15 @@ async def test_the_mouse_selects_sorts_and_changes_screens(tmp_path: Path) -> No
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: attached(pilot))
             table = run_screen(pilot).query_one(TrialsTable)
-            top = table.scroll_offset.y
+            top = 30 - (table.scrollable_content_region.height - 1)
+            await until(pilot, lambda: table.cursor_row == 29 and table.scroll_offset.y == top)
             await pilot.click(TrialsTable, offset=(5, 3))
             await until(pilot, lambda: table.cursor_row == top + 1)  # border, titles, first row, second row
             await pilot.click(TrialsTable, offset=(15, 1))
-            await until(pilot, lambda: "by latency" in text_of(pilot))
-            assert table.selected_trial().number == 28
+            await until(pilot, lambda: "by latency" in text_of(pilot) and table.selected_trial().number == 28)
             await pilot.click(TrialsTable, offset=(15, 1))
             await until(pilot, lambda: "by latency, last first" in text_of(pilot))
-            assert table.selected_trial().number == 0
+            await until(pilot, lambda: table.selected_trial().number == 0)
             await pilot.click("NavigationBar", offset=(text_of(pilot).splitlines()[0].index("6 Log"), 0))
             await until(pilot, lambda: isinstance(app.screen, LogScreen))
 
@@ -388,4 +401,4 @@ async def test_an_engine_that_came_and_went_unseen_is_noticed(tmp_path: Path) ->
                 store.record(UUID, [trial(3)])
                 store.set_state(UUID, RunState.FINISHED)
             await until(pilot, lambda: "FINISHED" in text_of(pilot) and "4 of 1000 trials" in text_of(pilot))
-            assert "the tuner asked for no more" in text_of(pilot)
+            await until(pilot, lambda: "the tuner asked for no more" in text_of(pilot))
