@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hilt.tui.screens.run_screen import RunScreen
 
-from .live import app_of, until
+from .live import app_of, text_of, until
 
 
 async def main(home: str, uuid: str, columns: str, lines: str, theme: str = "dark") -> None:
@@ -19,6 +19,7 @@ async def main(home: str, uuid: str, columns: str, lines: str, theme: str = "dar
         async with app.run_test(size=(int(columns), int(lines))) as pilot:
             app.theme = f"textual-{theme}"
             await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.view is not None)
+            await until(pilot, lambda: "reading the store" not in text_of(pilot))
             await pilot.pause(0.5)  # what came with the attachment, and its repaint
             print(app.export_screenshot())
 

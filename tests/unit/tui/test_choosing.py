@@ -105,7 +105,7 @@ async def test_a_run_without_an_engine_says_what_it_is(tmp_path: Path, state: Ru
         async with app.run_test(size=(100, 30)) as pilot:
             await until(pilot, lambda: loaded(pilot))
             await until(pilot, lambda: words in text_of(pilot))
-            assert "virtual:pynq: not known: no engine runs" in text_of(pilot)
+            await until(pilot, lambda: "virtual:pynq: not known: no engine runs" in text_of(pilot))
 
 
 async def test_a_run_without_trials_is_drawn(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_a_run_without_trials_is_drawn(tmp_path: Path) -> None:
         async with app.run_test() as pilot:
             await until(pilot, lambda: loaded(pilot))
             await until(pilot, lambda: "no valid trial yet" in text_of(pilot))
-            assert "no trials yet" in text_of(pilot)
+            await until(pilot, lambda: "no trials yet" in text_of(pilot))
             await pilot.press("c", "f", "o", "pageup", "pagedown", "up", "down", "end", "enter")
 
 
@@ -126,9 +126,8 @@ async def test_help_lists_every_key_with_what_it_does(tmp_path: Path) -> None:
             await pilot.press("question_mark")
             await until(pilot, lambda: isinstance(app.screen, HelpScreen))
             await until(pilot, lambda: "keys and words" in text_of(pilot))
-            shown = text_of(pilot)
             for words in ("p  Nothing new", "/  Only trials", "4  Screen: space", "q  Closes this", "board_lost"):
-                assert words in shown, f"{words!r} is missing of\n{shown}"
+                await until(pilot, lambda words=words: words in text_of(pilot))
             await pilot.press("escape")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
 
@@ -140,8 +139,7 @@ async def test_light_and_dark(tmp_path: Path) -> None:
             await until(pilot, lambda: loaded(pilot))
             for theme in ("textual-light", "textual-dark"):
                 await pilot.press("t")
-                assert app.theme == theme
-                await pilot.pause()
+                await until(pilot, lambda theme=theme: app.theme == theme)
 
 
 def test_without_colour_nothing_is_coloured(tmp_path: Path) -> None:

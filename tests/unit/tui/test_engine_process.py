@@ -44,13 +44,12 @@ async def test_a_run_is_paused_killed_resumed_and_finished(tmp_path: Path, monke
                 await until(pilot, lambda: "ENGINE GONE (was paused)" in text_of(pilot))
 
                 launch.resume(run.uuid, tmp_path, boards=TableBoards(), engine=ENGINE)
-                await until(pilot, lambda: "FINISHED" in text_of(pilot), seconds=30)
+                await until(pilot, lambda: "FINISHED" in text_of(pilot))
+                await until(pilot, lambda: run_screen(pilot).view.link is Link.NONE)  # the engine is gone
                 view = run_screen(pilot).view
-                assert view is not None
-                await until(pilot, lambda: view.progress.trials == 40)
+                await until(pilot, lambda: view.progress.trials == 40 and view.curve)
                 table = run_screen(pilot).query_one(TrialsTable)
                 await until(pilot, lambda: table.row_count == 40)
-                await until(pilot, lambda: run_screen(pilot).view.link is Link.NONE)
     with Store(database_path(tmp_path)) as store:
         assert store.run(run.uuid).state is RunState.FINISHED
         assert view.curve == store.improvements(run.uuid)
@@ -75,9 +74,9 @@ async def test_an_engine_that_is_stopped_while_it_is_watched_is_said(
                 os.kill(pid, signal.SIGSTOP)
                 try:
                     await until(pilot, lambda: "NOT ANSWERING (was running)" in text_of(pilot))
-                    assert "table:plain: last heard: ready" in text_of(pilot)
+                    await until(pilot, lambda: "table:plain: last heard: ready" in text_of(pilot))
                 finally:
                     os.kill(pid, signal.SIGCONT)
                 await until(pilot, lambda: "RUNNING" in text_of(pilot) and "table:plain: ready" in text_of(pilot))
                 fcntl.flock(gate, fcntl.LOCK_UN)
-                await until(pilot, lambda: "FINISHED" in text_of(pilot), seconds=30)
+                await until(pilot, lambda: "FINISHED" in text_of(pilot))
