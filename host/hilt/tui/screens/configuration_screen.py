@@ -95,6 +95,9 @@ class ConfigurationScreen(RunPage):
         return self._subject
 
     def _say(self, text: str) -> None:
+        self._explained = None  # what was shown before is neither copied nor stepped on from
+        self.query_one("#assembly", LineView).set_lines([])
+        self.query_one("#assembly", LineView).border_subtitle = ""
         self.remove_class("-assembly")
         self.query_one("#explained").border_title = "configuration"
         self.query_one("#explained", LineView).set_lines([(text, "warning")])
