@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import time
 from typing import Protocol
@@ -170,6 +171,8 @@ def announcer(descriptor: int | None) -> Callable[[dict[str, object]], None]:
 
 
 def log_unexpected(error: BaseException) -> None:
-    """Into engine.log, which is where standard error goes: the events carry only the line."""
-    traceback.print_exception(error, file=sys.stderr)
-    sys.stderr.flush()
+    """Into engine.log, which is where standard error goes: the events carry only the line. A disk that is full loses it
+    here, and not what is said of it."""
+    with suppress(OSError):
+        traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.flush()
