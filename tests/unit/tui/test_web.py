@@ -107,14 +107,15 @@ def test_a_port_that_cannot_be_is_refused(wrong: int) -> None:
 def test_a_browser_draws_it(port: int) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the group `test`, is missing")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"], timeout=120_000)
         page = browser.new_page(viewport={"width": 1200, "height": 800})
+        page.set_default_timeout(120_000)
         answered: list[str] = []
         page.on("response", lambda response: answered.append(response.url))
         page.goto(f"http://127.0.0.1:{port}/")
-        page.wait_for_selector("body.-first-byte", timeout=60_000)  # the terminal has begun to draw
+        page.wait_for_selector("body.-first-byte", timeout=120_000)  # the terminal has begun to draw
         page.wait_for_selector(".textual-terminal.-connected")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while len(page.screenshot()) < 30_000:  # an empty terminal is less than 10,000 bytes, the run's screen 80,000
             assert time.monotonic() < deadline, "the page stays blank"
             page.wait_for_timeout(500)
