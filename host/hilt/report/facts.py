@@ -126,7 +126,8 @@ def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
     """Raises StoreError."""
     uuid = result.campaign.uuid
     runs = tuple(_run_facts(store, each.run, each) for each in result.layers if each.run is not None)
-    events = _events(store, uuid) if result.campaign.budget is not None else []
+    told = [uuid] if result.campaign.budget is not None else [each.run.uuid for each in runs]  # who had an engine
+    events = [event for each in told for event in _events(store, each)]
     return Facts(runs, events, result, slices(store, uuid))
 
 

@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from hilt.engine.campaign_results import load_result
+from hilt.engine.chronicle import Chronicle
+from hilt.engine.events import BoardChanged
+from hilt.engine.files import RunFiles
+from hilt.report import html
 from hilt.report.facts import Facts, facts_of_campaign, facts_of_run
 from hilt.report.html import render, write_report
 from hilt.report.reproduce import records_digest
-from hilt.store import Campaign, Run, Store, database_path
+from hilt.store import Campaign, Run, RunState, Store, database_path
 from hilt.whole_file import UnwritableFileError
 
 from .campaign_store import EVIL, LATENCIES, make
@@ -164,6 +168,24 @@ def test_the_networks_curve(facts: Facts) -> None:
     assert curve[0][0] == 2 and curve[0][1] == pytest.approx(3 * 44_000 + 12_000)
     totals = [total for _, total in curve]
     assert totals == sorted(totals, reverse=True)
+
+
+def test_a_network_without_a_budget_has_its_layers_states_and_what_befell_their_boards(
+    home: Path, made: tuple[Campaign, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of `hilt tune` of a model each layer had an engine of its own."""
+    monkeypatch.setattr(html, "pictures", lambda facts: ())
+    publish = Chronicle(RunFiles(tmp_path, made[1].uuid).chronicle_path).recording(lambda event: None)
+    publish(BoardChanged("table:plain", "recovering", "power cycle", 1000.0))
+    campaign = replace(made[0], budget=None, settings={**made[0].settings, "trials": 5})
+    with Store(database_path(home)) as store, Store(database_path(tmp_path)) as own:
+        own.create_campaign(campaign)
+        for place, run in enumerate(store.runs_of(campaign.uuid)):
+            own.create_run(replace(run, state=RunState.STOPPED if place else RunState.FINISHED))
+            own.record(run.uuid, store.trials(run.uuid))
+        page = Page(render(facts_of_campaign(own, load_result(own, campaign))))
+    assert "1 of 2 layers are finished" in page.text
+    assert "recovering: power cycle" in page.text and "No fault of a board" not in page.text
 
 
 def test_where_no_file_can_be(facts: Facts, tmp_path: Path) -> None:
