@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ from typing import BinaryIO
 
 from hilt.bitstreams.manifest import Bitstream, BitstreamError, load_manifest, read_manifest, user_directory
 from hilt.bitstreams.verify import verify
+from hilt.toml_text import toml_value
 
 MAX_BYTES = 256 << 20
 """No bitstream of these parts comes near it (a ZU9EG's is 26 MB); a longer download is cut off."""
@@ -94,17 +94,8 @@ def _table(bitstream: Bitstream) -> str:
         value = getattr(bitstream, field.name)
         if field.name == "name" or value in ("", False):
             continue
-        rows.append(f"{field.name} = {_toml(value)}")
+        rows.append(f"{field.name} = {toml_value(value)}")
     return "\n".join(rows) + "\n"
-
-
-def _toml(value: str | int) -> str:
-    if isinstance(value, bool):
-        return "true"
-    if isinstance(value, int):
-        return str(value)
-    # JSON's text is TOML's, but for two halves of one character, and for the one control character that it leaves.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import fcntl
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from typing import Any
 
 from hilt import paths
 from hilt.link.errors import BoardFileError, UnknownBoardError
+from hilt.toml_text import toml_value
 from hilt.whole_file import whole_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}\Z")
@@ -108,14 +108,16 @@ def add_board(name: str, values: Mapping[str, Any]) -> Path:
     if not _NAME.match(name):
         raise BoardFileError(f"{name!r} cannot name a board: take letters, digits, - and _, a letter or digit first")
     _board(path, name, dict(values))
-    # JSON's text, numbers, true and false are TOML's.
-    table = f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    table = f"[{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items())
     with _locked(path):
         if name in registered_boards(path):
             raise BoardFileError(f"there is a board {name} in {path} already: take another name, or edit that file")
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        with whole_file(path) as file:
-            file.write(f"{before.rstrip()}\n\n{table}".lstrip())
+        try:
+            with whole_file(path) as file:
+                file.write(f"{before.rstrip()}\n\n{table}".lstrip())
+        except UnicodeEncodeError:
+            raise BoardFileError(f"{values!r} has bytes that are no text: give the key file another name") from None
     return path
 
 

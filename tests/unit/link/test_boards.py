@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.link.boards import REMOTE_PATH, Endpoint, registered_board, registered_boards
+from hilt.link.boards import REMOTE_PATH, Endpoint, add_board, registered_board, registered_boards
 from hilt.link.errors import BoardFileError, UnknownBoardError
 
 
@@ -73,3 +73,17 @@ def test_no_remote_path_can_be_an_option_or_hold_what_a_shell_reads() -> None:
     assert REMOTE_PATH.match("/usr/local/share/pynq-venv/bin/python3")
     for bad in ("", "-c", "a b", "a\n", "a;b", "a&b", "a|b", "$a", "`a`", "a*", "~a", "a'b", 'a"b', "a\\b", "ä"):
         assert not REMOTE_PATH.match(bad), bad
+
+
+@pytest.mark.parametrize("key", ["~/Schlüssel/\U0001f511", '~/"\\', "~/\x7f"])
+def test_a_key_file_of_any_name_reads_back_and_hides_no_other_board(home: Path, key: str) -> None:
+    add_board("desk", {"host": "192.168.2.99", "bitstream": "pynq", "key": key})
+    add_board("shelf", {"host": "192.168.2.98", "bitstream": "pynq"})
+    assert list(registered_boards()) == ["desk", "shelf"]
+    assert registered_board("desk").endpoint.key_file == Path(key).expanduser()
+
+
+def test_a_key_file_whose_name_is_no_text_is_refused_and_nothing_is_written(home: Path) -> None:
+    with pytest.raises(BoardFileError, match="no text"):
+        add_board("desk", {"host": "192.168.2.99", "bitstream": "pynq", "key": "/keys/\udcff"})
+    assert not registered_boards()
