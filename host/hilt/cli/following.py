@@ -53,6 +53,18 @@ def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> End
             return Ending(finished or _recorded_end(home, run), bool(presses))
 
 
+def wake(home: Path, uuid: str) -> None:
+    """A paused run or campaign goes on, as it does for who follows it. Raises CrowdedEngineError, SilentEngineError."""
+    try:
+        client = EngineClient.attach(home, uuid)
+    except (CrowdedEngineError, SilentEngineError):
+        raise
+    except NoEngineError:
+        return  # it was over before we came
+    client.send(Command.RESUME)
+    client.leave()
+
+
 def exit_after(run: Run, ending: Ending, verified: bool) -> Exit:
     """What to exit with after a run that was followed to its end; what made it fail is said."""
     assert ending.finished is not None

@@ -16,6 +16,7 @@ from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
 from hilt.cli import tables
 from hilt.cli.exits import Exit, exit_of, say
 from hilt.cli.following import Detached, asking_to_stop, show_all, stopped_by_ctrl_c
+from hilt.cli.following import wake as wake_up
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_words
 from hilt.cli.network import listing as network_listing
 from hilt.cli.progress import QUIET, View
@@ -43,6 +44,8 @@ def attend(
     """Follows a campaign that has a process, or has finished; what to exit with."""
     console, name = Console(stderr=as_json), short(campaign.uuid)
     if detach:
+        if wake:
+            wake_up(home, campaign.uuid)
         print_words(console, f"campaign {name} goes on by itself; `hilt campaign {name}` attaches to it")
         return _left(home, campaign, as_json, Exit.OK)
     with stopped_by_ctrl_c(home, campaign.uuid):

@@ -156,11 +156,14 @@ def _attend(home: Path, launched: Callable[[], Run], detach: bool, as_json: bool
     from rich.console import Console
 
     from hilt.cli.following import exit_after, follow
+    from hilt.cli.following import wake as wake_up
     from hilt.cli.live_view import print_words
 
     run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
     console = Console(stderr=as_json)
     ending = None
+    if detach and wake:
+        wake_up(home, run.uuid)
     if not detach:
         limit = f"{run.limit_seconds * 1e3:,.0f} ms by the board's clock"
         compared = "nothing is" if run.board.startswith(LANDSCAPE_PREFIX) else "its whole output is"

@@ -16,7 +16,7 @@ from hilt.cli.exits import Exit
 from hilt.cli.following import Ending, exit_after
 from hilt.cli.progress import PlainView, live_view
 from hilt.engine.client import EngineClient
-from hilt.engine.events import BoardChanged, Failure, Finished, Logged, Progress, StateChanged
+from hilt.engine.events import BoardChanged, Command, Failure, Finished, Logged, Progress, StateChanged
 from hilt.store import Run, RunState
 from tests.unit.engine.test_process import Gate, at_root, gate, start, to_the_end, wait
 from tests.unit.store.examples import run as example_run
@@ -148,3 +148,18 @@ def test_closing_the_command_line_stops_nothing(tmp_path: Path, gate: Gate) -> N
         wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.FINISHED)
     finished, trials = to_the_end(tmp_path, run)
     assert (finished.state, len(trials)) == (RunState.FINISHED, 40)
+
+
+def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    run = start(tmp_path)
+    with EngineClient.attach(tmp_path, run.uuid) as client:
+        client.send(Command.PAUSE)
+        wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
+        gate.open()
+        wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
+        environment = {"HILT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        command = [sys.executable, "-c", "from hilt.cli.main import main; main()", "resume", run.uuid, "--detach"]
+        said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+        assert "goes on by itself" in said
+        wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.FINISHED)
