@@ -23,8 +23,11 @@ def output_folder(path: Path) -> Path:
 
 def check_folder(path: Path) -> None:
     """What is wrong with the folder of a file is not said after minutes of work for it. Raises UnwritableFileError."""
-    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise UnwritableFileError(f"cannot write {path}: its folder is missing or not yours to write in")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UnwritableFileError(f"cannot write {path}: its folder is missing")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UnwritableFileError(f"cannot write {path}: its folder is not yours to write in")
 
 
 def replaceable(path: Path) -> Path:
