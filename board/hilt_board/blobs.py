@@ -16,7 +16,7 @@ from .protocol import Put, Stored
 
 _LOG = logging.getLogger("hilt.blobs")
 TOTAL_BYTES = 2 << 30
-"""Blobs kept; beyond it the least recently used leave."""
+"""BlobStore kept; beyond it the least recently used leave."""
 _RESERVE_BYTES = 16 << 20
 """Left free on the disk: the journal must always find room."""
 
@@ -29,7 +29,7 @@ class BlobError(Exception):
         self.code = code
 
 
-class Blobs:
+class BlobStore:
     """The store, and the one upload that may be under way."""
 
     def __init__(self, directory: Path, incoming: Path) -> None:
@@ -134,8 +134,8 @@ def _is_sound(path: Path) -> bool:
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            for piece in iter(lambda: file.read(1 << 20), b""):
-                digest.update(piece)
+            for shard in iter(lambda: file.read(1 << 20), b""):
+                digest.update(shard)
     except OSError:
         return False
     return digest.hexdigest() == path.name

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Dict, Optional
 
 from .boot import wait_for_boot
-from .protocol import Failure, Measure, Measured, Program, Programmed, Ready, Record, Reset, ResetDone
+from .protocol import AgentFailure, LoadBitstream, Measure, Measured, Programmed, Ready, Record, Reset, ResetDone
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
 _LOG = logging.getLogger("hilt.board")
@@ -34,7 +34,7 @@ class Board:
         self._programmed: Optional[WorkerProcess] = None
         """Which worker has loaded `_program`: a new one, as a hello may start, has loaded nothing."""
         self._starting = asyncio.Lock()
-        self._program: Optional[Program] = None
+        self._program: Optional[LoadBitstream] = None
         self._broken = ""
         self._recovering = False
         self._booted = False
@@ -53,7 +53,7 @@ class Board:
         return "ready" if self._program else "unprogrammed"
 
     @property
-    def program(self) -> Optional[Program]:
+    def program(self) -> Optional[LoadBitstream]:
         """What is programmed."""
         return self._program
 
@@ -71,8 +71,8 @@ class Board:
         if self._worker is not None:
             await self._worker.kill()
 
-    async def load(self, message: Program) -> Record:
-        """Programs the device. Answers Programmed or Failure."""
+    async def load(self, message: LoadBitstream) -> Record:
+        """Programs the device. Answers Programmed or AgentFailure."""
         loaded = self._program
         if not self._broken and loaded == message and self._is_programmed():
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
@@ -80,7 +80,7 @@ class Board:
         try:
             reply = await self._load(message)
         except (WorkerError, OSError) as error:
-            return Failure(code="worker_failed", message="worker gave up while loading: {}".format(error)[:4096])
+            return AgentFailure(code="worker_failed", message="worker gave up while loading: {}".format(error)[:4096])
         if isinstance(reply, Programmed):
             self._program, self._broken = message, ""
         return reply
@@ -89,18 +89,18 @@ class Board:
         """Runs a trial. Answers Measured, or Failure where it could not be run."""
         program = self._program
         if self._broken:
-            return Failure(code="board_broken", message=self._broken[:4096])
+            return AgentFailure(code="board_broken", message=self._broken[:4096])
         if program is None or program.bitstream != message.trial.bitstream:
-            return Failure(code="not_programmed", message=_not_programmed(program, message))
+            return AgentFailure(code="not_programmed", message=_not_programmed(program, message))
         try:
             return await self._measure(message)
         except BoardBrokenError as error:
-            return Failure(code="board_broken", message=str(error)[:4096])
+            return AgentFailure(code="board_broken", message=str(error)[:4096])
 
     async def reset(self, message: Reset) -> Record:
-        """Climbs the one rung that is asked for. Answers ResetDone or Failure."""
+        """Climbs the one rung that is asked for. Answers ResetDone or AgentFailure."""
         if self._program is None:
-            return Failure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
+            return AgentFailure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
         started = time.monotonic()
         sane = await self._climb(message.rung)
         self._broken = "" if sane else "canary failed after reset ({})".format(message.rung)
@@ -143,7 +143,7 @@ class Board:
                     raise
                 _LOG.warning("%s, before it began with trial %s", error, trial.key)
                 continue
-            if not first or not isinstance(reply, Failure) or reply.code != "board_broken":
+            if not first or not isinstance(reply, AgentFailure) or reply.code != "board_broken":
                 return reply
             _LOG.warning("before trial %s: %s", trial.key, reply.message)
             if not await self._recover():
@@ -194,11 +194,11 @@ class Board:
             self._worker = None
         self.worker_restarts += 1
         reply = await self._load(program)
-        if isinstance(reply, Failure):
+        if isinstance(reply, AgentFailure):
             _LOG.warning("new worker: %s: %s", reply.code, reply.message)
         return isinstance(reply, Programmed)
 
-    async def _load(self, message: Program) -> Record:
+    async def _load(self, message: LoadBitstream) -> Record:
         if not self._booted:
             await wait_for_boot()
             self._booted = True
@@ -229,6 +229,6 @@ class Board:
         raise AssertionError("unreachable")
 
 
-def _not_programmed(program: Optional[Program], message: Measure) -> str:
+def _not_programmed(program: Optional[LoadBitstream], message: Measure) -> str:
     loaded = "nothing" if program is None else program.bitstream[:12]
     return "trial is for bitstream {}, loaded is {}: program it first".format(message.trial.bitstream[:12], loaded)

@@ -335,7 +335,7 @@ def _ask_status(home: Home) -> Dict[str, Any]:
 
 def _ask(home: Home) -> "Frame":
     """What the daemon answers when it is asked for its status. Raises CommandError, OSError, ProtocolError."""
-    from .protocol import Status, encode_frame, read_frame, to_frame
+    from .protocol import AgentStatus, encode_frame, read_frame, to_frame
     from .unix_socket import connect
 
     try:
@@ -344,7 +344,7 @@ def _ask(home: Home) -> "Frame":
         raise CommandError("no daemon runs: start it first") from None
     with connection:
         connection.settimeout(_STATUS_SECONDS)
-        connection.sendall(encode_frame(to_frame(Status(), 1)))
+        connection.sendall(encode_frame(to_frame(AgentStatus(), 1)))
         frame = read_frame(connection.recv)
     if frame is None:
         raise CommandError("daemon gave no status")

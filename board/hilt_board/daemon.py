@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Set, Tuple, Type
 
-from .blobs import BlobError, Blobs
+from .blobs import BlobError, BlobStore
 from .board import Board
 from .home import Home
 from .inspection import temperature
@@ -30,16 +30,17 @@ from .protocol import (
     MAX_RESULTS,
     Acknowledge,
     Acknowledged,
-    Failure,
+    AgentFailure,
+    AgentHello,
+    AgentStatus,
     Have,
-    Hello,
     Limits,
+    LoadBitstream,
     Log,
     LogText,
     Measure,
     Measured,
     Missing,
-    Program,
     Put,
     Record,
     Reset,
@@ -47,12 +48,11 @@ from .protocol import (
     ResultsReport,
     Shutdown,
     ShuttingDown,
-    Status,
     StatusReport,
-    Trial,
+    TrialRequest,
     Welcome,
 )
-from .session import Session
+from .session import HostSession
 from .worker_process import WorkerError
 
 _LOG = logging.getLogger("hilt.daemon")
@@ -65,7 +65,7 @@ _REPORT_BYTES = MAX_HEADER_BYTES // 2
 
 @dataclass(frozen=True)
 class _Request:
-    session: Session
+    session: HostSession
     number: int
     message: Record
 
@@ -81,12 +81,12 @@ class Daemon:
         self._journal = Journal(home.journal)
         if self._journal.damaged:
             _LOG.warning("journal had %d damaged lines; they are dropped", self._journal.damaged)
-        self._blobs = Blobs(home.blobs, home.incoming)
+        self._blobs = BlobStore(home.blobs, home.incoming)
         self._board = Board(silence_seconds)
         self._queue: "asyncio.Queue[_Request]" = asyncio.Queue()
         self._queued_bytes = 0
-        self._holder: Optional[Session] = None
-        self._sessions: Set[Session] = set()
+        self._holder: Optional[HostSession] = None
+        self._sessions: Set[HostSession] = set()
         self._stopping = asyncio.Event()
         self._handlers: Dict[Type[Record], Callable[[Record], Record]] = {
             Have: self._have,
@@ -121,9 +121,9 @@ class Daemon:
     # --- sessions ---
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        session = Session(reader, writer)
+        session = HostSession(reader, writer)
         if len(self._sessions) >= _MAX_SESSIONS:
-            await session.send(0, Failure(code="board_busy", message="too many connections"))
+            await session.send(0, AgentFailure(code="board_busy", message="too many connections"))
             await session.close()
             return
         self._sessions.add(session)
@@ -134,31 +134,31 @@ class Daemon:
             if self._holder is session:
                 self._holder = None
 
-    async def _handle(self, session: Session, number: int, message: Record) -> None:
-        if isinstance(message, Status):
+    async def _handle(self, session: HostSession, number: int, message: Record) -> None:
+        if isinstance(message, AgentStatus):
             await session.send(number, self._status())
-        elif isinstance(message, Hello):
+        elif isinstance(message, AgentHello):
             await self._hello(session, number, message)
         elif self._holder is not session:
             text = "this session does not hold the board: say hello"
-            await session.send(number, Failure(code="hello_needed", message=text))
+            await session.send(number, AgentFailure(code="hello_needed", message=text))
         elif isinstance(message, Shutdown):
             await session.send(number, ShuttingDown())
             self._stopping.set()
-        elif isinstance(message, (Program, Measure, Reset)):
+        elif isinstance(message, (LoadBitstream, Measure, Reset)):
             await self._enqueue(session, number, message)
         elif type(message) in self._handlers:
             await session.send(number, self._handlers[type(message)](message))
         else:
             name = type(message).__name__
-            await session.send(number, Failure(code="bad_message", message="{} is not a request".format(name)))
+            await session.send(number, AgentFailure(code="bad_message", message="{} is not a request".format(name)))
 
-    async def _hello(self, session: Session, number: int, message: Hello) -> None:
+    async def _hello(self, session: HostSession, number: int, message: AgentHello) -> None:
         holder = self._holder
         if holder is not None and holder is not session and not holder.closed:
             if holder.client != message.client and not _lease_expired(holder):
                 text = "board is in use by {}: wait, or stop that session".format(holder.client)
-                await session.send(number, Failure(code="board_busy", message=text))
+                await session.send(number, AgentFailure(code="board_busy", message=text))
                 await session.close()
                 return
             _LOG.info("session of %s replaces that of %s", message.client, holder.client)
@@ -172,7 +172,7 @@ class Daemon:
         try:
             ready = await self._board.ready()
         except (WorkerError, OSError) as error:
-            return Failure(code="internal", message="no worker: {}".format(error)[:4096])
+            return AgentFailure(code="internal", message="no worker: {}".format(error)[:4096])
         program = self._board.program
         return Welcome(
             agent=self._agent,
@@ -190,12 +190,12 @@ class Daemon:
 
     # --- requests that need the device, in order ---
 
-    async def _enqueue(self, session: Session, number: int, message: Record) -> None:
+    async def _enqueue(self, session: HostSession, number: int, message: Record) -> None:
         size = len(_code(message))
         too_large = self._queued_bytes > 0 and self._queued_bytes + size > _MAX_QUEUED_BYTES
         if self._queue.qsize() >= MAX_PENDING or too_large:
             text = "too many requests wait: send fewer at once"
-            await session.send(number, Failure(code="queue_full", message=text))
+            await session.send(number, AgentFailure(code="queue_full", message=text))
             return
         session.expect()
         self._queued_bytes += size
@@ -212,15 +212,15 @@ class Daemon:
     async def _device(self, message: Record) -> Record:
         """Whatever goes wrong with one request, the next one is served."""
         if self._stopping.is_set():
-            return Failure(code="shutting_down", message="agent is shutting down")
+            return AgentFailure(code="shutting_down", message="agent is shutting down")
         try:
             return await self._carry_out(message)
         except Exception as error:
             _LOG.exception("%s failed", type(message).__name__)
-            return Failure(code="internal", message="agent failed, its log says more: {}".format(error)[:4096])
+            return AgentFailure(code="internal", message="agent failed, its log says more: {}".format(error)[:4096])
 
     async def _carry_out(self, message: Record) -> Record:
-        if isinstance(message, Program):
+        if isinstance(message, LoadBitstream):
             missing = self._blobs.missing([message.bitstream, *_tensors(message.canary)])
             return _blob_missing(missing) if missing else await self._board.load(message)
         if isinstance(message, Reset):
@@ -240,7 +240,7 @@ class Daemon:
         if missing:
             return _blob_missing(missing)
         reply = await self._board.measure(message)
-        if isinstance(reply, Failure) and reply.code == "blob_missing":
+        if isinstance(reply, AgentFailure) and reply.code == "blob_missing":
             self._blobs.doubt(_tensors(message.trial))
         if not isinstance(reply, Measured):
             return reply
@@ -263,7 +263,7 @@ class Daemon:
         try:
             return self._blobs.put(message, keep)
         except BlobError as error:
-            return Failure(code=error.code, message=str(error))
+            return AgentFailure(code=error.code, message=str(error))
 
     def _results(self, message: Record) -> Record:
         assert isinstance(message, Results)
@@ -312,7 +312,7 @@ def _fitting(results: List[Measured]) -> List[Measured]:
     return fitting
 
 
-def _lease_expired(holder: Session) -> bool:
+def _lease_expired(holder: HostSession) -> bool:
     return time.monotonic() - holder.heard > LEASE_SECONDS
 
 
@@ -328,24 +328,24 @@ def tail(path: Path, count: int) -> bytes:
         return file.read(count)
 
 
-def _tensors(trial: Optional[Trial]) -> List[str]:
+def _tensors(trial: Optional[TrialRequest]) -> List[str]:
     return [each.sha256 for each in trial.inputs] + [trial.output.expected] if trial else []
 
 
 def _code(message: Record) -> bytes:
-    return message.code if isinstance(message, (Program, Measure)) else b""
+    return message.code if isinstance(message, (LoadBitstream, Measure)) else b""
 
 
-def _blob_missing(names: List[str]) -> Failure:
+def _blob_missing(names: List[str]) -> AgentFailure:
     text = "not on the board: {}: put them first".format(", ".join(names[:32]))
-    return Failure(code="blob_missing", message=text)
+    return AgentFailure(code="blob_missing", message=text)
 
 
-def _journal_failure(error: JournalError) -> Failure:
+def _journal_failure(error: JournalError) -> AgentFailure:
     codes: Tuple[Tuple[Type[JournalError], str], ...] = (
         (JournalFullError, "journal_full"),
         (DiskFullError, "disk_full"),
     )
-    return Failure(code=next(code for kind, code in codes if isinstance(error, kind)), message=str(error))
+    return AgentFailure(code=next(code for kind, code in codes if isinstance(error, kind)), message=str(error))
 
 

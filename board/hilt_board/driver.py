@@ -50,7 +50,7 @@ class AddressError(DriverError):
 
 
 @dataclass(frozen=True)
-class Run:
+class DeviceRun:
     """One run of a program. `cycles` where the hardware counts them; `seconds` from start to `done`, on the wall."""
 
     outcome: str
@@ -92,7 +92,7 @@ class Driver:
         read_bitfile(path).require_part(manifest.part)
         self._load(pynq.Bitstream(str(path)), manifest)
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceRun:
         """Runs `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
 
         `limit_seconds` is device time: cycles where the hardware counts them, else the wall clock times the time scale.
@@ -151,7 +151,7 @@ class Driver:
             registers.IDENTITY_VERSION: manifest.identity.version,
             registers.IDENTITY_BLOCKS: manifest.identity.blocks,
             registers.IDENTITY_BUFFERS: manifest.identity.buffers,
-            registers.IDENTITY_CONFIGURATION: manifest.identity.configuration,
+            registers.IDENTITY_BUILD: manifest.identity.configuration,
         }
         for offset, value in wanted.items():
             actual = self._registers.read(offset)
@@ -179,7 +179,7 @@ class Driver:
         write(registers.STORE_CONTROL, registers.START_AND_AUTO_RESTART)
         return started
 
-    def _wait(self, started: float, limit_seconds: float, old_done: bool) -> Run:
+    def _wait(self, started: float, limit_seconds: float, old_done: bool) -> DeviceRun:
         """A bitstream with the public registers only: the wall clock decides. `old_done`: `done` was set before."""
         allowed = limit_seconds * self._time_scale
         done_since: Optional[float] = None
@@ -190,16 +190,16 @@ class Driver:
             if not done:
                 old_done, done_since = False, None
                 if late:
-                    return Run("timeout", "no FINISH within {:g} s".format(limit_seconds), None, elapsed)
+                    return DeviceRun("timeout", "no FINISH within {:g} s".format(limit_seconds), None, elapsed)
             else:
                 done_since = elapsed if done_since is None else done_since
                 if not old_done or elapsed > min(allowed, _OLD_DONE_SECONDS):
-                    return Run("ok", "", None, done_since)
+                    return DeviceRun("ok", "", None, done_since)
             # What the next reading says counts: the kernel may have taken the processor away since this one.
             late = elapsed > allowed
             self._beat()
 
-    def _wait_counting(self, started: float, limit_seconds: float) -> Run:
+    def _wait_counting(self, started: float, limit_seconds: float) -> DeviceRun:
         """hilt's bitstreams: cycles decide, so the verdict does not depend on how busy the host or a simulator is."""
         limit = max(1, int(limit_seconds * self.manifest.clock_hz))
         late = "no FINISH within {} cycles".format(limit)
@@ -209,16 +209,16 @@ class Driver:
             fault = 0 if done else self._registers.read(registers.FAULT_CODE)
             cycles, now = self._cycles(), time.perf_counter()
             if fault:
-                return Run(*self._fault(fault), cycles, now - started)
+                return DeviceRun(*self._fault(fault), cycles, now - started)
             if cycles > limit:
-                return Run("timeout", late, cycles, now - started)
+                return DeviceRun("timeout", late, cycles, now - started)
             if done:
-                return Run("ok", "", cycles, now - started)
+                return DeviceRun("ok", "", cycles, now - started)
             polls += 1
             if cycles != moved:
                 moved, moved_at, polls = cycles, now, 0
             elif polls >= _STALL_POLLS and now - moved_at > _STALL_SECONDS:
-                return Run("timeout", "no FINISH: the accelerator stands still", cycles, now - started)
+                return DeviceRun("timeout", "no FINISH: the accelerator stands still", cycles, now - started)
             self._beat()
 
     def _cycles(self) -> int:

@@ -8,9 +8,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from .bounds import BoundsError, check_bounds
-from .driver import Driver, DriverError, Run, physical_address
+from .driver import DeviceRun, Driver, DriverError, physical_address
 from .memory import ContiguousMemory, read_back
-from .protocol import UOP_BUFFER, Comparison, Manifest, Measured, Trial
+from .protocol import UOP_BUFFER, Manifest, Measured, TrialRequest, WireVerification
 
 _MASK = np.uint64(0xFFFFFFFF)
 _ITEMS: Dict[str, Any] = {"int8": np.dtype("<i1"), "int16": np.dtype("<i2"), "int32": np.dtype("<i4")}
@@ -23,7 +23,7 @@ class InvalidProgramError(DriverError):
 class Placed:
     """A trial in contiguous memory, relocated and ready to run."""
 
-    def __init__(self, trial: Trial, code: bytes, manifest: Manifest, memory: ContiguousMemory) -> None:
+    def __init__(self, trial: TrialRequest, code: bytes, manifest: Manifest, memory: ContiguousMemory) -> None:
         """Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
         memory.begin()
         words, uops, indices = _split(trial, code)
@@ -61,16 +61,16 @@ class Placed:
         np.invert(self.expected, out=self.output)
         self.output.flush()
 
-    def compare(self) -> Comparison:
+    def compare(self) -> WireVerification:
         """Every item of the output with what is expected."""
         read_back(self.output)
         actual, expected = np.asarray(self.output).view(self.item), self.expected.view(self.item)
         differs = actual != expected
         mismatched = int(np.count_nonzero(differs))
         if not mismatched:
-            return Comparison(compared=int(expected.size), mismatched=0)
+            return WireVerification(compared=int(expected.size), mismatched=0)
         errors = np.abs(actual[differs].astype(np.int64) - expected[differs].astype(np.int64))
-        return Comparison(
+        return WireVerification(
             compared=int(expected.size),
             mismatched=mismatched,
             first=int(np.argmax(differs)),
@@ -78,7 +78,7 @@ class Placed:
         )
 
 
-def run_trial(trial: Trial, code: bytes, driver: Driver, memory: ContiguousMemory) -> Measured:
+def run_trial(trial: TrialRequest, code: bytes, driver: Driver, memory: ContiguousMemory) -> Measured:
     """Runs, verifies and times a trial. Raises DriverError where it could not be run at all."""
     clock = _Stopwatch()
     placed = Placed(trial, code, driver.manifest, memory)
@@ -112,7 +112,7 @@ def run_trial(trial: Trial, code: bytes, driver: Driver, memory: ContiguousMemor
     return _measured(trial, figures, driver, comparison, clock.seconds)
 
 
-def _placed_anew(trial: Trial, code: bytes, placed: Placed, driver: Driver, memory: ContiguousMemory) -> Placed:
+def _placed_anew(trial: TrialRequest, code: bytes, placed: Placed, driver: Driver, memory: ContiguousMemory) -> Placed:
     if driver.counts_cycles:
         memory.restore()
         return placed
@@ -123,8 +123,8 @@ def _placed_anew(trial: Trial, code: bytes, placed: Placed, driver: Driver, memo
 
 
 def _verified_run(
-    trial: Trial, placed: Placed, driver: Driver, clock: "_Stopwatch"
-) -> Tuple[Run, Optional[Comparison]]:
+    trial: TrialRequest, placed: Placed, driver: Driver, clock: "_Stopwatch"
+) -> Tuple[DeviceRun, Optional[WireVerification]]:
     placed.spoil_output()
     run = driver.run(placed.instructions, placed.count, trial.limit_seconds)
     clock.lap("run")
@@ -134,16 +134,16 @@ def _verified_run(
 
 
 def _timed_runs(
-    trial: Trial, placed: Placed, driver: Driver, verified: Run
-) -> Tuple[List[List[Run]], Optional[Run]]:
+    trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun
+) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
     """`repeat` lists of `number` runs; or the first run that failed.
 
     Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
     """
     ready = [verified] if driver.counts_cycles else []
-    figures: List[List[Run]] = []
+    figures: List[List[DeviceRun]] = []
     for _ in range(trial.repeat):
-        runs: List[Run] = []
+        runs: List[DeviceRun] = []
         for _ in range(trial.number):
             run = ready.pop() if ready else driver.run(placed.instructions, placed.count, trial.limit_seconds)
             if run.outcome != "ok":
@@ -154,7 +154,7 @@ def _timed_runs(
 
 
 def _measured(
-    trial: Trial, figures: List[List[Run]], driver: Driver, comparison: Comparison, seconds: Dict[str, float]
+    trial: TrialRequest, figures: List[List[DeviceRun]], driver: Driver, comparison: WireVerification, seconds: Dict[str, float]
 ) -> Measured:
     cycles: Tuple[float, ...] = ()
     if driver.counts_cycles:
@@ -176,7 +176,7 @@ def _mean(values: List[float]) -> float:
     return sum(values) / len(values)
 
 
-def _split(trial: Trial, code: bytes) -> Tuple[Any, Any, List[Tuple[str, Any]]]:
+def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, Any]]]:
     """(instructions uint64 (n, words), a copy; micro-ops uint8; [(buffer, indices uint32)])."""
     data = np.frombuffer(code, dtype=np.uint8)
     middle = trial.instructions * trial.instruction_bytes
@@ -222,7 +222,7 @@ class _Stopwatch:
         self._last = now
 
 
-def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) -> Run:
+def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) -> DeviceRun:
     """The smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
     words = 4 if driver.manifest.isa == "wide" else 2
     instructions = memory.scratch("instructions", 8 * words)

@@ -15,7 +15,7 @@ class ModelError(Exception):
     """The library is no model, or refuses what it was asked; one line says which."""
 
 
-class MemoryModel(ctypes.Structure):
+class ModelMemory(ctypes.Structure):
     """struct vta_memory_model: physical memory and its timing, in accelerator cycles."""
 
     _fields_ = (
@@ -33,7 +33,7 @@ class MemoryModel(ctypes.Structure):
 _DEVICE = ctypes.c_void_p
 _SIGNATURES = {
     "vta_api_version": (ctypes.c_uint32, ()),
-    "vta_create": (_DEVICE, (ctypes.POINTER(MemoryModel), ctypes.c_char_p, ctypes.c_size_t)),
+    "vta_create": (_DEVICE, (ctypes.POINTER(ModelMemory), ctypes.c_char_p, ctypes.c_size_t)),
     "vta_destroy": (None, (_DEVICE,)),
     "vta_reset": (None, (_DEVICE,)),
     "vta_memory": (ctypes.c_void_p, (_DEVICE,)),
@@ -46,7 +46,7 @@ _SIGNATURES = {
 class Model:
     """One accelerator and its memory. Lives until the last buffer in its memory is gone."""
 
-    def __init__(self, library: Path, memory: MemoryModel) -> None:
+    def __init__(self, library: Path, memory: ModelMemory) -> None:
         """Raises ModelError where the library cannot be loaded, has another API, or refuses the memory model."""
         try:
             self._library = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_LOCAL)

@@ -8,7 +8,7 @@ import time
 from typing import Awaitable, Callable, List, Optional
 
 from .protocol import (
-    Failure,
+    AgentFailure,
     Frame,
     FrameDecoder,
     FrameError,
@@ -25,10 +25,10 @@ _READ_BYTES = 1 << 18
 _WRITE_SECONDS = 60.0
 """A client that takes no reply for so long has a dead link."""
 
-Handler = Callable[["Session", int, Record], Awaitable[None]]
+Handler = Callable[["HostSession", int, Record], Awaitable[None]]
 
 
-class Session:
+class HostSession:
     """A connection. `client` is who said hello and has the lease, else None."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,7 +60,7 @@ class Session:
                 await self._answered.wait_for(lambda: self._pending == 0 or self.closed)
         except FrameError as error:
             _LOG.warning("session of %s: %s", self.client, error)
-            await self.send(0, Failure(code="bad_message", message=str(error)))
+            await self.send(0, AgentFailure(code="bad_message", message=str(error)))
         except (ConnectionError, OSError) as error:
             _LOG.info("session of %s: link lost: %s", self.client, error)
         finally:
@@ -100,7 +100,7 @@ class Session:
         try:
             request, message = from_frame(frame)
         except MessageError as error:
-            await self.send(request, Failure(code="bad_message", message=str(error)[:4096]))
+            await self.send(request, AgentFailure(code="bad_message", message=str(error)[:4096]))
             return
         await handle(self, request, message)
 

@@ -2,7 +2,7 @@
 
 pynq's own Bitstream, MMIO and allocate run unchanged on it. The "bitstream" is a real .bit file whose payload is the
 shared library of the model; programming the device loads it. Importing this module registers the device with pynq, so
-the worker imports it only where HILT_VERILATED names the board's personality.
+the worker imports it only where HILT_VERILATED names the board's board_model.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pynq.buffer import PynqBuffer
 from pynq.pl_server.device import Device
 
 from .bitfile import BitfileError, read_bitfile
+from .board_model import ModelSettings, load_board_model
 from .contiguous import ContiguousAllocator
 from .home import open_home
 from .model import Model, ModelError
-from .personality import Personality, load_personality
 from .registers import COMPUTE_DONE, FETCH_CONTROL, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
@@ -33,18 +33,18 @@ class NotProgrammedError(Exception):
 
 
 class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
-    """The device of a virtual board. Registers appear at the personality's `register_base` once it is programmed."""
+    """The device of a virtual board. Registers appear at the board model's `register_base` once it is programmed."""
 
     _probe_priority_ = 50
 
     @classmethod
     def _probe_(cls) -> List["VerilatedDevice"]:
-        return [cls(load_personality(Path(os.environ[ENVIRONMENT])))]
+        return [cls(load_board_model(Path(os.environ[ENVIRONMENT])))]
 
-    def __init__(self, personality: Personality) -> None:
+    def __init__(self, board_model: ModelSettings) -> None:
         super().__init__("verilated0")
-        self.name = personality.name
-        self.personality = personality
+        self.name = board_model.name
+        self.board_model = board_model
         self.capabilities = {"REGISTER_RW": True}
         self._loaded: Optional[str] = None
         self._model: Optional[Model] = None
@@ -54,12 +54,12 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
 
     @property
     def clock_hz(self) -> int:
-        return self.personality.clock_hz
+        return self.board_model.clock_hz
 
     @property
     def time_scale(self) -> float:
         """Wall seconds that one second of the device may take."""
-        return self.personality.time_scale
+        return self.board_model.time_scale
 
     def download(self, bitstream: Any, parser: Any = None) -> None:
         """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.
@@ -67,7 +67,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         Raises BitfileError (not a .bit, truncated, wrong part) or ModelError; then the device stays as it was.
         """
         bitfile = read_bitfile(Path(bitstream.bitfile_name))
-        bitfile.require_part(self.personality.part)
+        bitfile.require_part(self.board_model.part)
         payload = bitfile.payload()
         digest = hashlib.sha256(payload).hexdigest()
         if self._model is not None and digest == self._loaded:
@@ -84,8 +84,8 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
             fresh.write_bytes(payload)
             fresh.chmod(0o700)
             fresh.replace(library)
-        self._model = Model(library, self.personality.memory_model())
-        self._allocator = ContiguousAllocator(self.personality.memory["bytes"])
+        self._model = Model(library, self.board_model.memory_model())
+        self._allocator = ContiguousAllocator(self.board_model.memory["bytes"])
         self._loaded = digest
 
     def read_registers(self, address: int, length: int) -> bytes:
@@ -93,7 +93,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         model, offset = self._decode(address, length)
         if offset == COMPUTE_DONE:
             time.sleep(max(0.0, self._not_before - time.monotonic()))
-            model.step(self.personality.quantum_cycles)
+            model.step(self.board_model.quantum_cycles)
         words = [model.read_register(offset + index) for index in range(0, length, 4)]
         return b"".join(word.to_bytes(4, "little") for word in words)
 
@@ -101,7 +101,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         """What MMIO.write calls."""
         model, offset = self._decode(address, len(data))
         if offset == FETCH_CONTROL:
-            self._not_before = time.monotonic() + self.personality.run_seconds
+            self._not_before = time.monotonic() + self.board_model.run_seconds
         for index in range(0, len(data), 4):
             model.write_register(offset + index, int.from_bytes(data[index : index + 4], "little"))
 
@@ -115,7 +115,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         region = self._model.view(offset, max(count, 1))
         weakref.finalize(region, allocator.give, offset, count)
         return PynqBuffer(
-            shape, dtype, buffer=region, device=self, device_address=self.personality.memory["base"] + offset, bo=offset
+            shape, dtype, buffer=region, device=self, device_address=self.board_model.memory["base"] + offset, bo=offset
         )
 
     def flush(self, bo: int, offset: int, pointer: int, size: int) -> None:
@@ -127,7 +127,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
     def _decode(self, address: int, length: int) -> Tuple[Model, int]:
         if self._model is None:
             raise NotProgrammedError("no register answers at 0x{:x}: load a bitstream first".format(address))
-        offset = address - self.personality.register_base
+        offset = address - self.board_model.register_base
         if offset < 0 or offset + length > REGISTER_BYTES or offset % 4 or length % 4:
             raise ModelError("no register answers at 0x{:x}".format(address))
         return self._model, offset

@@ -22,10 +22,10 @@ from .execution import InvalidProgramError, finish_only, run_trial
 from .home import Home
 from .memory import ContiguousMemory, OutOfContiguousMemoryError, TensorError
 from .protocol import (
+    AgentFailure,
     Beat,
-    Failure,
+    LoadBitstream,
     Measure,
-    Program,
     Programmed,
     Ready,
     Record,
@@ -65,9 +65,9 @@ class Worker:
         self._time_scale = float(getattr(pynq.Device.active_device, "time_scale", 1.0))
         self._driver = Driver(self._time_scale, self._beat)
         self._memory = ContiguousMemory(home.blobs)
-        self._program: Optional[Program] = None
+        self._program: Optional[LoadBitstream] = None
         self._handlers: Dict[Type[Record], Callable[..., Record]] = {
-            Program: self._load,
+            LoadBitstream: self._load,
             Measure: self._measure,
             Reset: self._reset,
         }
@@ -95,11 +95,11 @@ class Worker:
             except Exception as error:
                 # A bug, or no memory left: nothing that the configuration did. A new worker starts from a clean state.
                 text = "worker failed: {}: {}".format(type(error).__name__, error)
-                self._send(Failure(code="worker_failed", message=text[:4096]), request)
+                self._send(AgentFailure(code="worker_failed", message=text[:4096]), request)
                 raise
             self._send(reply, request)
 
-    def _load(self, message: Program) -> Record:
+    def _load(self, message: LoadBitstream) -> Record:
         """Loads the bitstream; the canary then shows that it runs."""
         started = time.perf_counter()
         self._memory.give_back()
@@ -114,7 +114,7 @@ class Worker:
         reason = self._canary()
         if reason:
             self._program = None
-            return Failure(code="board_broken", message="canary failed after loading: " + reason)
+            return AgentFailure(code="board_broken", message="canary failed after loading: " + reason)
         return Programmed(
             bitstream=message.bitstream,
             clock_hz=message.manifest.clock_hz,
@@ -176,22 +176,22 @@ class Worker:
         self._connection.sendall(encode_frame(to_frame(message, request)))
 
 
-def _failure(error: DriverError) -> Failure:
+def _failure(error: DriverError) -> AgentFailure:
     code = next(code for kind, code in _FAILURES if isinstance(error, kind))
-    return Failure(code=code, message=str(error)[:4096])
+    return AgentFailure(code=code, message=str(error)[:4096])
 
 
-def _not_loaded(error: Exception) -> Failure:
+def _not_loaded(error: Exception) -> AgentFailure:
     """Whose fault it is that a bitstream could not be loaded. A refused one stays refused; a board that is broken may
     be well after the next rung of the ladder."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
-        return Failure(code="disk_full", message="the board's disk is full: {}".format(error)[:4096])
+        return AgentFailure(code="disk_full", message="the board's disk is full: {}".format(error)[:4096])
     # pynq's own OSErrors, such as "Root permissions required.", have no number.
     of_the_setup = isinstance(error, OSError) and number in (None, errno.EACCES, errno.EPERM, errno.ENOENT)
     if isinstance(error, (BitfileError, ValueError)) or of_the_setup:
-        return Failure(code="bitstream_refused", message=str(error)[:4096])
-    return Failure(code="board_broken", message="bitstream could not be loaded: {}".format(error)[:4096])
+        return AgentFailure(code="bitstream_refused", message=str(error)[:4096])
+    return AgentFailure(code="board_broken", message="bitstream could not be loaded: {}".format(error)[:4096])
 
 
 def die_with_parent() -> None:

@@ -11,12 +11,12 @@ from hilt.schedule import Conv2d, Rejected, lower, lower_many, make_tensors, spa
 from hilt.schedule.checks import Checks
 from hilt.schedule.space import Orders
 from hilt.simulator.build import build
-from hilt.simulator.device import Status
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.simulator.twin import Twin, TwinStatus
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 
-BOARD = personality("pynq")
+BOARD = board_model("pynq")
 PYNQ = BOARD.accelerator
 LAYERS = [f"resnet18.C{number}" for number in range(2, 12)]
 SEED = 1
@@ -27,7 +27,7 @@ _AT_ONCE = 64
 class Found:
     """`cycles` by the twin; `searched` configurations were accepted and predicted."""
 
-    configuration: dict[str, int]
+    index: dict[str, int]
     checks: Checks
     cycles: int
     searched: int
@@ -46,14 +46,14 @@ def best_by_twin(twin: Twin, workload: Conv2d, *, orders: Orders, checks: Checks
         predicted.append(answers["cycles"])
     cycles = np.concatenate(predicted)
     best = int(np.argmin(cycles))
-    return Found(space.configuration(int(accepted[best])), checks, int(cycles[best]), len(accepted))
+    return Found(space.knobs_at(int(accepted[best])), checks, int(cycles[best]), len(accepted))
 
 
 def cycles_on_rtl(workload: Conv2d, found: Found) -> int:
     """Of a run whose whole output is right."""
     tensors = make_tensors(workload, PYNQ, SEED)
-    program = lower(workload, found.configuration, PYNQ, found.checks)
+    program = lower(workload, found.index, PYNQ, found.checks)
     run = run_program(build(PYNQ, "rtl"), program, tensors.inputs, memory=BOARD.memory_model)
-    assert run.execution.status is Status.DONE, run.execution
+    assert run.execution.status is DeviceStatus.DONE, run.execution
     assert np.array_equal(run.output, tensors.expected.ravel()), f"{workload.name} gave a wrong answer"
     return run.execution.cycles

@@ -36,7 +36,7 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
 
 
 def _knobs(found: Found) -> str:
-    return " ".join(str(value) for value in found.configuration.values())
+    return " ".join(str(value) for value in found.index.values())
 
 
 TOPIC = Topic("best_schedules", "RTL cycles of our best schedule over the best that TVM v0.9 can run, pynq", figures)

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from hilt.simulator.build import build
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.driver import execute
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 from hilt.vta.isa import MemoryType
 from tests.bench.figure import Figure, Sizes, Topic
 from tests.bench.prepared import GOOD_C5, prepared
 from tests.rtl.assembly import BASE, INSN, MEMORY_BYTES, UOP_POOL, finish, gemm, load, micro_ops, words
 
-PYNQ = personality("pynq").accelerator
+PYNQ = board_model("pynq").accelerator
 RUNS = 5
 
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
     rate = _rate(_one_gemm())
     yield Figure("GEMM micro-ops/s", "one GEMM of 1.8 million", "-", f"best of {RUNS}", rate, "30 million/s")
-    with prepared(PYNQ, "golden", "resnet18.C5", GOOD_C5, personality("pynq").memory_model) as schedule:
+    with prepared(PYNQ, "golden", "resnet18.C5", GOOD_C5, board_model("pynq").memory_model) as schedule:
         runs = [schedule.run() for _ in range(RUNS)]
         fastest = max(execution.counters.macs / PYNQ.macs_per_cycle / seconds for execution, seconds in runs)
     yield Figure("GEMM micro-ops/s", "resnet18.C5, all of a schedule", "1", f"best of {RUNS}", _rate(fastest))

@@ -11,7 +11,7 @@ import numpy as np
 
 from hilt.schedule import load_workload, lower, make_tensors
 from hilt.simulator.build import Form, build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.simulator.program_run import place
 from hilt.vta.accelerator import Accelerator
@@ -32,17 +32,17 @@ class Prepared:
         start = time.thread_time()
         execution = execute(self.device, self.insn_addr, self.insn_count, 1 << 40)
         seconds = time.thread_time() - start
-        assert execution.status is Status.DONE, execution
+        assert execution.status is DeviceStatus.DONE, execution
         return execution, seconds
 
 
 @contextmanager
 def prepared(
-    accelerator: Accelerator, form: Form, workload: str, configuration: Mapping[str, int], memory: MemoryModel
+    accelerator: Accelerator, form: Form, workload: str, knobs: Mapping[str, int], memory: MemoryModel
 ) -> Iterator[Prepared]:
     """The schedule, whose whole output is compared with the reference after the last run."""
     problem = load_workload(workload)
-    program = lower(problem, configuration, accelerator)
+    program = lower(problem, knobs, accelerator)
     tensors = make_tensors(problem, accelerator, seed=1)
     addresses, end = place(program, memory.base)
     with SimulatedDevice(build(accelerator, form), replace(memory, bytes=end - memory.base)) as device:

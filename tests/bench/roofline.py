@@ -31,7 +31,7 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
         bound = bound_cycles(workload, PYNQ)
         memory = -(-least_bytes(workload, PYNQ) // (PYNQ.bus_bits // 8))
         binds = "memory" if bound == memory else "MACs"
-        knobs = " ".join(f"{value}" for value in found.configuration.values())
+        knobs = " ".join(f"{value}" for value in found.index.values())
         value = f"{cycles:,} cycles / {bound:,} ({binds}) = {cycles / bound:.3f}"
         yield Figure(
             "best schedule over the roofline bound",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from statistics import median
 
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 from tests.bench.figure import Figure, Sizes, Topic
 from tests.bench.prepared import GOOD_C5, KNOBS, prepared
 
@@ -24,7 +24,7 @@ RUNS = 10
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
     with ExitStack() as stack:
-        boards = {name: personality(name) for name in SCHEDULES}
+        boards = {name: board_model(name) for name in SCHEDULES}
         schedules = {
             name: stack.enter_context(prepared(board.accelerator, "rtl", *SCHEDULES[name], board.memory_model))
             for name, board in boards.items()

@@ -65,7 +65,7 @@ def _accepted_of_resnet18() -> tuple[Sample, int]:
 
 def _one_by_one(sample: Sample) -> int:
     return sum(
-        len(lower(workload, space.configuration(int(index)), PYNQ).instructions)
+        len(lower(workload, space.knobs_at(int(index)), PYNQ).instructions)
         for workload, space, indices in sample
         for index in indices
     )

@@ -26,6 +26,6 @@ class Stops:
 
 
 def test_a_tuner_that_stops_by_itself_ends_its_run() -> None:
-    landscape = [Feedback(index, Outcome.OK, 1.0 + index) for index in range(4)]
-    told, _, _ = run(Stops(), landscape)
+    dataset = [Feedback(index, Outcome.OK, 1.0 + index) for index in range(4)]
+    told, _, _ = run(Stops(), dataset)
     assert [each.index for each in told] == [1, 2, 3, 0]

@@ -44,7 +44,7 @@ def _opened() -> Iterator[Measurer]:
 
 
 def _requests(measurer: Measurer, run: str, count: int) -> list[Request]:
-    return [dot_product(measurer.description.accelerator, number, run=run) for number in range(count)]
+    return [dot_product(measurer.description.accelerator, ordinal, run=run) for ordinal in range(count)]
 
 
 def _measure(measurer: Measurer, requests: list[Request]) -> int:
@@ -52,7 +52,7 @@ def _measure(measurer: Measurer, requests: list[Request]) -> int:
     results: dict[int, Result] = {}
     measurer.measure(requests, results.__setitem__)
     assert all(result.outcome is Outcome.OK for result in results.values()), results
-    cycles = results[requests[0].number].cycles
+    cycles = results[requests[0].ordinal].cycles
     assert cycles is not None
     return cycles
 

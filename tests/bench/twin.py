@@ -10,11 +10,11 @@ import numpy as np
 
 from hilt.schedule import Conv2d, Rejected, load_workload, lower, space_for
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import execute
 from hilt.simulator.program_run import place
 from hilt.simulator.twin import PlacedProgram, Twin, TwinStatus
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 from hilt.vta.isa import encode
 from hilt.vta.program import Program
 from tests.bench.figure import Figure, Sizes, Topic
@@ -22,7 +22,7 @@ from tests.bench.prepared import KNOBS
 from tests.rtl.random_programs import POOL_UOPS, RandomProgram, random_program
 from tests.rtl.test_resnet18_on_rtl import GOOD
 
-BOARD = personality("pynq")
+BOARD = board_model("pynq")
 PYNQ = BOARD.accelerator
 SEED = 2026
 RANDOM_INSTRUCTIONS = 80
@@ -33,7 +33,7 @@ BASE = 0x1000_0000
 
 
 @dataclass
-class Comparison:
+class WireVerification:
     """Cycles by RTL and by twin of each program, and the processor seconds that each took for all."""
 
     twin: Twin
@@ -47,7 +47,7 @@ class Comparison:
         start = time.thread_time()
         execution = execute(device, program.insn_address, len(program.instructions), 1 << 40)
         self.rtl_seconds += time.thread_time() - start
-        assert execution.status is Status.DONE, execution
+        assert execution.status is DeviceStatus.DONE, execution
         self.rtl_cycles.append(execution.cycles)
 
     def on_twin(self, programs: list[PlacedProgram], memory: MemoryModel) -> None:
@@ -84,9 +84,9 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
     yield _run_convolutions(twin, good).speed("resnet18.C2..C11, a good schedule each", f"{len(good)} programs")
 
 
-def _random_programs(twin: Twin, count: int) -> Comparison:
+def _random_programs(twin: Twin, count: int) -> WireVerification:
     """Every opcode, pad and factor, on memories of every latency, bandwidth and jitter."""
-    comparison = Comparison(twin)
+    comparison = WireVerification(twin)
     library = build(PYNQ, "rtl")
     generator = np.random.default_rng(SEED)
     for numbers in np.array_split(np.arange(count), min(MEMORIES, count)):
@@ -120,7 +120,7 @@ def _placed(program: RandomProgram) -> PlacedProgram:
     return PlacedProgram(encode(program.records, PYNQ), uops, program.insn_addr, program.uop_addr)
 
 
-def _convolutions(twin: Twin, count: int) -> Comparison:
+def _convolutions(twin: Twin, count: int) -> WireVerification:
     generator = np.random.default_rng(SEED)
     programs: list[Program] = []
     while len(programs) < count:
@@ -130,9 +130,9 @@ def _convolutions(twin: Twin, count: int) -> Comparison:
     return _run_convolutions(twin, programs)
 
 
-def _run_convolutions(twin: Twin, programs: list[Program]) -> Comparison:
+def _run_convolutions(twin: Twin, programs: list[Program]) -> WireVerification:
     """Cycles do not depend on the tensors, so that the memory holds none."""
-    comparison = Comparison(twin)
+    comparison = WireVerification(twin)
     library, memory = build(PYNQ, "rtl"), BOARD.memory_model
     placed: list[PlacedProgram] = []
     for program in programs:
@@ -167,7 +167,7 @@ def _random_convolution(generator: np.random.Generator) -> Program | None:
     )
     space = space_for(workload, PYNQ)
     try:
-        return lower(workload, space.configuration(int(generator.integers(len(space)))), PYNQ)
+        return lower(workload, space.knobs_at(int(generator.integers(len(space)))), PYNQ)
     except Rejected:
         return None
 

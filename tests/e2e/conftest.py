@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hilt.virtual.control import ChassisControl
 from hilt.virtual.directory import BoardDirectory
+from hilt.virtual.supervisor_control import SupervisorControl
 
 
 @pytest.fixture
@@ -32,6 +32,6 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def stop_boards(home: Path) -> None:
     for path in (home / "virtual").glob("*/"):
-        chassis = ChassisControl.find(BoardDirectory(path.name))
-        if chassis is not None:
-            chassis.stop()
+        supervisor = SupervisorControl.find(BoardDirectory(path.name))
+        if supervisor is not None:
+            supervisor.stop()

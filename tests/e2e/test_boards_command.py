@@ -14,46 +14,46 @@ from hilt.bitstreams import UnknownBitstreamError
 from hilt.cli import host_keys
 from hilt.cli.main import application
 from hilt.cli.main import run as hilt
-from hilt.link.boards import registered_boards
+from hilt.link.board_registry import registered_boards
 from hilt.link.errors import BoardFileError, UnknownHostKeyError
 from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantine
-from hilt.measure.boards import VirtualTarget
+from hilt.measure.board_description import VirtualTarget
 from hilt.measure.doctor import Finding, check_board
-from hilt.virtual.control import ChassisControl
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
-from hilt.virtual.personality import personality
+from hilt.virtual.supervisor_control import SupervisorControl
 
 
 @pytest.fixture
-def chassis(hilt_home: Path) -> Iterator[ChassisControl]:
-    with ChassisControl.hold(BoardDirectory("pynq"), personality("pynq")) as control:
+def supervisor(hilt_home: Path) -> Iterator[SupervisorControl]:
+    with SupervisorControl.hold(BoardDirectory("pynq"), board_model("pynq")) as control:
         yield control
 
 
-def add(chassis: ChassisControl, *more: str) -> int:
-    status, directory = chassis.power_on(), chassis.directory
+def add(supervisor: SupervisorControl, *more: str) -> int:
+    status, directory = supervisor.power_on(), supervisor.directory
     address = f"xilinx@127.0.0.1:{status.port}"
     words = ["--key", str(directory.client_key), "--python", "python3", "--no-sudo"]
     return hilt(["boards", "add", "desk", address, "--bitstream", "pynq", *words, *more])
 
 
 def test_a_board_is_added_when_its_fingerprint_is_accepted(
-    chassis: ChassisControl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    supervisor: SupervisorControl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Nobody at the terminal: its key is not taken, and nothing of the board stays.
-    assert add(chassis) == 3
+    assert add(supervisor) == 3
     said = capsys.readouterr().err
     assert "SHA256:" in said and "is not known" in said
-    assert registered_boards() == {} and HostKeys().of("127.0.0.1", chassis.status().port or 0) == []
+    assert registered_boards() == {} and HostKeys().of("127.0.0.1", supervisor.status().port or 0) == []
 
     monkeypatch.setattr(host_keys.sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(host_keys.sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(host_keys.typer, "confirm", lambda *_, **__: True)
-    assert add(chassis) == 0
+    assert add(supervisor) == 0
     assert "SHA256:" in capsys.readouterr().err
-    assert registered_boards()["desk"].endpoint.port == chassis.status().port
-    assert add(chassis) == 2  # it is there already
+    assert registered_boards()["desk"].endpoint.port == supervisor.status().port
+    assert add(supervisor) == 2  # it is there already
     assert "there is a board desk" in capsys.readouterr().err
 
     assert hilt(["boards", "check", "desk", "--json"]) == 3
@@ -72,11 +72,11 @@ def test_a_board_is_added_when_its_fingerprint_is_accepted(
     with (home / "boards.toml").open("a") as file:
         commands = ", ".join(f"cmd_{what} = {json.dumps(f'{switch} {what}')}" for what in ("on", "off", "cycle"))
         file.write(f"[desk.power.drivers]\nExternalPowerDriver = {{ {commands} }}\n")
-    before = chassis.status()
+    before = supervisor.status()
     assert hilt(["boards", "power", "off", "desk"]) == 0
-    assert chassis.status().power == "off"
+    assert supervisor.status().power == "off"
     assert hilt(["boards", "power", "cycle", "desk"]) == 0
-    assert chassis.status().power == "on" and chassis.status().boot_id != before.boot_id
+    assert supervisor.status().power == "on" and supervisor.status().boot_id != before.boot_id
 
 
 def test_a_check_goes_to_the_canary_and_names_what_is_wrong(

@@ -11,11 +11,11 @@ from typing import Any
 import onnx
 import pytest
 
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
 from hilt.cli.main import run as command
 from hilt.engine.client import EngineClient
-from hilt.engine.events import Hello, Progress
-from hilt.engine.files import RunFiles
+from hilt.engine.events import AgentHello, Progress
+from hilt.engine.run_files import RunFiles
 from hilt.store import Store, Trial, database_path
 from tests.e2e.test_first_light import hilt
 from tests.unit.schedule.onnx_models import toy
@@ -57,7 +57,7 @@ def test_the_gain_over_the_fallback_is_measured(shared_home: Path, done: dict[st
         assert len(of_layer) == layer["trials"] >= 4
         fallback, best = layer["fallback"], layer["best"]
         assert fallback["verified"] and best["verified"]
-        assert fallback["number"] == 0 and set(fallback["configuration"].values()) == {1}, "TVM's"
+        assert fallback["ordinal"] == 0 and set(fallback["index"].values()) == {1}, "TVM's"
         assert best["cycles"] == min(each.cycles for each in of_layer if each.verified and each.cycles is not None)
         assert layer["gain"] == pytest.approx(fallback["cycles"] / best["cycles"])
     for which, total in (("fallback", "fallback_microseconds"), ("best", "microseconds")):
@@ -66,8 +66,8 @@ def test_the_gain_over_the_fallback_is_measured(shared_home: Path, done: dict[st
 
 def test_schedule_log_and_report(done: dict[str, Any], output: Path) -> None:
     schedule = json.loads((output / "schedule.json").read_text())
-    assert [each["schedule"]["configuration"] for each in schedule["layers"]] == [
-        each["best"]["configuration"] for each in done["layers"]
+    assert [each["schedule"]["index"] for each in schedule["layers"]] == [
+        each["best"]["index"] for each in done["layers"]
     ]
     assert schedule["board"]["name"] == "virtual:pynq" and len(schedule["board"]["bitstream"]) == 64
     assert (output / "autotvm.log").read_text().count('"conv2d_packed.vta"') > 0
@@ -83,7 +83,7 @@ def test_killed_and_resumed_it_ends_the_same(shared_home: Path, model: Path, don
     assert uuid[:8] in words and uuid != done["campaign"]
     with EngineClient.attach(shared_home, uuid) as client:
         hello = next(client.events(SECONDS))
-        assert isinstance(hello, Hello)
+        assert isinstance(hello, AgentHello)
         for event in client.events(SECONDS):
             if isinstance(event, Progress) and event.trials >= BUDGET // 2:
                 break

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from hilt.measure.canary import make_canary
-from hilt_board.protocol import Failure, Reset, ResetDone
-from tests.e2e.agent.conftest import connected, make_hardware, personality, running_agent
+from hilt_board.protocol import FailureCause, Reset, ResetDone
+from tests.e2e.agent.conftest import board_model, connected, make_hardware, running_agent
 
-__all__ = ["personality"]
+__all__ = ["board_model"]
 
 
 @pytest.mark.parametrize(("form", "parameters"), [("golden", "pynq"), ("golden", "zcu102"), ("rtl", "pynq")])
-def test_the_canary_is_well_and_a_wrong_sum_is_seen(form: str, parameters: str, personality: Path) -> None:
+def test_the_canary_is_well_and_a_wrong_sum_is_seen(form: str, parameters: str, board_model: Path) -> None:
     hardware = make_hardware(form, parameters)  # type: ignore[arg-type]
     canary = make_canary(hardware.accelerator, hardware.bitstream)
-    with running_agent(personality) as agent, connected(agent) as client:
+    with running_agent(board_model) as agent, connected(agent) as client:
         client.put({hardware.bitstream: hardware.bitfile, **canary.blobs})
         client.program(hardware.program(canary=canary.trial, code=canary.code))
         for rung in ("soft", "reload", "worker"):
@@ -28,5 +28,5 @@ def test_the_canary_is_well_and_a_wrong_sum_is_seen(form: str, parameters: str, 
         code[5 * size : 6 * size] = code[4 * size : 5 * size]
         code[5 * size] &= ~(1 << 3) & 0xFF  # it waits for nothing
         code[5 * size] |= 1 << 6  # and lets the store go on
-        refused = client.ask(hardware.program(canary=canary.trial, code=bytes(code)), Failure)
+        refused = client.ask(hardware.program(canary=canary.trial, code=bytes(code)), FailureCause)
         assert refused.code == "board_broken" and "wrong_answer" in refused.message

@@ -9,7 +9,7 @@ import numpy as np
 
 from hilt.measure import describe_board
 from hilt.schedule import Reason, load_workload, lower, make_tensors, space_for
-from hilt.schedule.survey import survey
+from hilt.schedule.validity_summary import summarize_validity
 from hilt.simulator.build import build
 from hilt.simulator.program_run import run_program
 from hilt.store import Store, database_path
@@ -35,13 +35,13 @@ def test_the_board_finds_out(hilt_home: Path) -> None:
     for trial in trials:
         seen = run_program(golden, lower(workload, trial.knobs, accelerator, "off"), tensors.inputs)
         right = bool(np.array_equal(seen.output, tensors.expected.ravel()))
-        words = f"configuration {trial.configuration}: {seen.execution.fault}; the board: {trial.reason}"
+        words = f"configuration {trial.index}: {seen.execution.fault}; the board: {trial.reason}"
         if seen.execution.fault is not None:
             assert trial.outcome is Outcome.CRASH and trial.reason.endswith("is past its buffer"), words
         else:
             assert trial.verified is right, words
 
-    verdicts = survey(workload, accelerator, space, "compiler").verdicts
-    refused = [trial for trial in trials if verdicts[trial.configuration] != Reason.OK]
+    verdicts = summarize_validity(workload, accelerator, space, "compiler").verdicts
+    refused = [trial for trial in trials if verdicts[trial.index] != Reason.OK]
     failed = [trial for trial in refused if trial.outcome is not Outcome.OK]
     assert len(failed) >= 3 and len(refused) <= TRIALS - 3, "the seed should give some of both"

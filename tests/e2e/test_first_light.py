@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.events import Finished, Hello, TrialRecorded
-from hilt.engine.files import RunFiles
+from hilt.engine.events import AgentHello, Finished, TrialRecorded
+from hilt.engine.run_files import RunFiles
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
-from hilt.virtual.control import ChassisControl
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.processes import descendants
+from hilt.virtual.supervisor_control import SupervisorControl
 
 WORKLOAD = "conv2d:n=1,ci=32,h=28,w=28,co=32,k=3x3,s=1x1,p=1x1"
 ELEMENTS = 32 * 28 * 28
@@ -73,9 +73,9 @@ def test_tune_ends_with_a_verified_best(tuned: dict[str, Any], undisturbed: list
         assert each.verification is not None
         assert (each.verification.compared, each.verification.mismatched) == (ELEMENTS, 0)
         assert each.cycles is not None and each.microseconds == pytest.approx(each.cycles / 100)
-    best = min(valid, key=lambda each: (each.microseconds, each.number))
+    best = min(valid, key=lambda each: (each.microseconds, each.ordinal))
     said = tuned["best"]
-    assert said["configuration"] == best.knobs
+    assert said["index"] == best.knobs
     assert (said["cycles"], said["microseconds"], said["verified"]) == (best.cycles, best.microseconds, True)
     assert 5 < said["percent_of_bound"] <= 100
 
@@ -102,8 +102,8 @@ def test_plain_words_at_the_end(shared_home: Path) -> None:
         assert words in text
 
 
-def chassis() -> ChassisControl:
-    control = ChassisControl.find(BoardDirectory("pynq"))
+def supervisor() -> SupervisorControl:
+    control = SupervisorControl.find(BoardDirectory("pynq"))
     assert control is not None
     return control
 
@@ -122,7 +122,7 @@ def kill_daemon(engine: int) -> None:
 
 
 def kill_ssh_server(engine: int) -> None:
-    with chassis() as control:
+    with supervisor() as control:
         control.kill_ssh_server()
 
 
@@ -135,16 +135,16 @@ def kill_engine_and_daemon(engine: int) -> None:
     kill_daemon(engine)
 
 
-def kill_chassis(engine: int) -> None:
-    with chassis() as control:
-        os.kill(control.status().chassis_pid, signal.SIGKILL)
+def kill_supervisor(engine: int) -> None:
+    with supervisor() as control:
+        os.kill(control.status().supervisor_pid, signal.SIGKILL)
 
 
 def measured_events(client: EngineClient) -> Iterator[int | Finished]:
     """The engine's process id at each trial that came from the board; the end last."""
     engine = 0
     for event in client.events(SECONDS):
-        if isinstance(event, Hello):
+        if isinstance(event, AgentHello):
             engine = event.pid
         elif isinstance(event, Finished):
             yield event
@@ -175,9 +175,9 @@ def go_on(home: Path, uuid: str, kills: list[Callable[[int], None]]) -> None:
     "kills",
     [
         [kill_worker, kill_daemon, kill_ssh_server, kill_engine],
-        [kill_engine_and_daemon, kill_chassis],
+        [kill_engine_and_daemon, kill_supervisor],
     ],
-    ids=["worker_daemon_ssh_engine", "engine_with_daemon_then_chassis"],
+    ids=["worker_daemon_ssh_engine", "engine_with_daemon_then_supervisor"],
 )
 def test_whatever_is_killed_the_records_are_the_same(
     shared_home: Path, undisturbed: list[Trial], kills: list[Callable[[int], None]]

@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 from hilt.measure import BoardEvent, BoardState, Request, ladder
-from hilt.measure.board import BoardMeasurer
-from hilt.measure.boards import VirtualTarget
+from hilt.measure.board_description import VirtualTarget
+from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.fleet import FleetMeasurer
 from hilt.measure.ladder import Rung
 from hilt.trial import Result
-from hilt.virtual.control import ChassisControl
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
-from hilt.virtual.personality import personality
+from hilt.virtual.supervisor_control import SupervisorControl
 from tests.e2e.small_programs import dot_product, wrong
 
-ACCELERATOR = personality("pynq").accelerator
+ACCELERATOR = board_model("pynq").accelerator
 NAMES = ("virtual:pynq@left", "virtual:pynq@right")
 
 
 def batch(run: str, count: int = 16) -> list[Request]:
     requests = [dot_product(ACCELERATOR, n, (1 << 15) + 512 * n, run, limit_seconds=1.0) for n in range(count)]
-    return [wrong(request) if request.number % 4 == 1 else request for request in requests]
+    return [wrong(request) if request.ordinal % 4 == 1 else request for request in requests]
 
 
 class Bench:
@@ -39,14 +39,14 @@ class Bench:
     def measure(self, requests: list[Request], at: int = -1, disturb: object = None) -> dict[int, Result]:
         results: dict[int, Result] = {}
 
-        def report(number: int, result: Result) -> None:
-            assert number not in results
-            results[number] = result
+        def report(ordinal: int, result: Result) -> None:
+            assert ordinal not in results
+            results[ordinal] = result
             if len(results) == at and callable(disturb):
                 disturb()
 
         self.fleet.measure(requests, report)
-        assert sorted(results) == [request.number for request in requests]
+        assert sorted(results) == [request.ordinal for request in requests]
         return results
 
 
@@ -58,7 +58,7 @@ def bench(hilt_home: Path) -> Iterator[Bench]:
 
 
 def without_names(results: dict[int, Result]) -> list[Result]:
-    return [replace(results[number], board="") for number in sorted(results)]
+    return [replace(results[ordinal], board="") for ordinal in sorted(results)]
 
 
 def test_both_boards_answer_and_a_dying_one_changes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_both_boards_answer_and_a_dying_one_changes_nothing(bench: Bench, monkey
     assert {result.board for result in quiet.values()} == set(NAMES)
 
     def switch_off_left() -> None:
-        control = ChassisControl.find(BoardDirectory("left"))
+        control = SupervisorControl.find(BoardDirectory("left"))
         assert control is not None
         with control:
             control.power_off()
@@ -84,10 +84,10 @@ def test_both_boards_answer_and_a_dying_one_changes_nothing(bench: Bench, monkey
     monkeypatch.setattr(target, "endpoint", lambda: replace(VirtualTarget.endpoint(target), port=1))
 
     def kill_left() -> None:
-        control = ChassisControl.find(BoardDirectory("left"))
+        control = SupervisorControl.find(BoardDirectory("left"))
         assert control is not None
         with control:
-            os.kill(control.status().chassis_pid, signal.SIGKILL)
+            os.kill(control.status().supervisor_pid, signal.SIGKILL)
 
     alone = bench.measure(batch("alone"), 3, kill_left)
     assert without_names(alone) == without_names(quiet)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from hilt.link.host_keys import HostKeys, fingerprint
-from hilt.virtual.control import ChassisControl
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import USER, BoardDirectory
-from hilt.virtual.personality import personality
+from hilt.virtual.supervisor_control import SupervisorControl
 
 COMMAND = [sys.executable, "-c", "from hilt.cli.main import main; main()", "tune", "resnet18.C5", "--board", "desk"]
 
@@ -23,8 +23,8 @@ COMMAND = [sys.executable, "-c", "from hilt.cli.main import main; main()", "tune
 def port(hilt_home: Path) -> Iterator[int]:
     """A virtual board's SSH server, known as a real board `desk`, so that its key is a stranger's."""
     directory = BoardDirectory("pynq")
-    with ChassisControl.hold(directory, personality("pynq")) as chassis:
-        port = chassis.power_on().port
+    with SupervisorControl.hold(directory, board_model("pynq")) as supervisor:
+        port = supervisor.power_on().port
         assert port is not None
         (hilt_home / "boards.toml").write_text(
             f'[desk]\nhost = "127.0.0.1"\nport = {port}\nuser = "{USER}"\nkey = "{directory.client_key}"\n'

@@ -14,16 +14,16 @@ from hilt.link.deadline import Deadline
 from hilt.link.errors import QuarantinedError, RefusedError
 from hilt.link.quarantine import quarantined, release
 from hilt.measure import BoardEvent, BoardState
-from hilt.measure.board import BoardMeasurer
-from hilt.measure.boards import VirtualTarget
+from hilt.measure.board_description import VirtualTarget
+from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.ladder import Rung, restart_daemon
 from hilt.trial import Outcome
-from hilt.virtual.control import ChassisControl
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
-from hilt.virtual.personality import personality
+from hilt.virtual.supervisor_control import SupervisorControl
 from tests.e2e.small_programs import dot_product
 
-ACCELERATOR = personality("pynq").accelerator
+ACCELERATOR = board_model("pynq").accelerator
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def measurer(shared_home: Path) -> Iterator[BoardMeasurer]:
 
 
 def boot_id() -> str | None:
-    control = ChassisControl.find(BoardDirectory("pynq"))
+    control = SupervisorControl.find(BoardDirectory("pynq"))
     assert control is not None
     with control:
         return control.status().boot_id
@@ -59,20 +59,20 @@ def test_a_broken_board_is_mended_by_each_rung_in_turn(
 
     monkeypatch.setattr(measurer.connection, "connect", connect_or_not)
     rungs = [Rung.DAEMON, Rung.REBOOT, Rung.POWER]
-    for number, rung in enumerate(rungs):
+    for ordinal, rung in enumerate(rungs):
         tried: list[float] = []
         cured_by[:] = [rung]
         before, boot = len(measurer.recovery.climbed), boot_id()
         with caplog.at_level(logging.WARNING, "hilt.measure"):
             assert measurer.recovery.recover_from(RefusedError("board_broken", "canary failed")) is None
         climbed = measurer.recovery.climbed[before:]
-        assert [(each.rung, each.well) for each in climbed] == [(each, each is rung) for each in rungs[: number + 1]]
+        assert [(each.rung, each.well) for each in climbed] == [(each, each is rung) for each in rungs[: ordinal + 1]]
         assert all(uptime < 30 for uptime in tried), "the daemon is the old one"
         assert (boot_id() == boot) is (rung is Rung.DAEMON)
         assert f"{rung} took" in caplog.text and "canary well" in caplog.text
         result = {}
-        measurer.measure([dot_product(ACCELERATOR, number, run="ladder")], result.__setitem__)
-        assert result[number].outcome is Outcome.OK
+        measurer.measure([dot_product(ACCELERATOR, ordinal, run="ladder")], result.__setitem__)
+        assert result[ordinal].outcome is Outcome.OK
 
 
 def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
@@ -93,13 +93,13 @@ def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
         BoardMeasurer.open(VirtualTarget("virtual:pynq", form="golden"), lambda event: None)
 
 
-def test_a_closed_measurer_leaves_no_chassis_held(measurer: BoardMeasurer) -> None:
+def test_a_closed_measurer_leaves_no_supervisor_held(measurer: BoardMeasurer) -> None:
     target = measurer.connection.target
     assert isinstance(target, VirtualTarget)
     measurer.close()
-    assert target._chassis is None
+    assert target._supervisor is None
     assert measurer.recovery.recover_from(RefusedError("board_broken", "x")) is not None
-    assert target._chassis is None
+    assert target._supervisor is None
 
 
 def test_the_kernel_kills_the_worker_with_its_daemon(measurer: BoardMeasurer) -> None:

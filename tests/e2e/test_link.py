@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hilt import paths
 from hilt.link import agent as agent_module
 from hilt.link.agent import AgentConnection, build_archive, deploy
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import (
     AgentError,
@@ -40,10 +40,10 @@ from hilt.link.errors import (
     UploadError,
 )
 from hilt.link.host_keys import HostKeys, fingerprint
-from hilt.link.session import Session
-from hilt.measure.boards import VirtualTarget
-from hilt.virtual.control import ChassisControl
+from hilt.link.session import SshSession
+from hilt.measure.board_description import VirtualTarget
 from hilt.virtual.directory import BoardDirectory
+from hilt.virtual.supervisor_control import SupervisorControl
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def fresh(hilt_home: Path) -> Iterator[Endpoint]:
     board.release()
 
 
-def connect(endpoint: Endpoint) -> Session:
-    return Session.connect(endpoint, HostKeys(), Deadline(30))
+def connect(endpoint: Endpoint) -> SshSession:
+    return SshSession.connect(endpoint, HostKeys(), Deadline(30))
 
 
 def board_home() -> Path:
@@ -139,10 +139,10 @@ def test_unusable_keys_say_what_to_do(endpoint: Endpoint, tmp_path: Path) -> Non
 
 
 def test_nobody_there(target: VirtualTarget, endpoint: Endpoint) -> None:
-    chassis = ChassisControl.find(BoardDirectory("pynq"))
-    assert chassis is not None
-    with chassis:
-        chassis.power_off()
+    supervisor = SupervisorControl.find(BoardDirectory("pynq"))
+    assert supervisor is not None
+    with supervisor:
+        supervisor.power_off()
     with pytest.raises(UnreachableError, match="virtual:pynq is not reachable at 127.0.0.1 port"):
         connect(endpoint)
 

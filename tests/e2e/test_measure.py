@@ -14,21 +14,21 @@ from pathlib import Path
 import pytest
 
 from hilt.link import client as client_module
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import BitstreamRefusedError, BoardBusyError, QuarantinedError, UnreachableError
 from hilt.link.quarantine import release
 from hilt.measure import BoardEvent, BoardState, Request, connection, ladder, recovery
-from hilt.measure.board import BoardMeasurer
-from hilt.measure.boards import VirtualTarget
+from hilt.measure.board_description import VirtualTarget
+from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.ladder import Rung
 from hilt.trial import Outcome, Result
-from hilt.virtual.control import ChassisControl
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
-from hilt.virtual.personality import personality
+from hilt.virtual.supervisor_control import SupervisorControl
 from tests.e2e.small_programs import dot_product, hanging, wrong
 
-ACCELERATOR = personality("pynq").accelerator
+ACCELERATOR = board_model("pynq").accelerator
 LONG = 1 << 18
 """Rounds that take the golden model some milliseconds."""
 
@@ -53,13 +53,13 @@ class Desk:
         """`after` is called in each report with how many there were; every trial is reported once."""
         results: dict[int, Result] = {}
 
-        def report(number: int, result: Result) -> None:
-            assert number not in results, f"trial {number} was reported twice"
-            results[number] = result
+        def report(ordinal: int, result: Result) -> None:
+            assert ordinal not in results, f"trial {ordinal} was reported twice"
+            results[ordinal] = result
             after(len(results))
 
         self.measurer.measure(requests, report)
-        assert sorted(results) == sorted(request.number for request in requests)
+        assert sorted(results) == sorted(request.ordinal for request in requests)
         return results
 
     @property
@@ -81,8 +81,8 @@ def desk(shared_home: Path) -> Iterator[Desk]:
     measurer.close()
 
 
-def chassis() -> ChassisControl:
-    control = ChassisControl.find(BoardDirectory("pynq"))
+def supervisor() -> SupervisorControl:
+    control = SupervisorControl.find(BoardDirectory("pynq"))
     assert control is not None
     return control
 
@@ -98,7 +98,7 @@ def daemon_pid() -> int:
 def batch(run: str, count: int = 10) -> list[Request]:
     """Long trials of which every fourth gives a wrong answer."""
     requests = [dot_product(ACCELERATOR, n, LONG + 4096 * n, run, limit_seconds=1.0) for n in range(count)]
-    return [wrong(request) if request.number % 4 == 1 else request for request in requests]
+    return [wrong(request) if request.ordinal % 4 == 1 else request for request in requests]
 
 
 # --- outcomes ---
@@ -111,7 +111,7 @@ def test_each_outcome_is_told_with_its_facts(desk: Desk) -> None:
             wrong(dot_product(ACCELERATOR, 1, run=desk.run)),
             hanging(ACCELERATOR, 2, desk.run),
             dot_product(ACCELERATOR, 3, rounds=100, run=desk.run),
-            replace(dot_product(ACCELERATOR, 4, rounds=100, run=desk.run), average=3, repeat=5),
+            replace(dot_product(ACCELERATOR, 4, rounds=100, run=desk.run), number=3, repeat=5),
         ]
     )
     assert [results[n].outcome for n in range(5)] == ["ok", "wrong_answer", "timeout", "ok", "ok"]
@@ -176,7 +176,7 @@ def test_a_new_host_finds_what_the_old_one_did_not_hear(desk: Desk) -> None:
     before = desk.trials_run()
 
     def die(count: int) -> None:
-        with chassis() as control:
+        with supervisor() as control:
             control.kill_ssh_server()
         raise HostDiedError
 
@@ -196,7 +196,7 @@ def test_a_new_host_finds_what_the_old_one_did_not_hear(desk: Desk) -> None:
 
 
 def kill_ssh() -> None:
-    with chassis() as control:
+    with supervisor() as control:
         control.kill_ssh_server()
 
 
@@ -205,21 +205,21 @@ def kill_daemon() -> None:
 
 
 def cycle_power() -> None:
-    with chassis() as control:
+    with supervisor() as control:
         control.power_cycle()
 
 
 def switch_off() -> None:
-    with chassis() as control:
+    with supervisor() as control:
         control.power_off()
 
 
-def kill_chassis() -> None:
-    with chassis() as control:
-        os.kill(control.status().chassis_pid, signal.SIGKILL)
+def kill_supervisor() -> None:
+    with supervisor() as control:
+        os.kill(control.status().supervisor_pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("disturb", [kill_ssh, kill_daemon, cycle_power, switch_off, kill_chassis])
+@pytest.mark.parametrize("disturb", [kill_ssh, kill_daemon, cycle_power, switch_off, kill_supervisor])
 def test_same_results_as_on_a_quiet_board(desk: Desk, disturb: Callable[[], None]) -> None:
     quiet = desk.measure(batch(desk.run + "-quiet"))
     before = desk.trials_run()
@@ -250,9 +250,9 @@ def test_a_killed_worker_is_replaced_and_the_trial_says_so(desk: Desk) -> None:
             os.kill(worker, signal.SIGKILL)
 
     results = desk.measure(batch(desk.run), kill_worker)
-    outcomes = {number: str(result.outcome) for number, result in results.items()}
-    expected = {number: "wrong_answer" if number % 4 == 1 else "ok" for number in range(10)}
-    differing = {number: outcome for number, outcome in outcomes.items() if outcome != expected[number]}
+    outcomes = {ordinal: str(result.outcome) for ordinal, result in results.items()}
+    expected = {ordinal: "wrong_answer" if ordinal % 4 == 1 else "ok" for ordinal in range(10)}
+    differing = {ordinal: outcome for ordinal, outcome in outcomes.items() if outcome != expected[ordinal]}
     # Trial 4 was running; where it was just over, the worker died between two trials and nobody is to blame.
     assert differing in ({}, {4: "crash"}, {5: "crash"})
 
@@ -279,7 +279,7 @@ def test_a_board_that_does_not_come_back_by_itself_is_power_cycled(
 ) -> None:
     monkeypatch.setitem(ladder.SECONDS, Rung.RECONNECT, 0.0)
     monkeypatch.setattr(ladder, "ACT_SECONDS", 1.0)
-    with chassis() as control:
+    with supervisor() as control:
         before = control.status()
 
     def freeze(count: int) -> None:
@@ -288,7 +288,7 @@ def test_a_board_that_does_not_come_back_by_itself_is_power_cycled(
 
     results = desk.measure(batch(desk.run), freeze)
     assert [results[n].outcome for n in range(10)] == ["wrong_answer" if n % 4 == 1 else "ok" for n in range(10)]
-    with chassis() as control:
+    with supervisor() as control:
         assert control.status().boot_id != before.boot_id
 
 
@@ -324,7 +324,7 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
 
     try:
         results = desk.measure(batch(desk.run, count=6), carry_away)
-        lost = [number for number, result in results.items() if result.outcome is Outcome.BOARD_LOST]
+        lost = [ordinal for ordinal, result in results.items() if result.outcome is Outcome.BOARD_LOST]
         assert lost[0] >= 2 and lost == list(range(lost[0], 6))
         assert "not reachable" in results[5].reason
         climbed = desk.measurer.recovery.climbed
@@ -334,7 +334,7 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
             BoardMeasurer.open(Removed(), events.append)
 
         target.away = False
-        rest = [request for request in batch(desk.run, count=6) if request.number in lost]
+        rest = [request for request in batch(desk.run, count=6) if request.ordinal in lost]
         assert {result.outcome for result in desk.measure(rest).values()} == {Outcome.BOARD_LOST}
         assert release("virtual:pynq")
         monkeypatch.setitem(ladder.SECONDS, Rung.RECONNECT, 60.0)

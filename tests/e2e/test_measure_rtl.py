@@ -32,11 +32,11 @@ def requests(measurer: Measurer, run: str, count: int) -> list[Request]:
     found: list[Request] = []
     for index in space.sample(len(space), np.random.default_rng(5)):
         try:
-            program = lower(WORKLOAD, space.configuration(int(index)), accelerator)
+            program = lower(WORKLOAD, space.knobs_at(int(index)), accelerator)
         except Rejected:
             continue
-        number = len(found)
-        found.append(Request(number, f"{run}/{number}/0", program, tensors, limit_seconds=0.02))
+        ordinal = len(found)
+        found.append(Request(ordinal, f"{run}/{ordinal}/0", program, tensors, limit_seconds=0.02))
         if len(found) == count:
             return found
     raise AssertionError(f"only {len(found)} of {len(space)} configurations can be lowered")

@@ -22,12 +22,12 @@ import pytest
 
 from hilt import paths
 from hilt.link.agent import AgentConnection, build_archive
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import AuthenticationError, HostKeyChangedError, UnknownHostKeyError
 from hilt.link.host_keys import HostKeys, fingerprint
-from hilt.link.session import Session
-from hilt.virtual.personality import personality
+from hilt.link.session import SshSession
+from hilt.virtual.board_model import board_model
 from tests.e2e.test_link import write_key
 
 PACKAGES = ("openssh-server", "openssh-sftp-server", "libwrap0")
@@ -97,9 +97,9 @@ def server(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "Subsystem": f"sftp {program.sftp}",
         "SetEnv": f"HILT_AGENT_HOME={tmp_path}/agent HILT_VERILATED={_board(tmp_path)}",
     }
-    configuration = tmp_path / "sshd_config"
-    configuration.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    words = [str(program.sshd), "-D", "-e", "-f", str(configuration)]
+    index = tmp_path / "sshd_config"
+    index.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    words = [str(program.sshd), "-D", "-e", "-f", str(index)]
     environment = {**os.environ, **({"LD_LIBRARY_PATH": str(program.libraries)} if program.libraries else {})}
     with log.open("wb") as errors:
         command = _apart(words, tmp_path) if os.geteuid() == 0 else words
@@ -131,8 +131,8 @@ def _apart(words: list[str], directory: Path) -> list[str]:
 
 def _board(directory: Path) -> Path:
     """What the agent's pynq finds on this "board"."""
-    path = directory / "personality.json"
-    path.write_text(json.dumps(personality("pynq").device_settings()))
+    path = directory / "board_model.json"
+    path.write_text(json.dumps(board_model("pynq").device_settings()))
     return path
 
 
@@ -162,7 +162,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 def accepted(endpoint: Endpoint) -> Endpoint:
     with pytest.raises(UnknownHostKeyError) as unknown:
-        Session.connect(endpoint, HostKeys(), Deadline(_SECONDS))
+        SshSession.connect(endpoint, HostKeys(), Deadline(_SECONDS))
     HostKeys().accept(unknown.value)
     return endpoint
 
@@ -174,14 +174,14 @@ def test_its_key_is_asked_about_then_known_then_another_is_refused(server: OpenS
         public.write_bytes(subprocess.run(["ssh-keygen", "-yf", tmp_path / "host_key"], capture_output=True).stdout)
         known = HostKeys().of("127.0.0.1", endpoint.port)[0]
         assert fingerprint(" ".join(public.read_text().split()[:2])) == fingerprint(known)
-    with Session.connect(endpoint, HostKeys(), Deadline(_SECONDS)) as session:
+    with SshSession.connect(endpoint, HostKeys(), Deadline(_SECONDS)) as session:
         assert session.execute(["true"], Deadline(_SECONDS)).status == 0
     other = write_key(tmp_path / "other")
     HostKeys().path.unlink()
     HostKeys().accept(UnknownHostKeyError("127.0.0.1", endpoint.port, other, fingerprint(other)))
     before = server.log.read_text().count("Accepted publickey")
     with pytest.raises(HostKeyChangedError, match="CHANGED.*nothing was sent"):
-        Session.connect(endpoint, HostKeys(), Deadline(_SECONDS))
+        SshSession.connect(endpoint, HostKeys(), Deadline(_SECONDS))
     assert server.log.read_text().count("Accepted publickey") == before == 1
 
 
@@ -189,7 +189,7 @@ def test_a_key_that_is_not_authorized_is_refused(server: OpenSSH, tmp_path: Path
     endpoint = accepted(server.endpoint)
     write_key(tmp_path / "stranger")
     with pytest.raises(AuthenticationError, match="ssh-copy-id"):
-        Session.connect(replace(endpoint, key_file=tmp_path / "stranger"), HostKeys(), Deadline(_SECONDS))
+        SshSession.connect(replace(endpoint, key_file=tmp_path / "stranger"), HostKeys(), Deadline(_SECONDS))
 
 
 def test_the_agent_is_deployed_and_spoken_with(server: OpenSSH, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hilt.measure import Request, open_measurer
 from hilt.schedule import bound_cycles, load_workload, lower, make_tensors
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.trial import Outcome, Result
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 from hilt.vta.accelerator import IsaRevision
 from tests.bench.prepared import KNOBS
 
@@ -48,7 +48,7 @@ def test_a_good_schedule_is_right_near_the_bound_and_as_the_twin_says(
     assert result.cycles is not None
     assert 1.0 < result.cycles / bound_cycles(problem, accelerator) < near
     assert result.microseconds == pytest.approx(result.cycles * 1e6 / accelerator.clock_hz)
-    prediction = Twin(accelerator).predict([program], personality(board).memory_model)[0]
+    prediction = Twin(accelerator).predict([program], board_model(board).memory_model)[0]
     assert prediction["status"] == TwinStatus.DONE
     # A board is not at power-on when a trial begins, so not the very cycle.
     assert int(prediction["cycles"]) == pytest.approx(result.cycles, rel=1e-4)

@@ -12,25 +12,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilt.engine.control import Control
 from hilt.engine.events import Event, TrialRecorded
 from hilt.engine.loop import TuningLoop
+from hilt.engine.run_control import Control
 from hilt.link import client
 from hilt.link.quarantine import quarantined
 from hilt.measure import Measurer, Request, ladder
-from hilt.measure.board import BoardMeasurer
-from hilt.measure.boards import VirtualTarget
+from hilt.measure.board_description import VirtualTarget
+from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.fleet import FleetMeasurer
 from hilt.store import Store, Trial
 from hilt.trial import Outcome
 from hilt.tune import Feedback
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
-from hilt.virtual.personality import personality
 from hilt.vta.program import Program
 from tests.e2e.small_programs import dot_product, hanging, wrong
 from tests.unit.store.examples import run as example_run
 
-ACCELERATOR = personality("pynq").accelerator
+ACCELERATOR = board_model("pynq").accelerator
 BOARDS = ("struck", "struck-too")
 BATCH = 10
 
@@ -56,19 +56,19 @@ class KnownPrograms:
         self._requests: dict[str, Request] = {}
 
     @staticmethod
-    def expected(configuration: int) -> Outcome:
-        if configuration % 31 == 5:
+    def expected(index: int) -> Outcome:
+        if index % 31 == 5:
             return Outcome.TIMEOUT
-        return Outcome.WRONG_ANSWER if configuration % 9 == 4 else Outcome.OK
+        return Outcome.WRONG_ANSWER if index % 9 == 4 else Outcome.OK
 
-    def knobs(self, configuration: int) -> Mapping[str, int]:
-        return {"rounds": configuration + 1}
+    def knobs(self, index: int) -> Mapping[str, int]:
+        return {"rounds": index + 1}
 
-    def lower(self, configuration: int) -> Program:
-        outcome = self.expected(configuration)
-        request = dot_product(ACCELERATOR, configuration, rounds=configuration + 1)
+    def lower(self, index: int) -> Program:
+        outcome = self.expected(index)
+        request = dot_product(ACCELERATOR, index, rounds=index + 1)
         if outcome is Outcome.TIMEOUT:
-            request = hanging(ACCELERATOR, configuration)
+            request = hanging(ACCELERATOR, index)
         elif outcome is Outcome.WRONG_ANSWER:
             request = wrong(request)
         self._requests[request.program.sha256] = request
@@ -77,8 +77,8 @@ class KnownPrograms:
     def lower_many(self, configurations: Sequence[int]) -> Iterator[Program]:
         return map(self.lower, configurations)
 
-    def request(self, number: int, key: str, program: Program) -> Request:
-        return replace(self._requests[program.sha256], number=number, key=key)
+    def request(self, ordinal: int, key: str, program: Program) -> Request:
+        return replace(self._requests[program.sha256], ordinal=ordinal, key=key)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Fault:
     """What happened to a trial, and when it was recorded after all; `seconds` None where it was not."""
 
     kind: str
-    number: int
+    ordinal: int
     seconds: float | None
 
 
@@ -119,8 +119,8 @@ def impatient() -> Iterator[None]:
 def quiet_run(directory: Path, trials: int) -> list[Trial]:
     """The records of a run that nothing happens to, after they were compared with what is known of the programs."""
     records, recorded = _run(directory / "quiet.db", BOARDS[:1], "", 0, trials)
-    assert [each.number for each in records] == list(range(trials))
-    assert all(each.outcome is KnownPrograms.expected(each.configuration) for each in records)
+    assert [each.ordinal for each in records] == list(range(trials))
+    assert all(each.outcome is KnownPrograms.expected(each.index) for each in records)
     assert len(recorded) == trials
     return records
 
@@ -132,33 +132,33 @@ def struck_run(
     chaos = f"?rate={rate}&seed={seed}&kinds={'+'.join(kinds)}&boot_seconds=3"
     path = directory / f"struck-{seed}.db"
     records, recorded = _run(path, BOARDS[:boards], chaos, seed, len(quiet))
-    numbers = [number for number, _ in recorded]
-    by_number = {each.number: each for each in records}
+    ordinals = [ordinal for ordinal, _ in recorded]
+    by_number = {each.ordinal: each for each in records}
     first = dict(reversed(recorded))
     faults = [
-        Fault(kind, number, first[number] - at if number in first else None)
-        for name, number, kind, at in struck()
+        Fault(kind, ordinal, first[ordinal] - at if ordinal in first else None)
+        for name, ordinal, kind, at in with_chaos()
         if name == run_name(seed)
     ]
     return Verdict(
         faults,
         bool(quarantined()),
-        lost={each.number for each in quiet} - by_number.keys(),
-        doubled={number for number in numbers if numbers.count(number) > 1},
+        lost={each.ordinal for each in quiet} - by_number.keys(),
+        doubled={ordinal for ordinal in ordinals if ordinals.count(ordinal) > 1},
         misattributed={
-            each.number
+            each.ordinal
             for each in quiet
-            if each.number in by_number and _facts(each) != _facts(by_number[each.number])
+            if each.ordinal in by_number and _facts(each) != _facts(by_number[each.ordinal])
         },
     )
 
 
-def struck() -> list[tuple[str, int, str, float]]:
+def with_chaos() -> list[tuple[str, int, str, float]]:
     """What the boards' chaos noted: run, trial, kind, and when."""
     paths = [BoardDirectory(name).chaos / "struck" for name in BOARDS]
     notes = [json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines()]
     trials = [note["trial"].split("/") for note in notes]
-    return [(run, int(number), note["kind"], note["at"]) for (run, number), note in zip(trials, notes, strict=True)]
+    return [(run, int(ordinal), note["kind"], note["at"]) for (run, ordinal), note in zip(trials, notes, strict=True)]
 
 
 def run_name(seed: int) -> str:
@@ -178,7 +178,7 @@ def _run(
 
     def publish(event: Event) -> None:
         if isinstance(event, TrialRecorded):
-            recorded.append((event.number, event.at))
+            recorded.append((event.ordinal, event.at))
 
     targets = [VirtualTarget(f"virtual:pynq@{name}{chaos}", form="golden") for name in boards]
     measurer: Measurer

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hilt.engine import launch
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.design import Settings
-from hilt.engine.events import Finished, Hello
-from hilt.engine.files import RunFiles
+from hilt.engine.events import AgentHello, Finished
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.store import Run, RunState, Store, Trial, database_path
 from tests.unit.engine.table import WORKLOAD, TableBoards
 
@@ -35,10 +35,10 @@ def kill_campaign(kills: int, seed: int = 1) -> tuple[int, int]:
     done = different = 0
     with tempfile.TemporaryDirectory(prefix="hilt-") as directory:
         wanted = undisturbed(Path(directory) / "quiet")
-        for number in range(kills):
+        for ordinal in range(kills):
             if done >= kills:
                 break
-            run_kills, records = killed_run(Path(directory) / str(number), random.Random(seed + number), kills - done)
+            run_kills, records = killed_run(Path(directory) / str(ordinal), random.Random(seed + ordinal), kills - done)
             done += run_kills
             different += records != wanted
     return done, different
@@ -64,7 +64,7 @@ def killed_run(home: Path, chance: random.Random, most: int, trials: int = TRIAL
 
 
 def _start(home: Path, trials: int) -> Run:
-    settings = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=trials, seed=3, batch=5)
+    settings = RunSpec(workload=WORKLOAD, board="table:plain", tuner="random", trials=trials, seed=3, batch=5)
     return launch.start(settings, home, boards=TableBoards(), engine=ENGINE)
 
 
@@ -72,7 +72,7 @@ def _kill(home: Path, run: Run, after: float) -> bool:
     """False where the engine was quicker."""
     try:
         with EngineClient.attach(home, run.uuid) as client:
-            pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, Hello))
+            pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, AgentHello))
             time.sleep(after)  # the instant is what is drawn
             if not RunFiles(home, run.uuid).is_running():
                 return False

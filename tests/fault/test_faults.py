@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from hilt import paths
-from hilt.measure.board import BoardMeasurer
-from hilt.measure.boards import VirtualTarget
+from hilt.measure.board_description import VirtualTarget
+from hilt.measure.board_measurer import BoardMeasurer
 from hilt.store import Run
 from hilt.trial import Outcome
 from hilt.virtual.chaos import KINDS, Chaos, parse_chaos
 from hilt.virtual.errors import VirtualBoardError
-from hilt.virtual.names import chaos_of, struck
+from hilt.virtual.names import chaos_of, with_chaos
 from tests.e2e.conftest import stop_boards
 from tests.e2e.small_programs import dot_product
 from tests.fault import killed_engine
@@ -64,10 +64,10 @@ def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Pat
     board = "virtual:pynq@struck?rate=0.2&seed=5&again=1&kinds=daemon_crash"
     measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)
     results = {}
-    measurer.measure([dot_product(ACCELERATOR, number, run="again") for number in range(6)], results.__setitem__)
+    measurer.measure([dot_product(ACCELERATOR, ordinal, run="again") for ordinal in range(6)], results.__setitem__)
     measurer.close()
-    struck = {number for number, result in results.items() if result.outcome is not Outcome.OK}
-    assert struck == {2}
+    with_chaos = {ordinal for ordinal, result in results.items() if result.outcome is not Outcome.OK}
+    assert with_chaos == {2}
     assert results[2].outcome is Outcome.CRASH
     assert "took the board's agent" in results[2].reason
     assert sum(climbed.well for climbed in measurer.recovery.climbed) == 2
@@ -103,13 +103,13 @@ def test_chaos_is_spelled_as_people_type_it() -> None:
 
 
 def test_a_board_that_is_struck_is_the_same_board() -> None:
-    names = struck("virtual:pynq@a,virtual:pynq", "rate=0.5,kinds=hang+freeze")
+    names = with_chaos("virtual:pynq@a,virtual:pynq", "rate=0.5,kinds=hang+freeze")
     assert names == "virtual:pynq@a?rate=0.5&kinds=hang+freeze,virtual:pynq?rate=0.5&kinds=hang+freeze"
     assert [chaos_of(name) for name in names.split(",")] == [Chaos(0.5, kinds=("hang", "freeze"))] * 2
     assert chaos_of("virtual:pynq") is None
     for boards in ("desk", "virtual:pynq,desk", "virtual:pynq?rate=1"):
         with pytest.raises(VirtualBoardError, match="for virtual boards"):
-            struck(boards, "rate=0.5")
+            with_chaos(boards, "rate=0.5")
 
 
 def test_host_and_board_know_the_same_kinds() -> None:

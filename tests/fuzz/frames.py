@@ -32,7 +32,7 @@ _WEIGHED_EVERY = 50
 
 
 @dataclass
-class Tally:
+class RunStatistics:
     """Of the frames that were fed."""
 
     frames: int = 0
@@ -43,29 +43,29 @@ class Tally:
     most_bytes: int = 0
 
 
-def fuzz(frames: int, seed: int) -> Tally:
+def fuzz(frames: int, seed: int) -> RunStatistics:
     """Raises whatever a reader raises that is no error of the protocol."""
     generator = random.Random(seed)
-    tally = Tally()
+    statistics = RunStatistics()
     streams = 0
-    while tally.frames < frames:
+    while statistics.frames < frames:
         stream, count = _stream(generator)
-        tally.frames += count
+        statistics.frames += count
         streams += 1
         if streams % _WEIGHED_EVERY == 0:
-            tally.most_bytes = max(tally.most_bytes, _weighed(stream, generator, tally))
+            statistics.most_bytes = max(statistics.most_bytes, _weighed(stream, generator, statistics))
             continue
         began = time.thread_time()
-        _read(stream, generator, tally)
-        tally.slowest_seconds = max(tally.slowest_seconds, time.thread_time() - began)
-    return tally
+        _read(stream, generator, statistics)
+        statistics.slowest_seconds = max(statistics.slowest_seconds, time.thread_time() - began)
+    return statistics
 
 
-def _weighed(stream: bytes, generator: random.Random, tally: Tally) -> int:
+def _weighed(stream: bytes, generator: random.Random, statistics: RunStatistics) -> int:
     """Bytes that reading it took at most."""
     tracemalloc.start()
     try:
-        _read(stream, generator, tally)
+        _read(stream, generator, statistics)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -96,20 +96,20 @@ def _changed_field(frame: Frame, generator: random.Random) -> bytes:
     return encode_frame(Frame(header, frame.body[: generator.choice((None, 0, 7))]))
 
 
-def _read(stream: bytes, generator: random.Random, tally: Tally) -> None:
+def _read(stream: bytes, generator: random.Random, statistics: RunStatistics) -> None:
     if generator.randrange(2):
-        frames = _incrementally(stream, generator, tally)
+        frames = _incrementally(stream, generator, statistics)
     else:
-        frames = _blocking(stream, generator, tally)
+        frames = _blocking(stream, generator, statistics)
     for frame in frames:
         try:
             from_frame(frame)
-            tally.messages += 1
+            statistics.messages += 1
         except MessageError:
-            tally.refused_messages += 1
+            statistics.refused_messages += 1
 
 
-def _incrementally(stream: bytes, generator: random.Random, tally: Tally) -> list[Frame]:
+def _incrementally(stream: bytes, generator: random.Random, statistics: RunStatistics) -> list[Frame]:
     decoder, frames = FrameDecoder(), []
     step = generator.choice((1, 30, 100, 1000, 1 << 20, 1 << 20)) if len(stream) < 2000 else 1 << 12
     try:
@@ -117,11 +117,11 @@ def _incrementally(stream: bytes, generator: random.Random, tally: Tally) -> lis
             frames += decoder.feed(stream[place : place + step])
         decoder.end()
     except FrameError:
-        tally.refused_frames += 1
+        statistics.refused_frames += 1
     return frames
 
 
-def _blocking(stream: bytes, generator: random.Random, tally: Tally) -> list[Frame]:
+def _blocking(stream: bytes, generator: random.Random, statistics: RunStatistics) -> list[Frame]:
     place, frames = 0, []
 
     def read(most: int) -> bytes:
@@ -134,5 +134,5 @@ def _blocking(stream: bytes, generator: random.Random, tally: Tally) -> list[Fra
         while (frame := read_frame(read)) is not None:
             frames.append(frame)
     except FrameError:
-        tally.refused_frames += 1
+        statistics.refused_frames += 1
     return frames

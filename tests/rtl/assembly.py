@@ -80,8 +80,8 @@ def run(
     encoded = instructions if isinstance(instructions, np.ndarray) else words(accelerator, instructions)
     with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, encoded)
-        for address, piece in (contents or {}).items():
-            device.write_memory(address, piece)
+        for address, shard in (contents or {}).items():
+            device.write_memory(address, shard)
         execution = execute(device, INSN, len(encoded), max_cycles)
         return Finished(execution, device.memory.copy())
 

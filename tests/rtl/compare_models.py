@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
 from hilt.vta.isa import disassemble, encode
@@ -74,7 +74,7 @@ def difference(program: RandomProgram, left: Outcome, right: Outcome) -> str | N
     """The first thing in which two runs of `program` differ, or None."""
     executions = [outcome.execution for outcome in (left, right) if outcome.execution]
     for execution in executions:
-        if execution.status is not Status.DONE:
+        if execution.status is not DeviceStatus.DONE:
             return f"status {execution.status.name} after {execution.cycles} cycles, {execution.fault}"
     if len(executions) == 2:
         counted = [_what_has_no_time(execution) for execution in executions]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hilt.simulator.build import build
-from hilt.simulator.device import Counters, MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import Counters, DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from hilt.vta.isa import AluOpcode, MemoryType
@@ -39,7 +39,7 @@ def device(rtl: Path) -> Iterator[SimulatedDevice]:
 def run(device: SimulatedDevice, program: Sequence[Fields], max_cycles: int = 1_000_000) -> Counters:
     device.write_memory(INSN, words(A, program))
     execution = execute(device, INSN, len(program), max_cycles)
-    assert execution.status is Status.DONE, execution
+    assert execution.status is DeviceStatus.DONE, execution
     return execution.counters
 
 
@@ -168,7 +168,7 @@ def test_fetch_waits_while_a_queue_is_full(device: SimulatedDevice) -> None:
 def test_a_token_that_never_comes_hangs_until_a_reset(device: SimulatedDevice, waiting: Fields) -> None:
     ends = {0: finish(pop_prev=1), 1: finish(pop_next=1)}.get(waiting["opcode"], finish())
     device.write_memory(INSN, words(A, [waiting, ends]))
-    assert execute(device, INSN, 2, 5_000).status is Status.RUNNING
+    assert execute(device, INSN, 2, 5_000).status is DeviceStatus.RUNNING
     assert device.read_register(Register.DONE_READ) == 0
     device.write_register(Register.SOFT_RESET, 1)
     run(device, [finish()])
@@ -181,9 +181,9 @@ def test_a_stage_waits_while_a_token_queue_is_full(device: SimulatedDevice) -> N
     program = [gemm(0, 1, 10, 1000, **STEP), *nothing, *[gemm(0, 0, pop_prev=1)] * more, finish()]
     device.write_memory(INSN, words(A, program))
     execution = execute(device, INSN, len(program), 8_000)
-    assert execution.status is Status.RUNNING
+    assert execution.status is DeviceStatus.RUNNING
     assert execution.counters.load.instructions == 1024
-    assert device.step(100_000)[0] is Status.DONE
+    assert device.step(100_000)[0] is DeviceStatus.DONE
     assert device.counters().load.instructions == more
 
 
@@ -220,7 +220,7 @@ def test_of_two_faults_in_one_cycle_the_one_nearer_to_fetch_is_told(rtl: Path) -
 def test_nothing_begins_after_a_fault_until_a_reset(device: SimulatedDevice) -> None:
     device.write_memory(INSN, words(A, [load(MemoryType.INP, 5000, DATA // 16, 1, 1), finish(pop_next=1)]))
     faulted = execute(device, INSN, 2, 10_000)
-    assert faulted.status is Status.FAULT
+    assert faulted.status is DeviceStatus.FAULT
     device.step(100)
     assert execute(device, INSN, 2, 10_000).counters == faulted.counters
 
@@ -233,8 +233,8 @@ def test_a_program_that_faults_as_it_finishes_is_not_done(rtl: Path) -> None:
         with SimulatedDevice(rtl, replace(MEMORY, read_latency=latency)) as device:
             device.write_memory(INSN, words(A, program))
             statuses.append(execute(device, INSN, len(program), 10_000).status)
-            assert device.read_register(Register.DONE_READ) == (statuses[-1] is Status.DONE)
-    assert set(statuses) == {Status.FAULT, Status.DONE}
+            assert device.read_register(Register.DONE_READ) == (statuses[-1] is DeviceStatus.DONE)
+    assert set(statuses) == {DeviceStatus.FAULT, DeviceStatus.DONE}
     assert statuses == sorted(statuses, reverse=True), "first faults, then none"
 
 
@@ -245,7 +245,7 @@ def test_done_is_cleared_by_the_next_start(device: SimulatedDevice) -> None:
     run(device, [finish()])
     assert device.read_register(Register.DONE_READ) == 1
     device.write_memory(INSN, words(A, [gemm(0, 0, pop_prev=1)]))
-    assert execute(device, INSN, 1, 1_000).status is Status.RUNNING
+    assert execute(device, INSN, 1, 1_000).status is DeviceStatus.RUNNING
     assert device.read_register(Register.DONE_READ) == 0
 
 
@@ -301,7 +301,7 @@ def test_address_registers_are_added_to_dram_bases(device: SimulatedDevice) -> N
     ):
         device.write_register(register, value)
     status, _ = device.step(10_000)
-    assert status is Status.DONE
+    assert status is DeviceStatus.DONE
     assert device.read_memory(RESULT, 16) == (values + 1).tobytes()
 
 
@@ -320,13 +320,13 @@ def test_a_soft_reset_in_mid_transfer_drains_the_bus(device: SimulatedDevice, af
         finish(),
     ]
     device.write_memory(INSN, words(A, busy_everywhere))
-    assert execute(device, INSN, len(busy_everywhere), after_cycles).status is Status.RUNNING
+    assert execute(device, INSN, len(busy_everywhere), after_cycles).status is DeviceStatus.RUNNING
     device.write_register(Register.SOFT_RESET, 1)
     polls = 0
     while device.read_register(Register.SOFT_RESET):  # beats already on the bus may still be written
         polls += 1
         assert polls < 4000, "the bus was never drained"
-    assert device.step(1)[0] is Status.IDLE
+    assert device.step(1)[0] is DeviceStatus.IDLE
     device.memory[RESULT : RESULT + 0x8000] = 0x77
     values = np.arange(16, dtype="<i4") - 8
     device.write_memory(DATA, values)
@@ -352,7 +352,7 @@ def test_writes_that_a_reset_cuts_short_write_nothing_more(rtl: Path) -> None:
     with SimulatedDevice(rtl, replace(MEMORY, bandwidth=(1, 1))) as device:
         device.memory[RESULT : RESULT + 8 * beats] = 0x77
         device.write_memory(INSN, words(A, [store(0, RESULT // 16, 8, 200), finish(pop_next=1)]))
-        assert execute(device, INSN, 2, 500).status is Status.RUNNING
+        assert execute(device, INSN, 2, 500).status is DeviceStatus.RUNNING
         before = np.count_nonzero(device.memory[RESULT : RESULT + 8 * beats] != 0x77)
         device.write_register(Register.SOFT_RESET, 1)
         while device.read_register(Register.SOFT_RESET):

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from hilt.simulator.twin import PlacedProgram, Twin
@@ -145,7 +145,7 @@ def test_a_stage_that_is_started_for_one_instruction_joins_none() -> None:
             device.step(2_000)
             assert device.counters().compute.instructions == executed
         device.write_register(Register.COMPUTE_CONTROL, START_AND_AUTO_RESTART)
-        assert device.step(2_000)[0] is Status.DONE
+        assert device.step(2_000)[0] is DeviceStatus.DONE
 
 
 def test_what_joins_does_not_depend_on_the_memory() -> None:
@@ -163,11 +163,11 @@ def test_an_index_past_the_accumulator_stops_the_first_before_the_second_begins(
         program = words(PYNQ, [load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1), *faulty, finish()])
         device.write_memory(INSN, program)
         execution = execute(device, INSN, len(program), 100_000)
-        assert execution.status is Status.FAULT and execution.fault == Fault(FaultCode.ACC_INDEX, 2048)
+        assert execution.status is DeviceStatus.FAULT and execution.fault == Fault(FaultCode.ACC_INDEX, 2048)
         assert execution.counters.compute.instructions == 1
         device.write_register(Register.SOFT_RESET, 1)
         device.write_memory(INSN, show)
-        assert execute(device, INSN, len(show), 100_000).status is Status.DONE
+        assert execute(device, INSN, len(show), 100_000).status is DeviceStatus.DONE
         out = np.frombuffer(device.read_memory(RESULT, 2048 * 16), np.int8).reshape(2048, 16)
     outer = (2048 - COLUMNS) // 3 + 1
     expected = np.zeros((2048, 16), np.int8)
@@ -202,7 +202,7 @@ def _run(
         device.write_memory(UOP_POOL, pool)
         device.write_memory(DATA, values)
         execution = execute(device, INSN, len(program), 100_000)
-        assert execution.status is Status.DONE, execution
+        assert execution.status is DeviceStatus.DONE, execution
         placed = PlacedProgram(program, np.frombuffer(pool, np.uint32).reshape(-1, 1), INSN, UOP_POOL)
         assert differences(execution, Twin(accelerator), placed, MemoryModel(**timing)) == []
         return device.memory.copy(), execution.counters.compute.busy

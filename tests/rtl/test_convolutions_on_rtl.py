@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
 from hilt.simulator.build import build
-from hilt.simulator.device import Status
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from tests.rtl.variants import VARIANTS
 from tests.unit.schedule.cases import describe, small_convolutions
@@ -25,14 +25,14 @@ def test_any_small_convolution(variant: str) -> None:
     @given(small_convolutions(), st.integers(0, 2**31))
     def check(workload: Conv2d, draw: int) -> None:
         space = space_for(workload, accelerator)
-        configuration = space.configuration(int(np.random.default_rng(draw).integers(len(space))))
+        knobs = space.knobs_at(int(np.random.default_rng(draw).integers(len(space))))
         try:
-            program = lower(workload, configuration, accelerator)
+            program = lower(workload, knobs, accelerator)
         except Rejected:
             return
         tensors = make_tensors(workload, accelerator, seed=5)
         run = run_program(library, program, tensors.inputs, max_cycles=3_000_000)
-        assert run.execution.status is Status.DONE, describe(configuration)
-        assert np.array_equal(run.output, tensors.expected.ravel()), describe(configuration)
+        assert run.execution.status is DeviceStatus.DONE, describe(knobs)
+        assert np.array_equal(run.output, tensors.expected.ravel()), describe(knobs)
 
     check()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hilt.simulator.build import Form, build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.simulator.registers import FaultCode, Register
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
@@ -130,7 +130,7 @@ def test_is_reported_with_code_and_address(form: Form, name: str) -> None:
     instructions, uop, expected = PROGRAMS[name]
     never = finish(pop_next=1)  # so that it is the fault that ends the run
     finished = run(build(A, form), A, [*instructions, never], {UOP_POOL: micro_ops(A, uop)})
-    assert finished.execution.status is Status.FAULT
+    assert finished.execution.status is DeviceStatus.FAULT
     assert finished.execution.fault == expected
 
 
@@ -153,7 +153,7 @@ def test_the_first_illegal_instruction_is_reported_with_its_number(
     program = words(accelerator, [gemm(0, 0), gemm(0, 0), finish(), finish(), finish()])
     program[2] = program[3] = illegal
     finished = run(build(accelerator, form), accelerator, program)
-    assert finished.execution.status is Status.FAULT
+    assert finished.execution.status is DeviceStatus.FAULT
     assert finished.execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
 
 
@@ -186,7 +186,7 @@ def test_a_soft_reset_makes_it_run_again_with_its_buffers_as_they_were(form: For
         device.write_register(Register.SOFT_RESET, 1)
         assert device.read_register(Register.FAULT_CODE) == 0
         device.write_memory(INSN, after)
-        assert execute(device, INSN, len(after), 100_000).status is Status.DONE
+        assert execute(device, INSN, len(after), 100_000).status is DeviceStatus.DONE
         assert device.read_memory(RESULT, 16) == (values + 5).astype(np.int8).tobytes()
 
 
@@ -203,4 +203,4 @@ def test_a_block_of_nothing_is_no_mistake_wherever_it_is(form: Form) -> None:
         gemm(8191, 9000, 0, 9),
         finish(),
     ]
-    assert run(build(A, form), A, instructions).execution.status is Status.DONE
+    assert run(build(A, form), A, instructions).execution.status is DeviceStatus.DONE

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice, SimulatorError
 from hilt.simulator.driver import execute
 from hilt.simulator.registers import START, START_AND_AUTO_RESTART, Register
 from hilt.vta.isa import AluOpcode, MemoryType
@@ -103,7 +103,7 @@ def test_revision_b_multiplies_and_loads_accumulators_of_bytes() -> None:
 
 def test_fetch_stalls_when_a_queue_is_full(golden: Path) -> None:
     """The load queue holds 512 and the stage one more: a token that is pushed behind them never comes."""
-    for waiting, status in ((512, Status.DONE), (514, Status.RUNNING)):
+    for waiting, status in ((512, DeviceStatus.DONE), (514, DeviceStatus.RUNNING)):
         loads = [load(MemoryType.INP, 0, 0, 0, 0, pop_next=1) for _ in range(waiting)]
         instructions = [*loads, *(gemm(0, 0, push_prev=1) for _ in range(waiting)), finish()]
         assert run(golden, A, instructions, max_cycles=10_000).execution.status is status
@@ -113,9 +113,9 @@ def test_a_limit_holds_however_large_the_instruction(golden: Path) -> None:
     """2^41 micro-ops: run in pieces, each of which ends at its limit."""
     with SimulatedDevice(golden, MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, words(A, [gemm(0, 8192, 16383, 16383), finish()]))
-        assert execute(device, INSN, 2, 1000).status is Status.RUNNING
+        assert execute(device, INSN, 2, 1000).status is DeviceStatus.RUNNING
         for _ in range(3):
-            assert device.step(500) == (Status.RUNNING, 500)
+            assert device.step(500) == (DeviceStatus.RUNNING, 500)
         assert device.counters().cycles == 2500
         assert device.counters().macs == (2500 - 2) * 256  # two fetched
 
@@ -162,7 +162,7 @@ def test_address_registers_are_added(golden: Path) -> None:
         }
         for register, value in registers.items():
             device.write_register(register, value)
-        assert device.step(1000)[0] is Status.DONE
+        assert device.step(1000)[0] is DeviceStatus.DONE
         assert device.read_memory(RESULT + 5 * 16, 16) == np.arange(1, 17, dtype="i1").tobytes()
 
 
@@ -174,11 +174,11 @@ def test_a_stage_started_without_auto_restart_does_one_instruction(golden: Path)
         device.write_register(Register.FETCH_CONTROL, START)
         for instructions in (1, 2):
             device.write_register(Register.COMPUTE_CONTROL, START)
-            assert device.step(100)[0] is Status.RUNNING
+            assert device.step(100)[0] is DeviceStatus.RUNNING
             assert device.counters().compute.instructions == instructions
             assert device.read_register(Register.COMPUTE_CONTROL) & 0b110 == 0b110  # done, idle
         device.write_register(Register.COMPUTE_CONTROL, START)
-        assert device.step(100)[0] is Status.DONE
+        assert device.step(100)[0] is DeviceStatus.DONE
 
 
 def test_says_what_it_is(golden: Path) -> None:
@@ -196,7 +196,7 @@ def test_says_what_it_is(golden: Path) -> None:
 
 def test_refuses_what_is_not_there(golden: Path, tmp_path: Path) -> None:
     with SimulatedDevice(golden, MemoryModel(BASE, MEMORY_BYTES)) as device:
-        assert device.step(10) == (Status.IDLE, 0)
+        assert device.step(10) == (DeviceStatus.IDLE, 0)
         with pytest.raises(SimulatorError, match="not all in the memory 0x100000..0x200000"):
             device.read_memory(BASE + MEMORY_BYTES - 8, 16)
         with pytest.raises(SimulatorError, match="no register at 0x4000"):

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hilt.simulator.build import Form, build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.simulator.registers import FaultCode, Register
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, encode_uops
@@ -138,12 +138,12 @@ def _run(device: SimulatedDevice, interpreter: NumpyInterpreter, generator: np.r
     device.write_memory(UOP_POOL, encode_uops(_micro_ops(generator), A))
     expected = _interpret(device, interpreter, program)
     execution = execute(device, INSN, len(program), 10_000_000)
-    assert execution.status is (Status.DONE if expected is None else Status.FAULT)
+    assert execution.status is (DeviceStatus.DONE if expected is None else DeviceStatus.FAULT)
     assert execution.fault == expected
     device.write_register(Register.SOFT_RESET, 1)
     show = [store(0, RESULT // 16, 1, 2048, push_prev=1), finish(pop_next=1)]
     _interpret(device, interpreter, show)
-    assert execute(device, INSN, len(show), 100_000).status is Status.DONE
+    assert execute(device, INSN, len(show), 100_000).status is DeviceStatus.DONE
     assert np.array_equal(device.memory, interpreter.memory)
     return None if expected is None else expected.code
 

@@ -5,7 +5,7 @@ import pytest
 
 from hilt.schedule import Conv2d, bound_cycles, load_workload, lower, make_tensors, space_for, verdicts
 from hilt.simulator.build import build
-from hilt.simulator.device import Status
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import ProgramRun, run_program
 from hilt.vta.accelerator import Accelerator, load_parameters
 
@@ -33,12 +33,12 @@ ENDS_CYCLES = 2_200
 C10 (its timeline), nearly a tenth of the short 1x1 layers."""
 
 
-def run(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> tuple[ProgramRun, int]:
+def run(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> tuple[ProgramRun, int]:
     """The run, and how many output elements are wrong."""
     tensors = make_tensors(workload, accelerator, seed=1)
-    program = lower(workload, configuration, accelerator)
+    program = lower(workload, knobs, accelerator)
     done = run_program(build(accelerator, "rtl"), program, tensors.inputs, max_cycles=5_000_000)
-    assert done.execution.status is Status.DONE, configuration
+    assert done.execution.status is DeviceStatus.DONE, knobs
     return done, int(np.sum(done.output != tensors.expected.ravel()))
 
 
@@ -76,7 +76,7 @@ def test_strict_knows_what_loses_sums_without_interlock(name: str) -> None:
     compiles, safe = (verdicts(workload, WITHOUT_INTERLOCK, columns, level) == 0 for level in ("compiler", "strict"))
     generator = np.random.default_rng(3)
     for index in generator.choice(np.flatnonzero(safe), 3, replace=False):
-        assert run(workload, space.configuration(int(index)), WITHOUT_INTERLOCK)[1] == 0
+        assert run(workload, space.knobs_at(int(index)), WITHOUT_INTERLOCK)[1] == 0
     index = int(generator.choice(np.flatnonzero(compiles & ~safe)))
-    assert run(workload, space.configuration(index), WITHOUT_INTERLOCK)[1] > 0
-    assert run(workload, space.configuration(index), PYNQ)[1] == 0
+    assert run(workload, space.knobs_at(index), WITHOUT_INTERLOCK)[1] > 0
+    assert run(workload, space.knobs_at(index), PYNQ)[1] == 0

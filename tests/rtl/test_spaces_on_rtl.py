@@ -6,7 +6,7 @@ import pytest
 
 from hilt.schedule import load_workload, lower, make_tensors, space_for, verdicts
 from hilt.simulator.build import build
-from hilt.simulator.device import Status
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.vta.accelerator import Accelerator, load_parameters
 from tests.unit.schedule.cases import describe
@@ -36,8 +36,8 @@ def test_strict_is_right_without_interlock(text: str, kind: str) -> None:
     accepted = indices[verdicts(workload, WITHOUT_INTERLOCK, space.columns(indices), "strict") == 0]
     tensors = make_tensors(workload, WITHOUT_INTERLOCK, seed=9)
     for index in generator.choice(accepted, min(SAMPLE, len(accepted)), replace=False):
-        configuration = space.configuration(int(index))
-        program = lower(workload, configuration, WITHOUT_INTERLOCK, "strict")
+        knobs = space.knobs_at(int(index))
+        program = lower(workload, knobs, WITHOUT_INTERLOCK, "strict")
         run = run_program(library, program, tensors.inputs, max_cycles=5_000_000)
-        assert run.execution.status is Status.DONE, describe(configuration)
-        assert np.array_equal(run.output, tensors.expected.ravel()), describe(configuration)
+        assert run.execution.status is DeviceStatus.DONE, describe(knobs)
+        assert np.array_equal(run.output, tensors.expected.ravel()), describe(knobs)

@@ -76,7 +76,7 @@ def _schedules(count: int, longest: int) -> list[Program]:
         workload = load_workload(f"resnet18.C{2 + int(generator.integers(10))}")
         space = space_for(workload, PYNQ)
         try:
-            program = lower(workload, space.configuration(int(generator.integers(len(space)))), PYNQ)
+            program = lower(workload, space.knobs_at(int(generator.integers(len(space)))), PYNQ)
         except Rejected:
             continue
         if int(twin.predict([program], MemoryModel())[0]["cycles"]) <= longest:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hilt.simulator.device import MemoryModel, SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.simulator.program_run import place
 from hilt.simulator.twin import PlacedProgram, Twin, TwinStatus
@@ -18,7 +18,7 @@ from hilt.vta.program import Program
 from tests.rtl.random_programs import RandomProgram
 
 BASE = 0x1000_0000
-STATUS = {Status.DONE: TwinStatus.DONE, Status.FAULT: TwinStatus.FAULT, Status.RUNNING: TwinStatus.NEVER}
+STATUS = {DeviceStatus.DONE: TwinStatus.DONE, DeviceStatus.FAULT: TwinStatus.FAULT, DeviceStatus.RUNNING: TwinStatus.NEVER}
 _STAGES = ("fetch", "load", "compute", "store")
 _COUNTERS = ("busy", "starved", "stalled", "bytes", "instructions")
 _PAGE = 4096
@@ -65,7 +65,7 @@ def differences(
     prediction = twin.predict([program], memory)[0]
     fault = 0 if execution.fault is None else int(execution.fault.code)
     facts = [("status", STATUS[execution.status], prediction["status"]), ("fault", fault, prediction["fault"])]
-    if execution.status is not Status.RUNNING:
+    if execution.status is not DeviceStatus.RUNNING:
         facts += _counted(execution, prediction)
     return [f"{name}: RTL {int(rtl)}, twin {int(predicted)}" for name, rtl, predicted in facts if rtl != predicted]
 

@@ -145,12 +145,12 @@ def read_frame(read: Callable[[int], bytes]) -> Optional[Frame]:
 def _read_exactly(read: Callable[[int], bytes], count: int, at_boundary: bool = False) -> bytes:
     data = bytearray()
     while len(data) < count:
-        piece = read(min(count - len(data), 1 << 20))
-        if not piece:
+        shard = read(min(count - len(data), 1 << 20))
+        if not shard:
             if at_boundary and not data:
                 return b""
             raise TruncatedError("stream ended within a frame: {} of {} bytes".format(len(data), count))
-        data += piece
+        data += shard
     return bytes(data)
 
 

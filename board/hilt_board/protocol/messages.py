@@ -26,7 +26,7 @@ from .fields import (
     record,
 )
 from .frames import MAX_BODY_BYTES, PROTOCOL_VERSION, Frame
-from .trials import COUNT, SECONDS, SIZE, Manifest, Measured, Trial
+from .trials import COUNT, SECONDS, SIZE, Manifest, Measured, TrialRequest
 
 CHUNK_BYTES = 1 << 20
 """What a `Put` should carry: large enough to be fast, small enough that other messages are not held up long."""
@@ -61,7 +61,7 @@ FAILURES = (
 
 
 @dataclass(frozen=True)
-class Hello(Record):
+class AgentHello(Record):
     """Takes the lease of the board. Answered by Welcome, or Failure `board_busy`."""
 
     client: str = checked(is_text(200))
@@ -99,7 +99,7 @@ class Welcome(Record):
 
 
 @dataclass(frozen=True)
-class Failure(Record):
+class AgentFailure(Record):
     """A request that was not carried out; says nothing about a configuration and is never in the journal."""
 
     code: str = checked(one_of(*FAILURES))
@@ -147,13 +147,13 @@ class Stored(Record):
 
 
 @dataclass(frozen=True)
-class Program(Record):
+class LoadBitstream(Record):
     """Load a bitstream blob. `canary` (with its code) is what decides later whether the board is sane; without one, a
     program of a single FINISH."""
 
     bitstream: str = checked(is_sha256)
     manifest: Manifest = checked(record(Manifest))
-    canary: Optional[Trial] = checked(optional(record(Trial)), default=None)
+    canary: Optional[TrialRequest] = checked(optional(record(TrialRequest)), default=None)
     code: bytes = body(MAX_BODY_BYTES)
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class Program(Record):
         if self.canary is not None:
             self.canary.check_code(self.code)
         elif self.code:
-            raise MessageError("Program.code: code without a canary")
+            raise MessageError("LoadBitstream.code: code without a canary")
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ class Programmed(Record):
 
 @dataclass(frozen=True)
 class Measure(Record):
-    """Run a trial. Trials of a session run in the order sent; each is answered by Measured or Failure."""
+    """Run a trial. Trials of a session run in the order sent; each is answered by Measured or AgentFailure."""
 
-    trial: Trial = checked(record(Trial))
+    trial: TrialRequest = checked(record(TrialRequest))
     code: bytes = body(MAX_BODY_BYTES)
 
     def __post_init__(self) -> None:
@@ -221,7 +221,7 @@ class Acknowledged(Record):
 
 
 @dataclass(frozen=True)
-class Status(Record):
+class AgentStatus(Record):
     """Also a heartbeat; answered at once, whatever the device does, and without the lease."""
 
 
@@ -302,14 +302,14 @@ class Beat(Record):
 
 
 MESSAGES: Dict[str, Type[Record]] = {
-    "hello": Hello,
+    "hello": AgentHello,
     "welcome": Welcome,
-    "failure": Failure,
+    "failure": AgentFailure,
     "have": Have,
     "missing": Missing,
     "put": Put,
     "stored": Stored,
-    "program": Program,
+    "program": LoadBitstream,
     "programmed": Programmed,
     "measure": Measure,
     "measured": Measured,
@@ -317,7 +317,7 @@ MESSAGES: Dict[str, Type[Record]] = {
     "results_report": ResultsReport,
     "acknowledge": Acknowledge,
     "acknowledged": Acknowledged,
-    "status": Status,
+    "status": AgentStatus,
     "status_report": StatusReport,
     "reset": Reset,
     "reset_done": ResetDone,

@@ -99,7 +99,7 @@ UOP_BUFFER = "uop"
 
 
 @dataclass(frozen=True)
-class Trial(Record):
+class TrialRequest(Record):
     """A program and how to run it. Its code: instructions, then micro-ops, then relocation indices."""
 
     key: str = checked(is_key)
@@ -129,7 +129,7 @@ class Trial(Record):
             raise MessageError('Trial: buffer names must differ from each other and from "uop"')
         for relocation in self.relocations:
             if relocation.buffer not in names:
-                raise MessageError("Trial.relocations: no buffer {!r}".format(relocation.buffer))
+                raise MessageError("TrialRequest.relocations: no buffer {!r}".format(relocation.buffer))
         if max(self.instructions * self.instruction_bytes, self.uops * self.uop_bytes) > MAX_IMAGE_BYTES:
             raise MessageError("Trial: a VTA reads at most {} bytes of code from one buffer".format(MAX_IMAGE_BYTES))
 
@@ -146,7 +146,7 @@ class Trial(Record):
 
 
 @dataclass(frozen=True)
-class Comparison(Record):
+class WireVerification(Record):
     """Of every item of the output with the expected tensor."""
 
     compared: int = checked(COUNT)
@@ -168,7 +168,7 @@ class Measured(Record):
     """Per repeat, averaged over `number` runs; empty where the hardware does not count."""
     microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
     """Per repeat, averaged: cycles at the manifest's clock where the hardware counts, else wall clock."""
-    comparison: Optional[Comparison] = checked(optional(record(Comparison)), default=None)
+    comparison: Optional[WireVerification] = checked(optional(record(WireVerification)), default=None)
     worker_restarts: int = checked(COUNT, default=0)
     """Workers that this trial cost."""
     canary: Optional[bool] = checked(optional(is_boolean), default=None)

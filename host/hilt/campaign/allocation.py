@@ -26,7 +26,7 @@ UNSOLVED = 10.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class LayerStatus:
     """How a layer stands by what its tuner was told. Latencies in microseconds of one instance."""
 
     instances: int
@@ -51,7 +51,7 @@ class Standing:
         return self.instances * (1 - self.confidence) * (ALPHA * lately + (1 - ALPHA) * optimism)
 
 
-def choose(standings: Sequence[Standing | None]) -> tuple[int, float] | None:
+def choose(standings: Sequence[LayerStatus | None]) -> tuple[int, float] | None:
     """The place of the layer that is next, and what a trial of it is expected to save (0 where it is its turn). None
     stands for a layer that takes no more; None where all are that. Equals go in order."""
     open_ones = [(place, each) for place, each in enumerate(standings) if each is not None]

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from hilt.campaign.allocation import MINIMUM_TRIALS
 from hilt.campaign.budget import Budget
-from hilt.engine.campaigns import network_of, plain_settings, run_of_layer, settings_of
-from hilt.engine.design import Settings, design
+from hilt.engine.campaigns import network_of, plain_settings, run_of_layer, spec_of
 from hilt.engine.errors import SettingsError
 from hilt.engine.process import Boards
+from hilt.engine.run_spec import RunSpec, make_run
 from hilt.schedule.onnx_model import Layer, Network, OnnxError
 from hilt.store import Campaign, Run, Store
 
 
-def design_campaign(network: Network, settings: Settings, budget: Budget) -> Campaign:
+def make_campaign(network: Network, settings: RunSpec, budget: Budget) -> Campaign:
     """A new campaign; `trials` of the settings is not looked at. Raises SettingsError for too small a budget, OnnxError
     for a network without a layer that VTA can run."""
     if not network.supported:
@@ -32,10 +32,10 @@ def design_campaign(network: Network, settings: Settings, budget: Budget) -> Cam
     )
 
 
-def design_runs(campaign: Campaign, boards: Boards, board: str) -> list[Run]:
-    """A run for each layer that has none, not stored. Raises as hilt.engine.design.design, and describe_board."""
+def make_runs(campaign: Campaign, boards: Boards, board: str) -> list[Run]:
+    """A run for each layer that has none, not stored. Raises as hilt.engine.run_spec.design, and describe_board."""
     described = boards.describe_board(board)
-    runs = [design(settings_of(campaign, layer, board), described, campaign.uuid) for layer in layers_of(campaign)]
+    runs = [make_run(spec_of(campaign, layer, board), described, campaign.uuid) for layer in layers_of(campaign)]
     # What a layer is given in the end nobody knows yet: at most all of the budget, and all of its space.
     most = Budget.from_dict(campaign.budget or {}).trials
     return [replace(run, budget=min(run.space_size, most or run.space_size)) for run in runs]
@@ -47,7 +47,7 @@ def layer_runs(store: Store, campaign: Campaign, boards: Boards) -> list[tuple[L
     found = [run_of_layer(store, campaign, layer) for layer in layers]
     if any(run is None for run in found):
         known = next((run.board for run in found if run is not None), campaign.settings["board"])
-        made = {run.workload: run for run in design_runs(campaign, boards, known)}
+        made = {run.workload: run for run in make_runs(campaign, boards, known)}
         for place, layer in enumerate(layers):
             if found[place] is None:
                 store.create_run(made[layer.workload])

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from hilt.engine.campaign_results import FALLBACK_ATTEMPTS
-from hilt.engine.loop import Confident
+from hilt.engine.loop import HasConfidence
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem, Tuner
+from hilt.tune import Feedback, Tuner, TuningProblem
 
 
-def fallback_candidates(problem: Problem) -> list[int]:
+def fallback_candidates(problem: TuningProblem) -> list[int]:
     """The first FALLBACK_ATTEMPTS configurations, by index, that compile."""
     return [int(index) for index in np.flatnonzero(problem.compiles)[:FALLBACK_ATTEMPTS]]
 
@@ -71,4 +71,4 @@ class FallbackFirst:
 
     def confidence(self) -> float | None:
         """The tuner's own; None where it does not say."""
-        return self._tuner.confidence() if isinstance(self._tuner, Confident) else None
+        return self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None

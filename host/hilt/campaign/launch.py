@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hilt import measure
 from hilt.campaign.budget import Budget
-from hilt.campaign.design import design_campaign, design_runs, layer_runs
-from hilt.engine.design import Settings, check_same
+from hilt.campaign.design import layer_runs, make_campaign, make_runs
 from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.launch import is_served, spawn, spawn_unless_served
 from hilt.engine.process import Boards
+from hilt.engine.run_spec import RunSpec, check_same
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, UnknownRunError, database_path
 from hilt.store.campaigns import move_campaign, set_campaign_state
@@ -22,7 +22,7 @@ ENGINE = (sys.executable, "-m", "hilt.campaign")
 
 def start(
     network: Network,
-    settings: Settings,
+    settings: RunSpec,
     budget: Budget,
     home: Path,
     *,
@@ -34,8 +34,8 @@ def start(
 
     Raises SettingsError, OnnxError, StoreError, EngineStartError, and what describe_board and design raise.
     """
-    campaign = design_campaign(network, settings, budget)
-    runs = design_runs(campaign, boards, settings.board)
+    campaign = make_campaign(network, settings, budget)
+    runs = make_runs(campaign, boards, settings.board)
     with Store(database_path(home)) as store:
         store.create_campaign(campaign)
         for run in runs:

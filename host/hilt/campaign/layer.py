@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hilt import tune
-from hilt.campaign.allocation import Standing
-from hilt.campaign.control import CampaignControl
+from hilt.campaign.allocation import LayerStatus
+from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.fallback import FallbackFirst, fallback_candidates
-from hilt.engine.design import RunTask
-from hilt.engine.events import Event, TrialRecorded, TunerTold
-from hilt.engine.loop import Batch, TuningLoop
+from hilt.engine.events import Event, TrialRecorded, TunerUpdated
+from hilt.engine.loop import TrialBatch, TuningLoop
+from hilt.engine.run_spec import RunTask
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, RunState, Store
@@ -40,7 +40,7 @@ class LayerSearch:
         recorded = store.trials(run.uuid)
         self._recorded = len(recorded)
         """Trials of earlier sessions."""
-        self._latencies = {trial.number: trial.microseconds for trial in recorded if trial.verified}
+        self._latencies = {trial.ordinal: trial.microseconds for trial in recorded if trial.verified}
         self._bests: list[float | None] = []
         self._ended = run.state is RunState.FINISHED
         task = RunTask(run, measurer.description)
@@ -70,26 +70,26 @@ class LayerSearch:
         return self._ended or self.workload in self._control.skipped
 
     @property
-    def standing(self) -> Standing | None:
+    def standing(self) -> LayerStatus | None:
         """None where it gets no more trials."""
         if self.exhausted or self.skipped:
             return None
-        return Standing(self.layer.count, self.asked, self._bests, self.run.bound_microseconds, self._confidence)
+        return LayerStatus(self.layer.count, self.asked, self._bests, self.run.bound_microseconds, self._confidence)
 
-    def ask(self, count: int) -> Batch:
+    def ask(self, count: int) -> TrialBatch:
         """As hilt.engine.loop.TuningLoop."""
         batch = self._loop.ask(count)
-        self.exhausted = not batch.configurations
+        self.exhausted = not batch.indices
         return batch
 
-    def measure(self, batch: Batch) -> None:
+    def measure(self, batch: TrialBatch) -> None:
         """As hilt.engine.loop.TuningLoop."""
         self._loop.measure(batch)
 
-    def tell(self, batch: Batch) -> None:
+    def tell(self, batch: TrialBatch) -> None:
         """As hilt.engine.loop.TuningLoop."""
-        for number, _ in batch.trials():
-            found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(number)) if each]
+        for ordinal, _ in batch.trials():
+            found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(ordinal)) if each]
             self._bests.append(min(found, default=None))
         self._loop.tell(batch)
 
@@ -99,7 +99,7 @@ class LayerSearch:
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, TrialRecorded) and event.verified:
-            self._latencies[event.number] = event.microseconds
-        elif isinstance(event, TunerTold) and event.confidence is not None:
+            self._latencies[event.ordinal] = event.microseconds
+        elif isinstance(event, TunerUpdated) and event.confidence is not None:
             self._confidence = event.confidence
         self._publish(event)

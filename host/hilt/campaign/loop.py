@@ -14,10 +14,10 @@ from time import monotonic
 
 from hilt.campaign.allocation import MINIMUM_TRIALS, choose
 from hilt.campaign.budget import Budget
-from hilt.campaign.control import CampaignControl
+from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.layer import LayerSearch
-from hilt.engine.events import Command
-from hilt.engine.loop import Batch
+from hilt.engine.events import EngineCommand
+from hilt.engine.loop import TrialBatch
 from hilt.store import Campaign, Slice, Store
 from hilt.store.campaigns import add_seconds, record_slice, slices
 
@@ -27,7 +27,7 @@ class _Step:
     """A slice that was asked for."""
 
     layer: LayerSearch
-    batch: Batch
+    batch: TrialBatch
 
 
 class CampaignLoop:
@@ -66,7 +66,7 @@ class CampaignLoop:
                     and all(layer.confirm() for layer in self._layers)
                 )
             except BaseException:
-                self._control.obey(Command.STOP)  # what the board has is recorded before we leave
+                self._control.obey(EngineCommand.STOP)  # what the board has is recorded before we leave
                 raise
             finally:
                 self._save_time()
@@ -100,17 +100,17 @@ class CampaignLoop:
         while (made := self._next_slice()) is not None:
             layer = next(each for each in self._layers if each.workload == made.workload)
             batch = layer.ask(made.trials)
-            if batch.configurations:
-                self._say(f"{layer.workload}: trials {batch.first} to {batch.first + len(batch.configurations) - 1}")
+            if batch.indices:
+                self._say(f"{layer.workload}: trials {batch.first} to {batch.first + len(batch.indices) - 1}")
                 return _Step(layer, batch)
             self._say(f"{layer.workload}: its tuner takes nothing that is left to be worth a trial")
         return None
 
     def _next_slice(self) -> Slice | None:
         """As recorded, else decided now and recorded."""
-        number, self._made = self._made, self._made + 1
-        if number < len(self._recorded):
-            return self._recorded[number]
+        ordinal, self._made = self._made, self._made + 1
+        if ordinal < len(self._recorded):
+            return self._recorded[ordinal]
         standings = [layer.standing for layer in self._layers]
         if self._budget.seconds is not None and self._spent_now >= self._budget.seconds:
             # The minimum is given whatever the clock says: a layer without any trial has no schedule at all.
@@ -121,7 +121,7 @@ class CampaignLoop:
         place, gain = chosen
         missing = MINIMUM_TRIALS - self._layers[place].asked
         count = min(missing if missing > 0 else self._slice_trials, self._left)
-        made = Slice(number, self._layers[place].workload, count, gain)
+        made = Slice(ordinal, self._layers[place].workload, count, gain)
         record_slice(self._store, self._campaign.uuid, made)
         return made
 

@@ -19,28 +19,28 @@ from time import monotonic, time
 
 from hilt import measure
 from hilt.campaign.budget import Budget
-from hilt.campaign.control import CampaignControl
+from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.design import layer_runs
 from hilt.campaign.layer import LayerSearch
 from hilt.campaign.loop import CampaignLoop
 from hilt.campaign.outputs import write_outputs
-from hilt.engine.chronicle import Chronicle
-from hilt.engine.design import check_same
+from hilt.engine.board_health import BoardHealthMonitor
 from hilt.engine.errors import RunOverError, failure_of
+from hilt.engine.event_log import EventLog
 from hilt.engine.events import (
     BoardChanged,
-    Command,
+    EngineCommand,
+    EngineHello,
     Event,
-    Failure,
+    FailureCause,
     Finished,
-    Hello,
     Logged,
-    Progress,
+    RunProgress,
     StateChanged,
 )
-from hilt.engine.files import RunFiles
-from hilt.engine.infrastructure import Watch
 from hilt.engine.process import SAYINGS, Boards, EventHandler, announcer, log_unexpected
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import check_same
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardEvent, Measurer
 from hilt.schedule.onnx_model import Layer
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None, boards: Boards = measure) -> in
             campaign = store.campaign(options.campaign)
             if campaign is None or campaign.budget is None:
                 raise RunOverError(f"{options.campaign[:8]} is no campaign with a budget")
-            return _Session(store, options.home, campaign, boards, announce).run()
+            return _CampaignSession(store, options.home, campaign, boards, announce).run()
     except Exception as error:
         log_unexpected(error)
         announce({"failure": failure_of(error), "message": str(error)})
         return 1
 
 
-class _Session:
+class _CampaignSession:
     """One process's work on a campaign whose lock it holds."""
 
     def __init__(
@@ -91,9 +91,9 @@ class _Session:
         self._control = CampaignControl()
         self._publish: Callable[[Event], None] = lambda event: None
         self._publish_layer: dict[str, Callable[[Event], None]] = {}
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, RunProgress] = {}
         self._began = monotonic()
-        self._watch = Watch(campaign.uuid, self._stop, lambda event: self._publish(event))
+        self._watch = BoardHealthMonitor(campaign.uuid, self._stop, lambda event: self._publish(event))
 
     def run(self) -> int:
         if self._campaign.state is RunState.FINISHED:
@@ -123,16 +123,16 @@ class _Session:
     def _serve(self, stack: ExitStack, runs: Sequence[Run]) -> None:
         """Opens the sockets of the campaign and of its runs, whose locks it takes."""
         files = RunFiles(self._home, self._campaign.uuid)
-        server = stack.enter_context(EngineServer(files, Hello(self._campaign.uuid, os.getpid()), self._obey))
-        self._publish = Chronicle(files.chronicle_path).recording(server.publish)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: server.obey(Command.STOP))
+        server = stack.enter_context(EngineServer(files, EngineHello(self._campaign.uuid, os.getpid()), self._obey))
+        self._publish = EventLog(files.event_log_path).recording(server.publish)
+        for ordinal in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ordinal, lambda *_: server.obey(EngineCommand.STOP))
         for run in runs:
             layer_files = RunFiles(self._home, run.uuid)
             stack.enter_context(layer_files.locked())
             obey = self._obeyer(run)
-            served = stack.enter_context(EngineServer(layer_files, Hello(run.uuid, os.getpid()), obey))
-            self._publish_layer[run.uuid] = Chronicle(layer_files.chronicle_path).recording(served.publish)
+            served = stack.enter_context(EngineServer(layer_files, EngineHello(run.uuid, os.getpid()), obey))
+            self._publish_layer[run.uuid] = EventLog(layer_files.event_log_path).recording(served.publish)
 
     def _tune(self, runs: Sequence[tuple[Layer, Run]], board: str) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board}")
@@ -147,7 +147,7 @@ class _Session:
         if complete:
             return Finished(RunState.FINISHED, "")
         if self._watch.failing is not None:
-            return Finished(RunState.FAILED, self._watch.failing, Failure.BOARD)
+            return Finished(RunState.FAILED, self._watch.failing, FailureCause.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._campaign.uuid[:8]}` goes on")
 
     def _search(self, layer: Layer, run: Run, measurer: Measurer) -> LayerSearch:
@@ -156,7 +156,7 @@ class _Session:
         def hear(event: Event) -> None:
             self._publish_layer[run.uuid](event)
             self._watch.hear(event)
-            if isinstance(event, Progress):
+            if isinstance(event, RunProgress):
                 self._progress[run.uuid] = event
                 self._publish(self._whole_progress())
             elif isinstance(event, StateChanged):
@@ -167,7 +167,7 @@ class _Session:
 
         return LayerSearch(layer, run, measurer, self._store, self._control, hear)
 
-    def _whole_progress(self) -> Progress:
+    def _whole_progress(self) -> RunProgress:
         """Of all layers. A budget of time is given in no trials: 0."""
         parts = list(self._progress.values())
         counts: Counter[str] = Counter()
@@ -178,7 +178,7 @@ class _Session:
         left = None
         if self._budget.seconds is not None:
             left = max(0.0, self._budget.seconds - self._campaign.spent_seconds - elapsed)
-        return Progress(
+        return RunProgress(
             trials=trials,
             budget=self._budget.trials or 0,
             counts=dict(counts),
@@ -204,7 +204,7 @@ class _Session:
             if finished.state is RunState.FINISHED:
                 self._write_outputs()
         except StoreError as error:  # most likely what the campaign failed of; clients hear of it all the same
-            finished = finished if finished.failure else Finished(RunState.FAILED, str(error), Failure.STORE)
+            finished = finished if finished.failure else Finished(RunState.FAILED, str(error), FailureCause.STORE)
         for publish in (*self._publish_layer.values(), self._publish):
             publish(finished)
         return finished
@@ -226,20 +226,20 @@ class _Session:
         set_campaign_state(self._store, self._campaign.uuid, state, detail)
         self._publish(StateChanged(state, detail))
 
-    def _set_run_state(self, run: Run, state: RunState, detail: str, failure: Failure | None = None) -> None:
+    def _set_run_state(self, run: Run, state: RunState, detail: str, failure: FailureCause | None = None) -> None:
         self._store.set_state(run.uuid, state, detail, failure or "")
         self._publish_layer[run.uuid](StateChanged(state, detail))
 
     def _say(self, words: str) -> None:
         self._publish(StateChanged(RunState.RUNNING, words))
 
-    def _obey(self, command: Command) -> None:
+    def _obey(self, command: EngineCommand) -> None:
         self._control.obey(command)
         self._say(SAYINGS[command])
 
-    def _obeyer(self, run: Run) -> Callable[[Command], None]:
-        def obey(command: Command) -> None:
-            if command is not Command.STOP:
+    def _obeyer(self, run: Run) -> Callable[[EngineCommand], None]:
+        def obey(command: EngineCommand) -> None:
+            if command is not EngineCommand.STOP:
                 self._obey(command)
                 return
             self._control.skip(run.workload)
@@ -249,7 +249,7 @@ class _Session:
         return obey
 
     def _stop(self) -> None:
-        self._control.obey(Command.STOP)
+        self._control.obey(EngineCommand.STOP)
 
     def _hear_board(self, event: BoardEvent) -> None:
         changed = BoardChanged(event.board, event.state, event.detail, event.at, event.celsius)

@@ -1,4 +1,4 @@
-"""`hilt bench`: the papers' experiments, and ours, on recorded landscapes."""
+"""`hilt bench`: the papers' experiments, and ours, on recorded datasets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
-from hilt.cli.words import print_json, seconds_text
+from hilt.cli.formatting import print_json, seconds_text
 
 
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments of `hilt bench --list`.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="What can be run, and how long it takes.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each landscape.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each dataset.")] = None,
     workloads: Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")] = None,
     full: Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")] = False,
     checks: Annotated[
@@ -33,13 +33,13 @@ def bench(
 ) -> None:
     """Reproduce figures and tables of the four papers: data, a plot, and the paper's figure beside ours.
 
-    The landscapes come from `hilt landscape build --all`.
+    The datasets come from `hilt dataset build --all`.
 
     Runs of tuners are kept in HILT_HOME/experiments and are not run again.
     """
     from dataclasses import asdict
 
-    from hilt.experiments.bench import Bench, Settings
+    from hilt.experiments.bench import Bench, BenchSettings
     from hilt.experiments.catalogue import EXPERIMENTS, experiment
 
     if list_all:
@@ -52,7 +52,7 @@ def bench(
         raise typer.BadParameter("name an experiment; --list shows them")
     wanted = {name: experiment(name) for name in names}
     chosen = tuple(workloads.split(",")) if workloads else None
-    settings = Settings(seeds, chosen, full, jobs, checks)
+    settings = BenchSettings(seeds, chosen, full, jobs, checks)
     results = {}
     for name, each in wanted.items():
         started = time.monotonic()

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from hilt.cli import tables
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
+from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
-from hilt.cli.words import print_json
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
@@ -34,14 +34,14 @@ def boards(
     from hilt.link.errors import UnknownBoardError
     from hilt.link.quarantine import quarantined
     from hilt.measure import describe_board
-    from hilt.measure.boards import board_names
-    from hilt.virtual.errors import UnknownPersonalityError
+    from hilt.measure.board_description import board_names
+    from hilt.virtual.errors import UnknownBoardModelError
 
     apart = quarantined()
     names = board_names()
     described = [describe_board(name) for name in names]
     for name in sorted(apart.keys() - set(names)):  # a virtual board's, or one that boards.toml has no more
-        with contextlib.suppress(UnknownBoardError, UnknownPersonalityError):
+        with contextlib.suppress(UnknownBoardError, UnknownBoardModelError):
             described.append(describe_board(name))
     if as_json:
         print_json(
@@ -94,7 +94,7 @@ def add(
     """Add a real board: shows its key's fingerprint, and keeps the key when you say that it is the board's."""
     from hilt import bitstreams
     from hilt.cli.host_keys import confirm_host_key
-    from hilt.link.boards import add_board, remove_board
+    from hilt.link.board_registry import add_board, remove_board
 
     bitstreams.find(bitstream)
     values: dict[str, Any] = {**_address(address), "bitstream": bitstream}
@@ -118,7 +118,7 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     from dataclasses import asdict
 
     from hilt.cli.host_keys import confirm_host_key
-    from hilt.measure.boards import resolve
+    from hilt.measure.board_description import resolve
     from hilt.measure.doctor import check_board
 
     confirm_host_key(name)
@@ -143,7 +143,7 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
 def power(switch: Annotated[Switch, typer.Argument(help="What to do.")], name: _NAME) -> None:
     """Switch a board's power: on, off or cycle."""
     from hilt.link.errors import PowerError
-    from hilt.measure.boards import resolve
+    from hilt.measure.board_description import resolve
 
     target = resolve(name)
     driver = target.power()
@@ -172,7 +172,7 @@ def _on_board(name: str, *words: str) -> None:
     """A command of the agent's, on the board; prints what it says. Raises LinkError."""
     from hilt.link.agent import run_agent
     from hilt.link.deadline import Deadline
-    from hilt.measure.boards import resolve
+    from hilt.measure.board_description import resolve
 
     target = resolve(name)
     try:

@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import named_in_text, output_folder
+from hilt.cli.formatting import print_json, short, time_text
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -26,9 +27,8 @@ from hilt.cli.run_options import (
 )
 from hilt.cli.space import orders_of
 from hilt.cli.tune import SHORT_RUN_PLANS, tuner_options
-from hilt.cli.words import print_json, short, time_text
-from hilt.engine.events import Command
-from hilt.engine.files import RunFiles
+from hilt.engine.events import EngineCommand
+from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, RunState, Store, database_path
 
 _ATTACHING = ("resume", "board", "output", "detach", "as_json")
@@ -59,7 +59,7 @@ def campaign(
         CheckLevel, typer.Option(help="What is rejected before it travels, as of `hilt tune`.")
     ] = CheckLevel.COMPILER,
     repeat: Repeat = 1,
-    number: Number = 1,
+    ordinal: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
     chaos: Chaos = None,
@@ -114,12 +114,12 @@ def campaign(
     from hilt.campaign.budget import parse_budget
     from hilt.cli.following_campaign import attend, listing
     from hilt.cli.host_keys import confirm_host_key
-    from hilt.engine.design import Settings
+    from hilt.engine.run_spec import RunSpec
     from hilt.schedule.networks import load_network
 
     found, spend = named_in_text(load_network(network)), parse_budget(budget)
     each = (spend.trials or 0) // max(1, len(found.supported))
-    settings = Settings(
+    settings = RunSpec(
         workload=network,
         board=board_names(board, chaos),
         tuner=tuner,
@@ -130,7 +130,7 @@ def campaign(
         orders=None if orders is None else orders_of(orders),
         checks=checks.value,
         repeat=repeat,
-        average=number,
+        number=ordinal,
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, each // SHORT_RUN_PLANS), tuner_option or []),
     )
@@ -221,12 +221,12 @@ def _steer(home: Path, identifier: str, pause: bool, stop: bool, skip: list[str]
         raise typer.BadParameter(f"campaign {short(found.uuid)} is not running; `hilt campaigns` says how it stands")
     for name in skip:
         client = EngineClient.attach(home, runs[name].uuid)
-        client.send(Command.STOP)
+        client.send(EngineCommand.STOP)
         client.leave()
         typer.echo(f"{name} gets no more trials")
     if pause or stop:
         client = EngineClient.attach(home, found.uuid)
-        client.send(Command.STOP if stop else Command.PAUSE)
+        client.send(EngineCommand.STOP if stop else EngineCommand.PAUSE)
         client.leave()
         after = "stops" if stop else "pauses"
         typer.echo(f"campaign {short(found.uuid)} {after} when the board is done; `hilt resume {short(found.uuid)}` "

@@ -49,5 +49,5 @@ def memory_of_board(board: str) -> MemoryModel:
 
     if not board.startswith(PREFIX):
         return MemoryModel()
-    personality, _ = parse_virtual_name(board)
-    return personality.memory_model
+    board_model, _ = parse_virtual_name(board)
+    return board_model.memory_model

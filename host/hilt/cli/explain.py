@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from hilt.cli.configuration import configuration_of, memory_of_board
+from hilt.cli.formatting import print_json
 from hilt.cli.space import orders_of, space_of
-from hilt.cli.words import print_json
 
 
 def explain(

@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from hilt.atomic_write import UnwritableFileError
 from hilt.schedule.onnx_model import Network
-from hilt.whole_file import UnwritableFileError
 
 
 def output_folder(path: Path) -> Path:

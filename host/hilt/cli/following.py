@@ -11,11 +11,11 @@ from types import FrameType
 
 from rich.console import Console
 
-from hilt.cli.exits import Exit, exit_of, say
+from hilt.cli.exit_codes import Exit, exit_of, say
+from hilt.cli.formatting import short
 from hilt.cli.progress import View, view_of
-from hilt.cli.words import short
 from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError, SilentEngineError
-from hilt.engine.events import Command, Failure, Finished
+from hilt.engine.events import EngineCommand, FailureCause, Finished
 from hilt.store import Run, RunState, Store, database_path
 
 
@@ -44,7 +44,7 @@ def follow(home: Path, run: Run, console: Console, *, wake: bool = False) -> End
             return Ending(_recorded_end(home, run), False)  # it was over before we came
         with client:
             if wake:
-                client.send(Command.RESUME)
+                client.send(EngineCommand.RESUME)
             try:
                 with asking_to_stop(client) as presses:
                     finished = show_all(client, view, presses)
@@ -61,7 +61,7 @@ def wake(home: Path, uuid: str) -> None:
         raise
     except NoEngineError:
         return  # it was over before we came
-    client.send(Command.RESUME)
+    client.send(EngineCommand.RESUME)
     client.leave()
 
 
@@ -95,9 +95,9 @@ def _recorded_end(home: Path, run: Run) -> Finished:
     with Store(database_path(home)) as store:
         now = store.run(run.uuid)
     if now.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED):
-        return Finished(now.state, now.detail, Failure(now.failure) if now.failure else None)
+        return Finished(now.state, now.detail, FailureCause(now.failure) if now.failure else None)
     detail = f"the engine ended without a word; `hilt resume {short(run.uuid)}` goes on with what is recorded"
-    return Finished(RunState.FAILED, detail, Failure.INTERNAL)
+    return Finished(RunState.FAILED, detail, FailureCause.INTERNAL)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def stopped_by_ctrl_c(home: Path, uuid: str) -> Iterator[None]:
     except KeyboardInterrupt:
         with suppress(NoEngineError):
             client = EngineClient.attach(home, uuid)
-            client.send(Command.STOP)
+            client.send(EngineCommand.STOP)
             client.leave()
             say(f"{short(uuid)} stops when the board is done; `hilt resume {short(uuid)}` goes on")
         raise
@@ -120,12 +120,12 @@ def asking_to_stop(client: EngineClient) -> Iterator[list[int]]:
     Detached at the second. Nothing is printed from here: a signal may come in the middle of printing."""
     presses: list[int] = []
 
-    def pressed(number: int, frame: FrameType | None) -> None:
-        presses.append(number)
+    def pressed(ordinal: int, frame: FrameType | None) -> None:
+        presses.append(ordinal)
         if len(presses) > 1:
             raise Detached
         with suppress(NoEngineError):  # it is ending anyway
-            client.send(Command.STOP)
+            client.send(EngineCommand.STOP)
 
     before = signal.signal(signal.SIGINT, pressed)
     try:

@@ -14,17 +14,26 @@ from rich.text import Text
 from hilt.campaign.budget import Budget
 from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
 from hilt.cli import tables
-from hilt.cli.exits import Exit, exit_of, say
+from hilt.cli.exit_codes import Exit, exit_of, say
 from hilt.cli.following import Detached, asking_to_stop, show_all, stopped_by_ctrl_c
 from hilt.cli.following import wake as wake_up
-from hilt.cli.live_view import LiveView, add_boards, facts_table, print_words
+from hilt.cli.formatting import best_json, print_json, seconds_text, short
+from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.cli.network import listing as network_listing
 from hilt.cli.progress import QUIET, View
-from hilt.cli.words import best_json, print_json, seconds_text, short
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
 from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError, SilentEngineError
-from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Logged, Progress, StateChanged
-from hilt.engine.files import RunFiles
+from hilt.engine.events import (
+    BoardChanged,
+    EngineCommand,
+    Event,
+    FailureCause,
+    Finished,
+    Logged,
+    RunProgress,
+    StateChanged,
+)
+from hilt.engine.run_files import RunFiles
 from hilt.report.html import latency_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
@@ -35,7 +44,7 @@ _LINES = 20
 
 def listing(network: Network, as_json: bool) -> None:
     """What the network holds, and what of it VTA cannot run."""
-    print_words(Console(stderr=as_json), network_listing(network))
+    print_text(Console(stderr=as_json), network_listing(network))
 
 
 def attend(
@@ -46,12 +55,12 @@ def attend(
     if detach:
         if wake:
             wake_up(home, campaign.uuid)
-        print_words(console, f"campaign {name} goes on by itself; `hilt campaign {name}` attaches to it")
+        print_text(console, f"campaign {name} goes on by itself; `hilt campaign {name}` attaches to it")
         return _left(home, campaign, as_json, Exit.OK)
     with stopped_by_ctrl_c(home, campaign.uuid):
         ending = _follow(home, campaign, console, wake)
     if ending is None:
-        print_words(console, f"left campaign {name}, which stops when the board is done; `hilt resume {name}` goes on")
+        print_text(console, f"left campaign {name}, which stops when the board is done; `hilt resume {name}` goes on")
         return _left(home, campaign, as_json, Exit.INTERRUPTED)
     with Store(database_path(home)) as store:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
@@ -60,15 +69,15 @@ def attend(
         missing = ending.state is RunState.FINISHED and not (directory / REPORT).exists()
         if output is not None or missing:
             for note in write_outputs(store, campaign.uuid, directory).notes:
-                print_words(console, note)
+                print_text(console, note)
     if as_json:
         print_json(result_values(result))
     else:
         tables.console().print(_table(result))
-        print_words(console, total_words(result))
+        print_text(console, format_total(result))
     files = [str(directory / each) for each in (SCHEDULE, LOG, REPORT) if (directory / each).exists()]
     if files:
-        print_words(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
+        print_text(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
     return _exit(result, ending, campaign)
 
 
@@ -92,7 +101,7 @@ def _exit(result: CampaignResult, ending: Finished, campaign: Campaign) -> Exit:
 def _follow(home: Path, campaign: Campaign, console: Console, wake: bool) -> Finished | None:
     """None where the user let go of it with a second Ctrl-C."""
     budget = Budget.from_dict(campaign.budget or {})
-    make = _live_view if console.is_terminal else PlainView
+    make = _live_view if console.is_terminal else PlainCampaignView
     view: View = make(campaign, budget, console)
     try:
         client = EngineClient.attach(home, campaign.uuid)
@@ -102,7 +111,7 @@ def _follow(home: Path, campaign: Campaign, console: Console, wake: bool) -> Fin
         return _recorded_end(home, campaign)
     with view, client:
         if wake:
-            client.send(Command.RESUME)
+            client.send(EngineCommand.RESUME)
         try:
             with asking_to_stop(client) as presses:
                 finished = show_all(client, view, presses)
@@ -115,12 +124,12 @@ def _recorded_end(home: Path, campaign: Campaign) -> Finished:
     with Store(database_path(home)) as store:
         now = store.campaign(campaign.uuid) or campaign
     if now.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED):
-        return Finished(now.state, now.detail, Failure(now.failure) if now.failure else None)
+        return Finished(now.state, now.detail, FailureCause(now.failure) if now.failure else None)
     detail = f"its process ended without a word; `hilt resume {short(now.uuid)}` goes on with what is recorded"
-    return Finished(RunState.FAILED, detail, Failure.INTERNAL)
+    return Finished(RunState.FAILED, detail, FailureCause.INTERNAL)
 
 
-def _pace(progress: Progress, budget: Budget) -> str:
+def _pace(progress: RunProgress, budget: Budget) -> str:
     words = f"{progress.trials}/{budget.trials} trials" if budget.trials else f"{progress.trials} trials"
     words += f", {progress.valid} valid"
     if progress.seconds_left is not None:
@@ -128,7 +137,7 @@ def _pace(progress: Progress, budget: Budget) -> str:
     return words
 
 
-class PlainView:
+class PlainCampaignView:
     """Some lines of progress, and one for whatever happens."""
 
     def __init__(self, campaign: Campaign, budget: Budget, console: Console) -> None:
@@ -138,7 +147,7 @@ class PlainView:
         self._shown = -1
         self._boards: dict[str, str] = {}
 
-    def __enter__(self) -> PlainView:
+    def __enter__(self) -> PlainCampaignView:
         self.note(_title(self._campaign, self._budget))
         return self
 
@@ -148,10 +157,10 @@ class PlainView:
         pass
 
     def note(self, words: str) -> None:
-        print_words(self._console, words)
+        print_text(self._console, words)
 
     def show(self, event: Event) -> None:
-        if isinstance(event, Progress):
+        if isinstance(event, RunProgress):
             share = event.trials * _LINES // self._budget.trials if self._budget.trials else event.trials // 50
             if share != self._shown:
                 self._shown = share
@@ -166,7 +175,7 @@ class PlainView:
 
 
 def _live_view(campaign: Campaign, budget: Budget, console: Console) -> LiveView:
-    def draw(progress: Progress, state: str, boards: Mapping[str, str]) -> Table:
+    def draw(progress: RunProgress, state: str, boards: Mapping[str, str]) -> Table:
         facts = facts_table()
         facts.add_row("campaign", Text(_title(campaign, budget), style="bold"))
         facts.add_row("progress", Text(_pace(progress, budget)))
@@ -174,7 +183,7 @@ def _live_view(campaign: Campaign, budget: Budget, console: Console) -> LiveView
         add_boards(facts, boards)
         return facts
 
-    return LiveView(console, Progress(0, budget.trials or 0, {}, 0, 0.0), {}, draw)
+    return LiveView(console, RunProgress(0, budget.trials or 0, {}, 0, 0.0), {}, draw)
 
 
 def _title(campaign: Campaign, budget: Budget) -> str:
@@ -183,7 +192,7 @@ def _title(campaign: Campaign, budget: Budget) -> str:
     return f"{campaign.name} on {settings['board']}, tuner {settings['tuner']}, budget {budget}, campaign {name}"
 
 
-def total_words(result: CampaignResult) -> str:
+def format_total(result: CampaignResult) -> str:
     """What the network takes now, and with the fallback schedules."""
     words = f"{result.network.name}: {latency_text(result.microseconds)} in all its layers on the board"
     if result.gain is not None:
@@ -200,8 +209,8 @@ def total_words(result: CampaignResult) -> str:
 
 
 def _table(result: CampaignResult) -> Table:
-    numbers = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
-    table = tables.table("layer", *numbers, "run")
+    ordinals = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
+    table = tables.table("layer", *ordinals, "run")
     total = result.microseconds or 1.0
     for each in result.layers:
         table.add_row(

@@ -20,23 +20,23 @@ def confirm_host_key(boards: str) -> None:
 def _confirm(board: str) -> None:
     """Asks on the terminal whether a board's unknown key is its own. Raises UnknownHostKeyError where nobody can be
     asked or says no, and what else the link raises on the way to the key."""
-    from hilt.measure import LANDSCAPE_PREFIX
+    from hilt.measure import DATASET_PREFIX
     from hilt.virtual.names import PREFIX
 
-    if board.startswith((PREFIX, LANDSCAPE_PREFIX)):
+    if board.startswith((PREFIX, DATASET_PREFIX)):
         return  # its key is in its own directory on this machine; records have none
-    from hilt.link.boards import registered_board
+    from hilt.link.board_registry import registered_board
     from hilt.link.deadline import Deadline
     from hilt.link.errors import UnknownHostKeyError
     from hilt.link.host_keys import HostKeys
-    from hilt.link.session import Session
+    from hilt.link.session import SshSession
 
     endpoint = registered_board(board).endpoint
     known = HostKeys()
     if known.of(endpoint.host, endpoint.port):
         return
     try:
-        Session.connect(endpoint, known, Deadline(CONNECT_SECONDS)).close()
+        SshSession.connect(endpoint, known, Deadline(CONNECT_SECONDS)).close()
     except UnknownHostKeyError as unknown:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise

@@ -11,16 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from hilt.cli.plain_text import plain
-from hilt.engine.events import BoardChanged, Event, Finished, Logged, Progress, StateChanged
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, RunProgress, StateChanged
 
-Draw = Callable[[Progress, str, Mapping[str, str]], RenderableType]
+Draw = Callable[[RunProgress, str, Mapping[str, str]], RenderableType]
 """Progress, state, and how each board is, as they are drawn."""
 
 
 class LiveView:
     """A hilt.cli.progress.View of a run or a campaign; what is logged scrolls above its lines."""
 
-    def __init__(self, console: Console, progress: Progress, boards: Mapping[str, str], draw: Draw) -> None:
+    def __init__(self, console: Console, progress: RunProgress, boards: Mapping[str, str], draw: Draw) -> None:
         self._progress = progress
         self._state = "starting"
         self._boards = dict(boards)
@@ -37,10 +37,10 @@ class LiveView:
         self._live.__exit__(kind, error, trace)
 
     def note(self, words: str) -> None:
-        print_words(self._live.console, words)
+        print_text(self._live.console, words)
 
     def show(self, event: Event) -> None:
-        if isinstance(event, Progress):
+        if isinstance(event, RunProgress):
             self._progress = event
         elif isinstance(event, StateChanged):
             self._state = event.detail or event.state
@@ -68,6 +68,6 @@ def add_boards(facts: Table, boards: Mapping[str, str]) -> None:
         facts.add_row("board", Text(f"{board} {state}"))
 
 
-def print_words(console: Console, words: str) -> None:
+def print_text(console: Console, words: str) -> None:
     """Wrapped on a terminal; in a file each line stays one."""
     console.print(plain(words), highlight=False, markup=False, soft_wrap=not console.is_terminal)

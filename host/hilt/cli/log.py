@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli.words import short
+from hilt.cli.formatting import short
 from hilt.store import Store, database_path
 
 application = typer.Typer(help="AutoTVM's tuning logs, out and in; histories to transfer from.", no_args_is_help=True)

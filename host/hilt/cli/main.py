@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli import bitstream, boards, exits, glimpse, landscape, log
+from hilt.cli import bitstream, boards, dataset, exit_codes, glimpse, log
 from hilt.cli.bench import bench
 from hilt.cli.campaign import campaign, campaigns
 from hilt.cli.explain import explain
-from hilt.cli.history import best, runs, show
 from hilt.cli.report import report
+from hilt.cli.runs import best, runs, show
 from hilt.cli.sim import sim
 from hilt.cli.space import space
 from hilt.cli.trace import trace
@@ -27,7 +27,7 @@ application = typer.Typer(
     name="hilt",
     help="Finds the fastest schedules for a VTA accelerator by trying them on the board.\n\n"
     "First: `hilt tune resnet18.C5`, which needs no board: virtual:pynq is one.",
-    epilog=exits.HELP,
+    epilog=exit_codes.HELP,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,12 +71,12 @@ for panel, listed in _PANELS.items():
 application.add_typer(log.application, name="log", rich_help_panel="Results")
 application.add_typer(boards.application, name="boards", rich_help_panel="Boards")
 application.add_typer(bitstream.application, name="bitstream", rich_help_panel="Boards")
-application.add_typer(landscape.application, name="landscape", rich_help_panel="Tuners and experiments")
+application.add_typer(dataset.application, name="dataset", rich_help_panel="Tuners and experiments")
 application.add_typer(glimpse.application, name="glimpse", rich_help_panel="Tuners and experiments")
 
 
 def main() -> None:
-    """Runs the command line and exits: see hilt.cli.exits."""
+    """Runs the command line and exits: see hilt.cli.exit_codes."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us (`hilt runs >&-`), who wants none of it
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  # for good
@@ -88,15 +88,15 @@ def run(arguments: list[str]) -> int:
     try:
         return application(arguments, prog_name="hilt", standalone_mode=False) or 0
     except (typer.Abort, KeyboardInterrupt):
-        return exits.Exit.INTERRUPTED
+        return exit_codes.Exit.INTERRUPTED
     except SystemExit as ending:
         if isinstance(ending.__context__, BrokenPipeError):  # `hilt runs | head`; the 1 of Typer is a result here
-            return exits.Exit.OK
+            return exit_codes.Exit.OK
         raise
     except Exception as error:
         if hasattr(error, "format_message"):  # what is wrong with the command line itself
             words = " ".join(error.format_message().split()).rstrip(".")
             if words:  # a group without a command has printed its help
-                exits.say(f"{words}; `hilt --help` and `hilt COMMAND --help` say how")
-            return exits.Exit.BAD_INPUT
-        return exits.complain(error)
+                exit_codes.say(f"{words}; `hilt --help` and `hilt COMMAND --help` say how")
+            return exit_codes.Exit.BAD_INPUT
+        return exit_codes.report_error(error)

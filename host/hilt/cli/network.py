@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from hilt.cli import tables
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
 from hilt.cli.following import exit_after, follow
-from hilt.cli.live_view import print_words
+from hilt.cli.formatting import best_json, print_json, short
+from hilt.cli.live_view import print_text
 from hilt.cli.summary import summary_text
-from hilt.cli.words import best_json, print_json, short
-from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, settings_of, unfinished
-from hilt.engine.design import Settings
-from hilt.engine.files import RunFiles
+from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, spec_of, unfinished
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.schedule.onnx_model import Layer, Network, OnnxError
 from hilt.store import Campaign, Run, RunState, Store, Trial, database_path
 
@@ -29,7 +29,7 @@ _PATIENCE_SECONDS = 120.0
 class Launcher(Protocol):
     """hilt.engine.launch is one."""
 
-    def start(self, settings: Settings, home: Path, *, campaign: str | None = None) -> Run: ...
+    def start(self, settings: RunSpec, home: Path, *, campaign: str | None = None) -> Run: ...
 
     def resume(self, identifier: str, home: Path, *, board: str | None = None) -> Run: ...
 
@@ -50,12 +50,12 @@ class Tuned:
         return self.layer.count * self.best.microseconds
 
 
-def tune_network(network: Network, settings: Settings, home: Path, launcher: Launcher, as_json: bool) -> Exit:
+def tune_network(network: Network, settings: RunSpec, home: Path, launcher: Launcher, as_json: bool) -> Exit:
     """Tunes each supported layer with the budget of `settings`, in the order of the model; goes on where the same
     network was begun with the same settings. Raises OnnxError where no layer is supported, and what `launcher`
     raises."""
     console = Console(stderr=as_json)
-    print_words(console, listing(network))
+    print_text(console, listing(network))
     if not network.supported:
         raise OnnxError(f"{network.name} has no layer that VTA can run")
     with Store(database_path(home)) as store:
@@ -72,12 +72,12 @@ def tune_campaign(campaign: Campaign, home: Path, launcher: Launcher, as_json: b
         left = unfinished(store, campaign)
     done = len(network.supported) - len(left)
     already = f": {done} of {len(network.supported)} layers are done" if done else ""
-    print_words(console, f"campaign {short(campaign.uuid)}{already}")
+    print_text(console, f"campaign {short(campaign.uuid)}{already}")
     ending = Exit.OK
     for number, layer in enumerate(network.supported, start=1):
         if layer not in left:
             continue
-        print_words(console, f"\nlayer {number} of {len(network.supported)}: {layer.workload}, {layer.count} times")
+        print_text(console, f"\nlayer {number} of {len(network.supported)}: {layer.workload}, {layer.count} times")
         ending = _attend(home, _launch(campaign, layer, home, launcher, board), console)
         if ending not in (Exit.OK, Exit.NOTHING_VERIFIED):
             break
@@ -87,7 +87,7 @@ def tune_campaign(campaign: Campaign, home: Path, launcher: Launcher, as_json: b
         print_json(_network_json(campaign, tuned, left))
     else:
         tables.console().print(_sum(tuned))
-        print_words(console, _total_words(network, tuned))
+        print_text(console, _total_words(network, tuned))
     if ending not in (Exit.OK, Exit.NOTHING_VERIFIED):
         return ending
     found_all = len(tuned) == len(network.supported) and all(each.microseconds is not None for each in tuned)
@@ -101,7 +101,7 @@ def _launch(campaign: Campaign, layer: Layer, home: Path, launcher: Launcher, bo
         with Store(database_path(home)) as store:
             run = run_of_layer(store, campaign, layer)
         if run is None:
-            return launcher.start(settings_of(campaign, layer, board), home, campaign=campaign.uuid)
+            return launcher.start(spec_of(campaign, layer, board), home, campaign=campaign.uuid)
         return run if run.state is RunState.FINISHED else launcher.resume(run.uuid, home, board=board)
 
 
@@ -117,7 +117,7 @@ def _attend(home: Path, run: Run, console: Console) -> Exit:
     with Store(database_path(home)) as store:
         record = store.run(run.uuid)
         verified = store.best(run.uuid) is not None
-        print_words(console, summary_text(store, record, running=ending.finished is None))
+        print_text(console, summary_text(store, record, running=ending.finished is None))
     if ending.finished is None:
         return Exit.INTERRUPTED
     return exit_after(record, ending, verified)

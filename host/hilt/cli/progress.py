@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hilt.cli.live_view import LiveView, add_boards, facts_table, print_words
-from hilt.cli.words import seconds_text, short
-from hilt.engine.events import BoardChanged, Event, Logged, Progress, StateChanged
+from hilt.cli.formatting import seconds_text, short
+from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
+from hilt.engine.events import BoardChanged, Event, Logged, RunProgress, StateChanged
 from hilt.store import Run, RunState
 
 _LINES_A_RUN = 10
@@ -39,14 +39,14 @@ class View(Protocol):
 
 
 def view_of(run: Run, console: Console) -> View:
-    return live_view(run, console) if console.is_terminal else PlainView(run, console)
+    return live_view(run, console) if console.is_terminal else PlainRunView(run, console)
 
 
 def title(run: Run) -> str:
     return f"{run.workload} on {run.board}, tuner {run.tuner}, seed {run.seed}, run {short(run.uuid)}"
 
 
-def best_words(progress: Progress) -> str:
+def format_best(progress: RunProgress) -> str:
     if progress.best_microseconds is None:
         return "none verified yet"
     return (
@@ -55,7 +55,7 @@ def best_words(progress: Progress) -> str:
     )
 
 
-def pace_words(progress: Progress) -> str:
+def format_pace(progress: RunProgress) -> str:
     share = f" ({100 * progress.valid / progress.trials:.0f}%)" if progress.trials else ""
     words = f"{progress.trials}/{progress.budget} trials, {progress.valid} valid{share}"
     if progress.trials_per_second is not None:
@@ -65,7 +65,7 @@ def pace_words(progress: Progress) -> str:
     return words
 
 
-class PlainView:
+class PlainRunView:
     """A line for each better configuration, for each tenth of the run, and for whatever happens to the board."""
 
     def __init__(self, run: Run, console: Console) -> None:
@@ -75,7 +75,7 @@ class PlainView:
         self._shown = -1
         self._boards: dict[str, str] = {}
 
-    def __enter__(self) -> PlainView:
+    def __enter__(self) -> PlainRunView:
         self.note(title(self._run))
         return self
 
@@ -85,10 +85,10 @@ class PlainView:
         pass
 
     def note(self, words: str) -> None:
-        print_words(self._console, words)
+        print_text(self._console, words)
 
     def show(self, event: Event) -> None:
-        if isinstance(event, Progress):
+        if isinstance(event, RunProgress):
             self._progress(event)
         elif isinstance(event, StateChanged) and (event.detail or event.state is not RunState.RUNNING):
             self.note(f"{event.state}: {event.detail}" if event.detail else event.state)
@@ -98,21 +98,21 @@ class PlainView:
         elif isinstance(event, Logged):
             self.note(f"{event.level}: {event.text}")
 
-    def _progress(self, progress: Progress) -> None:
+    def _progress(self, progress: RunProgress) -> None:
         tenth = progress.trials * _LINES_A_RUN // progress.budget
         if progress.best_number != self._best or tenth != self._shown:
-            self.note(f"{pace_words(progress)}; best {best_words(progress)}")
+            self.note(f"{format_pace(progress)}; best {format_best(progress)}")
         self._best, self._shown = progress.best_number, tenth
 
 
 def live_view(run: Run, console: Console) -> LiveView:
     """Progress, the best, outcomes and boards, below a bar."""
 
-    def draw(progress: Progress, state: str, boards: Mapping[str, str]) -> RenderableType:
+    def draw(progress: RunProgress, state: str, boards: Mapping[str, str]) -> RenderableType:
         counts = ", ".join(f"{outcome} {count}" for outcome, count in sorted(progress.counts.items())) or "none yet"
         facts = facts_table()
-        facts.add_row("progress", Text(pace_words(progress)))
-        facts.add_row("best", Text(best_words(progress), style="bold"))
+        facts.add_row("progress", Text(format_pace(progress)))
+        facts.add_row("best", Text(format_best(progress), style="bold"))
         facts.add_row("outcomes", Text(counts))
         add_boards(facts, boards)
         facts.add_row("run", Text(state))
@@ -121,4 +121,4 @@ def live_view(run: Run, console: Console) -> LiveView:
         return Group(Text(title(run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
 
     boards = dict.fromkeys(run.board.split(","), "not connected yet")
-    return LiveView(console, Progress(0, run.budget, {}, 0, 0.0), boards, draw)
+    return LiveView(console, RunProgress(0, run.budget, {}, 0, 0.0), boards, draw)

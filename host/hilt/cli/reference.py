@@ -15,7 +15,7 @@ import typer
 from typer.models import ArgumentInfo, ParameterInfo, ParamMeta
 from typer.utils import get_params_from_function
 
-from hilt.cli import exits
+from hilt.cli import exit_codes
 from hilt.cli.main import application
 
 _HEAD = """# Command line
@@ -30,7 +30,7 @@ _WORDS: dict[object, str] = {str: "TEXT", int: "INT", float: "FLOAT", Path: "PAT
 class Parameter:
     """An argument or option of a command."""
 
-    spelled: str
+    format_workload: str
     """As it is typed: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
     usage: str
     """The same in the line of usage; empty for what may be left out and is no argument."""
@@ -40,7 +40,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandReference:
     """A command by its words, such as `hilt boards add`."""
 
     words: str
@@ -48,7 +48,7 @@ class Command:
     parameters: tuple[Parameter, ...]
 
 
-def commands() -> list[Command]:
+def commands() -> list[CommandReference]:
     """Every command that `hilt --help` leads to, in its order."""
     return list(_commands(application, "hilt"))
 
@@ -57,18 +57,18 @@ def text() -> str:
     """The whole reference, Markdown."""
     listed = commands()
     contents = " · ".join(f"[{each.words.removeprefix('hilt ')}](#{each.words.replace(' ', '-')})" for each in listed)
-    parts = [_HEAD, contents, *(_section(each) for each in listed), f"## Exit codes\n\n{exits.HELP}"]
+    parts = [_HEAD, contents, *(_section(each) for each in listed), f"## Exit codes\n\n{exit_codes.HELP}"]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(command: Command) -> str:
+def _section(command: CommandReference) -> str:
     usage = " ".join([command.words, *(each.usage for each in command.parameters if each.usage)])
     optional = any(not each.usage for each in command.parameters)
     lines = [f"## {command.words}", "", f"`{usage}{' [OPTIONS]' if optional else ''}`", "", command.help]
     if command.parameters:
         lines += ["", "| | | default |", "|---|---|---|"]
         lines += [
-            f"| `{_cell(each.spelled)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
+            f"| `{_cell(each.format_workload)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
         ]
     return "\n".join(lines)
 
@@ -77,7 +77,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _commands(group: typer.Typer, words: str) -> Iterator[Command]:
+def _commands(group: typer.Typer, words: str) -> Iterator[CommandReference]:
     for each in group.registered_commands:
         assert each.callback is not None
         name = each.name or each.callback.__name__.replace("_", "-")
@@ -91,11 +91,11 @@ def _commands(group: typer.Typer, words: str) -> Iterator[Command]:
         yield from _commands(inner.typer_instance, below)
 
 
-def _command(words: str, function: Callable[..., Any]) -> Command:
+def _command(words: str, function: Callable[..., Any]) -> CommandReference:
     declared = get_params_from_function(function).values()
     parameters = (_parameter(each) for each in declared if isinstance(each.default, ParameterInfo))
     words_of_it = " ".join(inspect.cleandoc(function.__doc__ or "").split())
-    return Command(words, words_of_it, tuple(each for each in parameters if each is not None))
+    return CommandReference(words, words_of_it, tuple(each for each in parameters if each is not None))
 
 
 def _parameter(declared: ParamMeta) -> Parameter | None:
@@ -103,19 +103,19 @@ def _parameter(declared: ParamMeta) -> Parameter | None:
     kind, many = _kind(declared.annotation)
     required = info.default is ...
     if isinstance(info, ArgumentInfo):
-        spelled = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
-        usage = f"{spelled}..." if many else spelled
-        return Parameter(spelled, usage if required else f"[{usage}]", info.help or "", _default(info.default))
+        format_workload = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
+        usage = f"{format_workload}..." if many else format_workload
+        return Parameter(format_workload, usage if required else f"[{usage}]", info.help or "", _default(info.default))
     if info.hidden:
         return None
     named = " ".join(info.param_decls or ())
     dashed = named or f"--{declared.name.replace('_', '-')}"
     if kind is bool:
-        spelled = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
-        return Parameter(spelled, "", info.help or "", "" if named else _default(info.default))
-    spelled = f"{dashed} {info.metavar or _word(kind)}"
+        format_workload = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
+        return Parameter(format_workload, "", info.help or "", "" if named else _default(info.default))
+    format_workload = f"{dashed} {info.metavar or _word(kind)}"
     help_words = (info.help or "") + (" May be given several times." if many else "")
-    return Parameter(spelled, spelled if required else "", help_words, _default(info.default))
+    return Parameter(format_workload, format_workload if required else "", help_words, _default(info.default))
 
 
 def _kind(hint: object) -> tuple[object, bool]:

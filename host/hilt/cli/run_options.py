@@ -53,10 +53,10 @@ Json = Annotated[
 def board_names(boards: list[str] | None, chaos: str | None) -> str:
     """As settings have them, with commas between; virtual:pynq where none is named. Raises typer.BadParameter."""
     from hilt.virtual.errors import VirtualBoardError
-    from hilt.virtual.names import struck
+    from hilt.virtual.names import with_chaos
 
     names = ",".join(boards or ["virtual:pynq"])
     try:
-        return names if chaos is None else struck(names, chaos)
+        return names if chaos is None else with_chaos(names, chaos)
     except VirtualBoardError as error:
         raise typer.BadParameter(str(error)) from error

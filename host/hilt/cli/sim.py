@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from hilt.atomic_write import UnwritableFileError
 from hilt.cli.files import check_folder, replaceable
 from hilt.simulator.build import BuildError, build
-from hilt.simulator.device import MemoryModel, SimulatorError, Status
+from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatorError
 from hilt.simulator.driver import Execution
 from hilt.simulator.image_run import Dump, Image, ImageError, memory_for, read_image, run_images
 from hilt.simulator.toolchain import MissingToolError
@@ -24,7 +25,6 @@ from hilt.vta.accelerator import (
     ParameterError,
     load_parameters,
 )
-from hilt.whole_file import UnwritableFileError
 
 
 class Device(StrEnum):
@@ -38,7 +38,7 @@ class HazardMode(StrEnum):
 
 
 _HAZARDS: dict[HazardMode, Hazards] = {HazardMode.INTERLOCK: "interlock", HazardMode.NONE: "none"}
-_EXIT = {Status.DONE: 0, Status.RUNNING: 1, Status.FAULT: 3}
+_EXIT = {DeviceStatus.DONE: 0, DeviceStatus.RUNNING: 1, DeviceStatus.FAULT: 3}
 _BAD_INPUT, _NO_MODEL = 2, 3
 
 
@@ -149,8 +149,8 @@ def _as_json(device: Device, accelerator: Accelerator, execution: Execution) -> 
 def _as_text(device: Device, execution: Execution) -> str:
     untimed = ", each an instruction or a micro-op: the golden model has no time" if device is Device.GOLDEN else ""
     status = {
-        Status.DONE: "done",
-        Status.RUNNING: "still running at the limit",
-        Status.FAULT: f"fault: {execution.fault}",
+        DeviceStatus.DONE: "done",
+        DeviceStatus.RUNNING: "still running at the limit",
+        DeviceStatus.FAULT: f"fault: {execution.fault}",
     }[execution.status]
     return f"{status}\n{execution.cycles} cycles{untimed}"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hilt.cli import tables
-from hilt.cli.words import print_json
+from hilt.cli.formatting import print_json
 
 if TYPE_CHECKING:
     from hilt.schedule import Conv2d, Space
     from hilt.schedule.checks import Checks
-    from hilt.schedule.survey import Survey
+    from hilt.schedule.validity_summary import ValiditySummary
     from hilt.vta.accelerator import Accelerator
 
 Orders = Literal[1, 4]
@@ -38,7 +38,7 @@ def space(
     """Size of a space, the share of it that each level of checks accepts, and why the rest is rejected."""
     from hilt.measure import describe_board
     from hilt.schedule import load_workload, workload_names
-    from hilt.schedule.survey import CHECK_LEVELS
+    from hilt.schedule.validity_summary import CHECK_LEVELS
 
     if checks is not None and checks not in CHECK_LEVELS:
         raise typer.BadParameter(f"--checks {checks!r} is none of {', '.join(CHECK_LEVELS)}")
@@ -83,9 +83,9 @@ def _one(
     as_json: bool,
 ) -> None:
     from hilt.report.space_csv import write_space_csv
-    from hilt.schedule.survey import survey
+    from hilt.schedule.validity_summary import summarize_validity
 
-    surveys = [survey(workload, accelerator, described, level) for level in levels]
+    surveys = [summarize_validity(workload, accelerator, described, level) for level in levels]
     if csv is not None:
         write_space_csv(csv, described, next((one for one in surveys if one.checks == "compiler"), surveys[0]))
     if as_json:
@@ -135,7 +135,7 @@ def _group(
     """A row for each workload, beside what the literature prints."""
     from hilt.schedule import WorkloadError, load_workload
     from hilt.schedule.literature import published_spaces
-    from hilt.schedule.survey import survey
+    from hilt.schedule.validity_summary import summarize_validity
 
     published = published_spaces()
     sizes: dict[str, dict[Orders, int]] = {}
@@ -152,7 +152,7 @@ def _group(
             described = space_of(workload, accelerator, "autotvm", count)
             sizes[name][count] = len(described)
             for level in levels:
-                found = survey(workload, accelerator, described, level)
+                found = summarize_validity(workload, accelerator, described, level)
                 if level == "tvm":
                     ratios[name][f"tvm compiles, {count}"] = found.compiled / found.size
                 ratios[name][f"{level}, {count}"] = found.valid_ratio
@@ -199,10 +199,10 @@ def _group(
         console.print(words)
 
 
-def _survey_json(survey: Survey) -> dict[str, object]:
+def _survey_json(summarize_validity: ValiditySummary) -> dict[str, object]:
     return {
-        "valid": survey.valid,
-        "valid_ratio": survey.valid_ratio,
-        "compiled": survey.compiled,
-        "reasons": survey.reasons,
+        "valid": summarize_validity.valid,
+        "valid_ratio": summarize_validity.valid_ratio,
+        "compiled": summarize_validity.compiled,
+        "reasons": summarize_validity.reasons,
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from hilt.cli.words import knobs_text, latency_text, outcomes_text, short, state_word
-from hilt.measure import LANDSCAPE_PREFIX
+from hilt.cli.formatting import knobs_text, latency_text, outcomes_text, short, state_text
+from hilt.measure import DATASET_PREFIX
 from hilt.store import DRIFT_TOLERANCE, Purpose, Run, RunState, Store, Trial, confirmed_latencies, largest_drift
 from hilt.trial import Outcome
 
@@ -30,23 +30,23 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
         elif count > summary.valid:
             lines.append(f"  {count - summary.valid} ran but were not compared in full, so they do not count")
     best = summary.best
-    if run.board.startswith(LANDSCAPE_PREFIX):
+    if run.board.startswith(DATASET_PREFIX):
         lines += _recorded(store, run)
     elif best is None or best.microseconds is None:
         lines.append("no verified configuration was found; more trials or another seed may find one")
     else:
-        lines.append(f"best: configuration {best.configuration}: {knobs_text(best.knobs)}")
+        lines.append(f"best: configuration {best.index}: {knobs_text(best.knobs)}")
         lines.append(f"  {latency_text(run, best.cycles, best.microseconds)}")
         lines += _measured_again(store, run, best)
     onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
-    lines.append(f"run {name}, {state_word(run, running)}: `hilt show {name}` shows it{onward}")
+    lines.append(f"run {name}, {state_text(run, running)}: `hilt show {name}` shows it{onward}")
     return "\n".join(lines)
 
 
 def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
     """What a board whose latencies move gave the best ones in turn, and how far its reference moved."""
     rows = store.remeasurements(run.uuid)
-    figures = [row.microseconds for row in rows if row.purpose is Purpose.CONFIRMATION and row.number == best.number]
+    figures = [row.microseconds for row in rows if row.purpose is Purpose.CONFIRMATION and row.ordinal == best.ordinal]
     lines = []
     if figures:
         middle = median(figures)
@@ -61,11 +61,11 @@ def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
 
 
 def _recorded(store: Store, run: Run) -> list[str]:
-    """The fastest of a run on a landscape: nothing ran, so nothing was compared."""
-    lines = ["a landscape answers from records: nothing of this run was verified"]
+    """The fastest of a run on a dataset: nothing ran, so nothing was compared."""
+    lines = ["a dataset answers from records: nothing of this run was verified"]
     fastest = min((trial for trial in store.trials(run.uuid) if trial.microseconds), key=_latency, default=None)
     if fastest is not None and fastest.microseconds is not None:
-        lines.append(f"fastest on record: configuration {fastest.configuration}: {knobs_text(fastest.knobs)}")
+        lines.append(f"fastest on record: configuration {fastest.index}: {knobs_text(fastest.knobs)}")
         lines.append(f"  {latency_text(run, fastest.cycles, fastest.microseconds)}")
     return lines
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from hilt.atomic_write import atomic_write
 from hilt.cli.configuration import configuration_of, memory_of_board
 from hilt.cli.files import check_folder
 from hilt.cli.space import orders_of, space_of
-from hilt.whole_file import whole_file
 
 
 def trace(
@@ -41,7 +41,7 @@ def trace(
     accelerator, memory = describe_board(board).accelerator, memory_of_board(board)
     space = space_of(described, accelerator, kind, orders_of(orders))
     chosen = configuration_of(configuration, space)
-    program = lower(described, space.configuration(chosen) if isinstance(chosen, int) else chosen, accelerator)
+    program = lower(described, space.knobs_at(chosen) if isinstance(chosen, int) else chosen, accelerator)
 
     if perfetto is not None:
         from hilt.report.perfetto import stage_timeline
@@ -51,7 +51,7 @@ def trace(
         fetch_busy = int(twin.predict([program], memory)["fetch"]["busy"][0])
         title = f"{described.name} on {board}"
         timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch_busy)
-        with whole_file(perfetto) as file:
+        with atomic_write(perfetto) as file:
             file.write(json.dumps(timeline) + "\n")
         typer.echo(f"{perfetto}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
 

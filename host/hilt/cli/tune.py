@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
 from hilt.cli.files import named_in_text
+from hilt.cli.formatting import print_json, run_json, short
 from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.run_options import (
     Chaos,
@@ -30,9 +31,8 @@ from hilt.cli.run_options import (
 )
 from hilt.cli.space import orders_of
 from hilt.cli.summary import summary_text
-from hilt.cli.words import print_json, run_json, short
-from hilt.engine.files import RunFiles
-from hilt.measure import LANDSCAPE_PREFIX
+from hilt.engine.run_files import RunFiles
+from hilt.measure import DATASET_PREFIX
 from hilt.store import Campaign, Run, RunState, Store, database_path
 
 SHORT_RUN_PLANS = 4
@@ -73,7 +73,7 @@ def tune(
         ),
     ] = CheckLevel.COMPILER,
     repeat: Repeat = 1,
-    number: Number = 1,
+    ordinal: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
     chaos: Chaos = None,
@@ -83,7 +83,7 @@ def tune(
     """Find the fastest schedule of a workload, or of every layer of a network, by trying schedules on a board."""
     from hilt.cli.host_keys import confirm_host_key
     from hilt.engine import launch
-    from hilt.engine.design import Settings
+    from hilt.engine.run_spec import RunSpec
     from hilt.schedule import onnx_model
 
     is_model = workload.endswith(onnx_model.SUFFIX)
@@ -91,7 +91,7 @@ def tune(
     if network is not None and detach:
         raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 
-    settings = Settings(
+    settings = RunSpec(
         workload=workload,
         board=board_names(board, chaos),
         tuner=tuner,
@@ -102,7 +102,7 @@ def tune(
         orders=None if orders is None else orders_of(orders),
         checks=checks.value,
         repeat=repeat,
-        average=number,
+        number=ordinal,
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
@@ -157,7 +157,7 @@ def _attend(home: Path, launched: Callable[[], Run], detach: bool, as_json: bool
 
     from hilt.cli.following import exit_after, follow
     from hilt.cli.following import wake as wake_up
-    from hilt.cli.live_view import print_words
+    from hilt.cli.live_view import print_text
 
     run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
     console = Console(stderr=as_json)
@@ -166,22 +166,22 @@ def _attend(home: Path, launched: Callable[[], Run], detach: bool, as_json: bool
         wake_up(home, run.uuid)
     if not detach:
         limit = f"{run.limit_seconds * 1e3:,.0f} ms by the board's clock"
-        compared = "nothing is" if run.board.startswith(LANDSCAPE_PREFIX) else "its whole output is"
-        print_words(console, f"a program may run for {limit}; {compared} compared with the reference")
+        compared = "nothing is" if run.board.startswith(DATASET_PREFIX) else "its whole output is"
+        print_text(console, f"a program may run for {limit}; {compared} compared with the reference")
         ending = follow(home, run, console, wake=wake)
     with Store(database_path(home)) as store:
         run = store.run(run.uuid)
         if as_json:
             print_json(run_json(store, run, RunFiles(home, run.uuid).is_running()))
         elif ending is not None and ending.finished is not None:
-            print_words(console, summary_text(store, run))
+            print_text(console, summary_text(store, run))
         verified = store.best(run.uuid) is not None
     name = short(run.uuid)
     if ending is None:
-        print_words(console, f"run {name} goes on by itself; `hilt tui {name}` or `hilt resume {name}` attaches to it")
+        print_text(console, f"run {name} goes on by itself; `hilt tui {name}` or `hilt resume {name}` attaches to it")
         raise typer.Exit(Exit.OK)
     if ending.finished is None:
-        print_words(console, f"left run {name}, which stops when the board is done; `hilt resume {name}` goes on")
+        print_text(console, f"left run {name}, which stops when the board is done; `hilt resume {name}` goes on")
         raise typer.Exit(Exit.INTERRUPTED)
     raise typer.Exit(exit_after(run, ending, verified))
 
@@ -199,8 +199,8 @@ def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, obj
             options[name] = value
         if isinstance(found := options[name], str) and not _is_text(found):
             raise typer.BadParameter(f"--tuner-option {name} is {found!r}, which is no text")
-        number = options[name]
-        if isinstance(number, int | float) and not abs(number) <= _LARGEST_NUMBER:  # nor is what is not a number
+        ordinal = options[name]
+        if isinstance(ordinal, int | float) and not abs(ordinal) <= _LARGEST_NUMBER:  # nor is what is not a number
             raise typer.BadParameter(f"--tuner-option {name} is a number up to {_LARGEST_NUMBER:,} either way")
     if tuner in ("autotvm", "treegru"):
         options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))

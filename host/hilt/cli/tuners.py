@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hilt.cli.words import print_json
+from hilt.cli.formatting import print_json
 
 
 def tuners(

@@ -19,7 +19,7 @@ def fallback_of(trials: Iterable[Trial]) -> Trial | None:
     """The fallback schedule among the first FALLBACK_ATTEMPTS trials of a run of a campaign with a budget: they are
     the first configurations by index that compile, until one is right. None where none was, or it is not tried yet."""
     for trial in trials:
-        if trial.outcome is Outcome.OK or trial.number + 1 >= FALLBACK_ATTEMPTS:
+        if trial.outcome is Outcome.OK or trial.ordinal + 1 >= FALLBACK_ATTEMPTS:
             return trial if trial.verified else None
     return None
 

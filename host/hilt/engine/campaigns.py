@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from hilt.engine.design import Settings
+from hilt.engine.run_spec import RunSpec
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Run, RunState, Store
 
 
-def open_campaign(store: Store, network: Network, settings: Settings) -> Campaign:
+def open_campaign(store: Store, network: Network, settings: RunSpec) -> Campaign:
     """The newest campaign of the same layers with the same settings whose layers are not all done, else a new one.
 
     `settings.workload` is the model's file: where it lies makes no difference.
@@ -33,10 +33,10 @@ def network_of(campaign: Campaign) -> Network:
     return Network.from_dict(campaign.network)
 
 
-def settings_of(campaign: Campaign, layer: Layer, board: str | None = None) -> Settings:
+def spec_of(campaign: Campaign, layer: Layer, board: str | None = None) -> RunSpec:
     """Of one layer's run; on another board where one is given."""
     values: dict[str, Any] = {**campaign.settings, "workload": layer.workload}
-    return Settings(**values | ({"board": board} if board else {}))
+    return RunSpec(**values | ({"board": board} if board else {}))
 
 
 def run_of_layer(store: Store, campaign: Campaign, layer: Layer) -> Run | None:
@@ -50,7 +50,7 @@ def unfinished(store: Store, campaign: Campaign) -> list[Layer]:
     return [layer for layer in network_of(campaign).supported if layer.workload not in done]
 
 
-def plain_settings(settings: Settings) -> Mapping[str, Any]:
+def plain_settings(settings: RunSpec) -> Mapping[str, Any]:
     """What all runs of a campaign have in common, as its record holds it."""
     values = asdict(replace(settings, tuner_options=dict(settings.tuner_options)))
     del values["workload"]

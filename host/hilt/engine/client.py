@@ -12,8 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from hilt.engine.events import MAX_EVENT_BYTES, Command, Event, Logged, ProtocolError, command_line, parse_event
-from hilt.engine.files import RunFiles
+from hilt.engine.events import (
+    MAX_EVENT_BYTES,
+    EngineCommand,
+    EngineProtocolError,
+    Event,
+    Logged,
+    command_line,
+    parse_event,
+)
+from hilt.engine.run_files import RunFiles
 
 _READ_BYTES = 64 * 1024
 _HELLO_SECONDS = 5.0
@@ -46,7 +54,7 @@ class EngineClient:
     @classmethod
     def attach(cls, home: Path, uuid: str) -> EngineClient:
         """Connects to the engine of the run with this whole uuid; every trial that is not in the store when this
-        returns will be among the events. It may take seconds. Raises NoEngineError, ProtocolError."""
+        returns will be among the events. It may take seconds. Raises NoEngineError, EngineProtocolError."""
         try:
             client = cls(RunFiles(home, uuid).connect())
         except BlockingIOError as error:
@@ -63,7 +71,7 @@ class EngineClient:
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """Events as they come; ends when the engine closes, or when `timeout` seconds pass without one.
 
-        It may be called again after a timeout. Raises ProtocolError.
+        It may be called again after a timeout. Raises EngineProtocolError.
         """
         while True:
             yield from self._parsed()
@@ -80,7 +88,7 @@ class EngineClient:
             self._take(received)
 
     async def stream(self) -> AsyncIterator[Event]:
-        """Events as they come, in asyncio; ends when the engine closes. Raises ProtocolError."""
+        """Events as they come, in asyncio; ends when the engine closes. Raises EngineProtocolError."""
         loop = asyncio.get_running_loop()
         while True:
             for event in self._parsed():
@@ -93,7 +101,7 @@ class EngineClient:
                 return
             self._take(received)
 
-    def send(self, command: Command, timeout: float = 5.0) -> None:
+    def send(self, command: EngineCommand, timeout: float = 5.0) -> None:
         """Raises NoEngineError when the engine is gone."""
         unsent = memoryview(command_line(command))
         deadline = time.monotonic() + timeout
@@ -151,7 +159,7 @@ class EngineClient:
     def _take(self, received: bytes) -> None:
         self._unread += received
         if len(self._unread) > MAX_EVENT_BYTES and b"\n" not in self._unread:
-            raise ProtocolError(f"an event longer than {MAX_EVENT_BYTES} bytes")
+            raise EngineProtocolError(f"an event longer than {MAX_EVENT_BYTES} bytes")
 
     def _parsed(self) -> Iterator[Event]:
         *lines, self._unread = self._unread.split(b"\n")

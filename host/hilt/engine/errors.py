@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from hilt.engine.events import Failure
+from hilt.engine.events import FailureCause
 from hilt.store import StoreError, UnknownRunError
 from hilt.store.autotvm_log import LogFormatError
 
@@ -32,7 +32,7 @@ class BoardLostError(Exception):
 class EngineStartError(Exception):
     """The engine's process ended before it served; its own line says why."""
 
-    def __init__(self, message: str, failure: Failure) -> None:
+    def __init__(self, message: str, failure: FailureCause) -> None:
         super().__init__(message)
         self.failure = failure
 
@@ -40,32 +40,32 @@ class EngineStartError(Exception):
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 _MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
 _MISTAKEN_BELOW = {
-    *("UnknownBoardError", "BoardFileError", "UnknownPersonalityError", "BoardNameError", "BitstreamRefusedError"),
-    *("LandscapeError", "FleetError"),
+    *("UnknownBoardError", "BoardFileError", "UnknownBoardModelError", "BoardNameError", "BitstreamRefusedError"),
+    *("DatasetError", "FleetError"),
 }
 """Of the layers below, which are not loaded to say whose fault an error is."""
 _ROOMS = {
-    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file", "experiments"), Failure.INPUT),
-    **dict.fromkeys(("cli", "report"), Failure.INPUT),
-    "paths": Failure.STORE,
-    **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
+    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT),
+    **dict.fromkeys(("cli", "report"), FailureCause.INPUT),
+    "paths": FailureCause.STORE,
+    **dict.fromkeys(("link", "virtual", "measure", "simulator"), FailureCause.BOARD),
 }
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> FailureCause:
     """Whose fault an error is."""
     if isinstance(error, EngineStartError):
         return error.failure
     if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in _DISK):
-        return Failure.STORE
+        return FailureCause.STORE
     if isinstance(error, BoardLostError):
-        return Failure.BOARD
+        return FailureCause.BOARD
     kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
     if any(kind.__name__ == "NoEngineError" for kind in kinds):  # of hilt.engine.client, which imports us
-        return Failure.BOARD
+        return FailureCause.BOARD
     if isinstance(error, _MISTAKEN) or any(kind.__name__ in _MISTAKEN_BELOW for kind in kinds):
-        return Failure.INPUT
+        return FailureCause.INPUT
     for kind in kinds:
         if (room := kind.__module__.split(".")[1]) in _ROOMS:
             return _ROOMS[room]
-    return Failure.INTERNAL
+    return FailureCause.INTERNAL

@@ -23,13 +23,13 @@ MAX_COMMAND_BYTES = 1024
 _MAX_TEXT = 4000
 
 
-class Command(StrEnum):
+class EngineCommand(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"
 
 
-class Failure(StrEnum):
+class FailureCause(StrEnum):
     """Whose fault it was that a run failed: what was asked for, the board or its link, the database, or hilt."""
 
     INPUT = "input"
@@ -38,12 +38,12 @@ class Failure(StrEnum):
     INTERNAL = "internal"
 
 
-class ProtocolError(ValueError):
+class EngineProtocolError(ValueError):
     """A line that is not an event or a command of this protocol."""
 
 
 @dataclass(frozen=True)
-class Hello:
+class EngineHello:
     kind: ClassVar[str] = "hello"
     run: str
     """uuid"""
@@ -64,8 +64,8 @@ class TrialRecorded:
     """A trial that is in the store now."""
 
     kind: ClassVar[str] = "trial"
-    number: int
-    configuration: int
+    ordinal: int
+    index: int
     knobs: Mapping[str, int]
     outcome: Outcome
     reason: str
@@ -78,7 +78,7 @@ class TrialRecorded:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """How far the run is, over all its sessions; rate and times are of this one."""
 
     kind: ClassVar[str] = "progress"
@@ -92,7 +92,7 @@ class Progress:
     trials_per_second: float | None = None
     seconds_left: float | None = None
     best_number: int | None = None
-    best_configuration: int | None = None
+    best_index: int | None = None
     best_cycles: int | None = None
     best_microseconds: float | None = None
     best_gops: float | None = None
@@ -112,7 +112,7 @@ class BoardChanged:
 
 
 @dataclass(frozen=True)
-class TunerTold:
+class TunerUpdated:
     """What the tuner makes of the results that it was told last."""
 
     kind: ClassVar[str] = "tuner"
@@ -139,16 +139,16 @@ class Finished:
     kind: ClassVar[str] = "finished"
     state: RunState
     detail: str = ""
-    failure: Failure | None = field(default=None)
+    failure: FailureCause | None = field(default=None)
 
 
-Event = Hello | StateChanged | TrialRecorded | Progress | BoardChanged | TunerTold | Logged | Finished
+Event = EngineHello | StateChanged | TrialRecorded | RunProgress | BoardChanged | TunerUpdated | Logged | Finished
 
 _KINDS: dict[str, type[Event]] = {
     each.kind: each
-    for each in (Hello, StateChanged, TrialRecorded, Progress, BoardChanged, TunerTold, Logged, Finished)
+    for each in (EngineHello, StateChanged, TrialRecorded, RunProgress, BoardChanged, TunerUpdated, Logged, Finished)
 }
-_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "outcome": Outcome, "failure": Failure}
+_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "outcome": Outcome, "failure": FailureCause}
 
 
 def event_line(event: Event) -> bytes:
@@ -158,36 +158,36 @@ def event_line(event: Event) -> bytes:
 
 
 def parse_event(line: bytes) -> Event:
-    """Raises ProtocolError."""
+    """Raises EngineProtocolError."""
     values = _object(line)
     kind = _KINDS.get(str(values.pop("event", None)))
     if kind is None:
-        raise ProtocolError(f"not an event of protocol {PROTOCOL_VERSION}: {line[:80]!r}")
+        raise EngineProtocolError(f"not an event of protocol {PROTOCOL_VERSION}: {line[:80]!r}")
     try:
         if kind is not BoardChanged:  # whose state is a word of the measurer's
             values |= {name: _WORDS[name](values[name]) for name in _WORDS if values.get(name) is not None}
         return kind(**values)
     except (TypeError, ValueError) as error:
-        raise ProtocolError(f"a malformed {kind.kind} event: {error}") from error
+        raise EngineProtocolError(f"a malformed {kind.kind} event: {error}") from error
 
 
-def command_line(command: Command) -> bytes:
+def command_line(command: EngineCommand) -> bytes:
     return json.dumps({"command": command}).encode() + b"\n"
 
 
-def parse_command(line: bytes) -> Command:
-    """Raises ProtocolError."""
+def parse_command(line: bytes) -> EngineCommand:
+    """Raises EngineProtocolError."""
     word = _object(line).get("command")
-    if word not in list(Command):
-        raise ProtocolError(f"no command {str(word)[:40]!r}; there are {', '.join(Command)}")
-    return Command(word)
+    if word not in list(EngineCommand):
+        raise EngineProtocolError(f"no command {str(word)[:40]!r}; there are {', '.join(EngineCommand)}")
+    return EngineCommand(word)
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"not JSON: {line[:80]!r}") from error
+        raise EngineProtocolError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(values, dict):
-        raise ProtocolError(f"not a JSON object: {line[:80]!r}")
+        raise EngineProtocolError(f"not a JSON object: {line[:80]!r}")
     return values

@@ -13,11 +13,11 @@ from time import monotonic, sleep
 
 from hilt import measure
 from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError
-from hilt.engine.design import Settings, check_same, design
 from hilt.engine.errors import EngineStartError, RunOverError
-from hilt.engine.events import Failure
-from hilt.engine.files import RunFiles
+from hilt.engine.events import FailureCause
 from hilt.engine.process import Boards
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec, check_same, make_run
 from hilt.store import Run, RunState, Store, database_path
 
 ENGINE = (sys.executable, "-m", "hilt.engine")
@@ -28,7 +28,7 @@ _LOG_LINES = 3
 
 
 def start(
-    settings: Settings,
+    settings: RunSpec,
     home: Path,
     *,
     campaign: str | None = None,
@@ -37,9 +37,9 @@ def start(
 ) -> Run:
     """Makes a new run, of a campaign where its uuid is given, and starts its engine; returns when clients can attach.
 
-    Raises what hilt.measure.describe_board and hilt.engine.design.design raise, StoreError, EngineStartError.
+    Raises what hilt.measure.describe_board and hilt.engine.run_spec.design raise, StoreError, EngineStartError.
     """
-    run = design(settings, boards.describe_board(settings.board), campaign)
+    run = make_run(settings, boards.describe_board(settings.board), campaign)
     with Store(database_path(home)) as store:
         store.create_run(run)
         try:
@@ -122,17 +122,17 @@ def spawn(uuid: str, home: Path, engine: Sequence[str]) -> None:
             os.close(writing)
         try:
             if not select.select([ready], [], [], _START_SECONDS)[0]:
-                raise EngineStartError(f"the engine did not start within {_START_SECONDS:.0f} s", Failure.INTERNAL)
+                raise EngineStartError(f"the engine did not start within {_START_SECONDS:.0f} s", FailureCause.INTERNAL)
             answer = ready.readline()
         except BaseException:  # Ctrl-C: nobody would hear of it
             process.kill()
             process.wait()
             raise
     if not answer:
-        raise EngineStartError(f"the engine died at its start: {_last_words(files.log_path)}", Failure.INTERNAL)
+        raise EngineStartError(f"the engine died at its start: {_last_words(files.log_path)}", FailureCause.INTERNAL)
     message = json.loads(answer)
     if message["failure"] is not None:
-        raise EngineStartError(message["message"], Failure(message["failure"]))
+        raise EngineStartError(message["message"], FailureCause(message["failure"]))
 
 
 def _last_words(log: Path) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from time import monotonic, time
 from typing import Protocol, runtime_checkable
 
-from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import Command, Event, Logged, Progress, StateChanged, TrialRecorded, TunerTold
+from hilt.engine.events import EngineCommand, Event, Logged, RunProgress, StateChanged, TrialRecorded, TunerUpdated
 from hilt.engine.remeasure import MAX_LOSSES, Remeasurer
-from hilt.engine.tally import Tally
+from hilt.engine.run_control import Control
+from hilt.engine.run_statistics import RunStatistics
 from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
 from hilt.store import Run, RunState, Store, Trial
@@ -34,50 +34,50 @@ _GROUP_SECONDS = 2.0
 _FIRST_GROUP = 2
 
 
-class Task(Protocol):
+class TuningTask(Protocol):
     """What a run tunes."""
 
-    def knobs(self, configuration: int) -> Mapping[str, int]:
+    def knobs(self, index: int) -> Mapping[str, int]:
         """The configuration's knobs by name."""
 
-    def lower(self, configuration: int) -> Program:
+    def lower(self, index: int) -> Program:
         """Raises Rejected."""
 
-    def lower_many(self, configurations: Sequence[int]) -> Iterator[Program | Rejected]:
+    def lower_many(self, indices: Sequence[int]) -> Iterator[Program | Rejected]:
         """What `lower` gives for each, in their order."""
 
-    def request(self, number: int, key: str, program: Program) -> Request:
+    def request(self, ordinal: int, key: str, program: Program) -> Request:
         """The program with the run's tensors, limit and repeats."""
 
 
 @runtime_checkable
-class Confident(Protocol):
+class HasConfidence(Protocol):
     """A tuner that knows how sure it is."""
 
     def confidence(self) -> float | None: ...
 
 
 @dataclass
-class Batch:
+class TrialBatch:
     """What a tuner was asked for at once."""
 
     first: int
     """Number of its first trial; the others follow."""
-    configurations: Sequence[int]
+    indices: Sequence[int]
     programs: dict[int, Program] = field(default_factory=dict)
     """Those that the board has to answer, by number."""
 
     def trials(self) -> list[tuple[int, int]]:
         """(number, configuration)"""
-        return list(enumerate(self.configurations, self.first))
+        return list(enumerate(self.indices, self.first))
 
 
 @dataclass(frozen=True)
 class _Pending:
     """A trial that the board has to answer."""
 
-    number: int
-    configuration: int
+    ordinal: int
+    index: int
     attempt: int = 0
     losses: int = 0
     loss: str = ""
@@ -96,7 +96,7 @@ class TuningLoop:
         self,
         run: Run,
         tuner: Tuner,
-        task: Task,
+        task: TuningTask,
         measurer: Measurer,
         store: Store,
         control: Control,
@@ -111,9 +111,9 @@ class TuningLoop:
         self._publish = publish
         self.asked = 0
         """Trials so far, those on record included."""
-        self._untold = {trial.number: trial for trial in store.trials(run.uuid)}
+        self._untold = {trial.ordinal: trial for trial in store.trials(run.uuid)}
         """Recorded trials that the tuner has not heard of."""
-        self._tally = Tally(store.summary(run.uuid), store.counts(run.uuid))
+        self._tally = RunStatistics(store.summary(run.uuid), store.counts(run.uuid))
         self._group = _FIRST_GROUP
         self._remeasurer = Remeasurer(run, task, measurer, store, control, publish)
 
@@ -124,18 +124,18 @@ class TuningLoop:
             try:
                 return self._run_batches(pool) and self.confirm()
             except BaseException:
-                self._control.obey(Command.STOP)  # whatever the board has is finished and recorded before we leave
+                self._control.obey(EngineCommand.STOP)  # whatever the board has is finished and recorded before we leave
                 raise
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> RunProgress:
         """As it is recorded, trials of earlier sessions included."""
         return self._tally.progress()
 
     def _run_batches(self, pool: ThreadPoolExecutor) -> bool:
         current = self.ask(self._next_count)
         measuring = pool.submit(self.measure, current)
-        while current.configurations:
+        while current.indices:
             following = self.ask(self._next_count)
             measuring.result()
             if self._control.stopping:
@@ -149,67 +149,67 @@ class TuningLoop:
     def _next_count(self) -> int:
         return min(self._run.batch, self._run.budget - self.asked)
 
-    def ask(self, count: int) -> Batch:
+    def ask(self, count: int) -> TrialBatch:
         """At most so many configurations, lowered where they are not on record; what is rejected is recorded."""
-        batch = Batch(self.asked, self._tuner.ask(count) if count else [])
-        self.asked += len(batch.configurations)
+        batch = TrialBatch(self.asked, self._tuner.ask(count) if count else [])
+        self.asked += len(batch.indices)
         self._compare_with_record(batch)
         self._lower(batch)
         return batch
 
-    def _compare_with_record(self, batch: Batch) -> None:
-        for number, configuration in batch.trials():
-            recorded = self._untold.get(number)
-            if recorded is not None and recorded.configuration != configuration:
+    def _compare_with_record(self, batch: TrialBatch) -> None:
+        for ordinal, index in batch.trials():
+            recorded = self._untold.get(ordinal)
+            if recorded is not None and recorded.index != index:
                 versions = ", ".join(f"{name} {version}" for name, version in self._run.versions.items())
                 raise RunMismatchError(
-                    f"run {self._run.uuid[:8]}: trial {number} was of configuration {recorded.configuration}, but "
-                    f"tuner {self._run.tuner} asks for {configuration} now; go on with the versions that began it "
+                    f"run {self._run.uuid[:8]}: trial {ordinal} was of configuration {recorded.index}, but "
+                    f"tuner {self._run.tuner} asks for {index} now; go on with the versions that began it "
                     f"({versions}), or begin a new run"
                 )
 
-    def _lower(self, batch: Batch) -> None:
+    def _lower(self, batch: TrialBatch) -> None:
         rejected = []
-        new = [(number, configuration) for number, configuration in batch.trials() if number not in self._untold]
-        lowered = self._task.lower_many([configuration for _, configuration in new])
-        for number, configuration in new:
+        new = [(ordinal, index) for ordinal, index in batch.trials() if ordinal not in self._untold]
+        lowered = self._task.lower_many([index for _, index in new])
+        for ordinal, index in new:
             if self._control.stopping:
                 break
             found = next(lowered)
             if isinstance(found, Rejected):
-                rejected.append(self._trial(number, configuration, Result(Outcome.REJECTED, found.reason), 0))
+                rejected.append(self._trial(ordinal, index, Result(Outcome.REJECTED, found.reason), 0))
             else:
-                batch.programs[number] = found
+                batch.programs[ordinal] = found
         self._record(rejected)
 
-    def measure(self, batch: Batch) -> None:
+    def measure(self, batch: TrialBatch) -> None:
         """Has the board answer the batch, a group at a time, unless stopped between two groups."""
-        configurations = dict(batch.trials())
-        waiting = deque(_Pending(number, configurations[number]) for number in batch.programs)
+        indices = dict(batch.trials())
+        waiting = deque(_Pending(ordinal, indices[ordinal]) for ordinal in batch.programs)
         while waiting and self._may_measure():
-            group = {each.number: each for each in (waiting.popleft() for _ in range(min(self._group, len(waiting))))}
+            group = {each.ordinal: each for each in (waiting.popleft() for _ in range(min(self._group, len(waiting))))}
             waiting.extendleft(reversed(self._measure_group(batch, group)))
             self._remeasurer.look_for_drift(self._tally.trials)
 
-    def _measure_group(self, batch: Batch, group: Mapping[int, _Pending]) -> list[_Pending]:
+    def _measure_group(self, batch: TrialBatch, group: Mapping[int, _Pending]) -> list[_Pending]:
         """Records what the board answers; returns the trials that it has to be asked for again."""
         again: dict[int, _Pending] = {}
         answered: set[int] = set()
 
-        def report(number: int, result: Result) -> None:
-            pending = group[number]
+        def report(ordinal: int, result: Result) -> None:
+            pending = group[ordinal]
             if result.outcome is Outcome.BOARD_LOST:
-                again[number] = self._after_loss(pending, result.reason)
+                again[ordinal] = self._after_loss(pending, result.reason)
             elif result.outcome in DOUBTFUL and result.outcome not in pending.doubts:
-                again[number] = self._after_doubt(pending, result)
+                again[ordinal] = self._after_doubt(pending, result)
             else:
-                self._record([self._trial(number, pending.configuration, result, pending.attempt)])
-            answered.add(number)
+                self._record([self._trial(ordinal, pending.index, result, pending.attempt)])
+            answered.add(ordinal)
 
         began = monotonic()
         requests = [
-            self._task.request(number, f"{self._run.uuid}/{number}/{pending.attempt}", batch.programs[number])
-            for number, pending in group.items()
+            self._task.request(ordinal, f"{self._run.uuid}/{ordinal}/{pending.attempt}", batch.programs[ordinal])
+            for ordinal, pending in group.items()
         ]
         self._measurer.measure(requests, report)
         if silent := group.keys() - answered:
@@ -218,22 +218,22 @@ class TuningLoop:
             if pending.losses >= MAX_LOSSES:
                 raise BoardLostError(
                     f"board {self._measurer.description.name} was lost {pending.losses} times with trial "
-                    f"{pending.number} ({pending.loss}); see to the board, then `hilt resume {self._run.uuid[:8]}`"
+                    f"{pending.ordinal} ({pending.loss}); see to the board, then `hilt resume {self._run.uuid[:8]}`"
                 )
-        for number in group.keys() - again.keys():
-            del batch.programs[number]
+        for ordinal in group.keys() - again.keys():
+            del batch.programs[ordinal]
         each = (monotonic() - began) / len(group)
         self._group = max(_FIRST_GROUP, int(_GROUP_SECONDS / each)) if each else self._run.batch
-        return [again[number] for number in group if number in again]
+        return [again[ordinal] for ordinal in group if ordinal in again]
 
     def _after_loss(self, pending: _Pending, reason: str) -> _Pending:
         board = self._measurer.description.name
-        text = f"board {board} was lost with trial {pending.number} ({reason}); the trial is tried again"
+        text = f"board {board} was lost with trial {pending.ordinal} ({reason}); the trial is tried again"
         self._publish(Logged("warning", text, time()))
         return replace(pending, attempt=pending.attempt + 1, losses=pending.losses + 1, loss=reason)
 
     def _after_doubt(self, pending: _Pending, result: Result) -> _Pending:
-        text = f"trial {pending.number} ended as {result.outcome} ({result.reason}); it is tried again to be sure"
+        text = f"trial {pending.ordinal} ended as {result.outcome} ({result.reason}); it is tried again to be sure"
         self._publish(Logged("info", text, time()))
         return replace(pending, attempt=pending.attempt + 1, doubts=(*pending.doubts, result.outcome))
 
@@ -255,9 +255,9 @@ class TuningLoop:
         self._store.set_state(self._run.uuid, state, detail)
         self._publish(StateChanged(state, detail))
 
-    def _trial(self, number: int, configuration: int, result: Result, attempt: int) -> Trial:
+    def _trial(self, ordinal: int, index: int, result: Result, attempt: int) -> Trial:
         elements = self._run.output_elements if result.outcome is not Outcome.REJECTED else 0
-        return Trial.of(number, configuration, self._task.knobs(configuration), result, elements, attempt)
+        return Trial.of(ordinal, index, self._task.knobs(index), result, elements, attempt)
 
     def _record(self, trials: Sequence[Trial]) -> None:
         """On disk first; only then does anybody hear of it."""
@@ -265,23 +265,23 @@ class TuningLoop:
             return
         self._store.record(self._run.uuid, trials)
         for trial in trials:
-            self._untold[trial.number] = trial
+            self._untold[trial.ordinal] = trial
             self._tally.add(trial)
             self._publish(_event_of(trial))
         self._publish(self.progress)
 
-    def tell(self, batch: Batch) -> None:
+    def tell(self, batch: TrialBatch) -> None:
         """Of a batch that was measured, unless that was stopped."""
-        trials = [self._untold.pop(number) for number, _ in batch.trials()]
-        self._tuner.tell([Feedback(each.configuration, each.outcome, each.microseconds) for each in trials])
-        confidence = self._tuner.confidence() if isinstance(self._tuner, Confident) else None
-        self._publish(TunerTold(batch.first + len(trials), confidence, time()))
+        trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
+        self._tuner.tell([Feedback(each.index, each.outcome, each.microseconds) for each in trials])
+        confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
+        self._publish(TunerUpdated(batch.first + len(trials), confidence, time()))
 
 
 def _event_of(trial: Trial) -> TrialRecorded:
     return TrialRecorded(
-        number=trial.number,
-        configuration=trial.configuration,
+        ordinal=trial.ordinal,
+        index=trial.index,
         knobs=trial.knobs,
         outcome=trial.outcome,
         reason=trial.reason,

@@ -16,22 +16,31 @@ from time import time
 from typing import Protocol
 
 from hilt import measure, tune
-from hilt.engine.chronicle import Chronicle
-from hilt.engine.control import Control
-from hilt.engine.design import RunTask, check_same
+from hilt.engine.board_health import BoardHealthMonitor
 from hilt.engine.errors import RunOverError, failure_of
-from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Hello, Logged, StateChanged
-from hilt.engine.files import RunFiles
-from hilt.engine.infrastructure import Watch
+from hilt.engine.event_log import EventLog
+from hilt.engine.events import (
+    BoardChanged,
+    EngineCommand,
+    EngineHello,
+    Event,
+    FailureCause,
+    Finished,
+    Logged,
+    StateChanged,
+)
 from hilt.engine.loop import TuningLoop
+from hilt.engine.run_control import Control
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunTask, check_same
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import Run, RunState, Store, StoreError, database_path
 
 SAYINGS = {
-    Command.PAUSE: "pausing after what is on the board",
-    Command.RESUME: "",
-    Command.STOP: "stopping after what is on the board",
+    EngineCommand.PAUSE: "pausing after what is on the board",
+    EngineCommand.RESUME: "",
+    EngineCommand.STOP: "stopping after what is on the board",
 }
 
 
@@ -56,14 +65,14 @@ def main(arguments: Sequence[str] | None = None, boards: Boards = measure) -> in
         with Store(database_path(options.home)) as store:
             files = RunFiles(options.home, options.run)
             with files.locked():
-                return _Session(store, files, boards, announce).run()
+                return _EngineSession(store, files, boards, announce).run()
     except Exception as error:
         log_unexpected(error)
         announce({"failure": failure_of(error), "message": str(error)})
         return 1
 
 
-class _Session:
+class _EngineSession:
     """One engine's work on a run whose lock it holds."""
 
     def __init__(
@@ -76,17 +85,17 @@ class _Session:
         self._control = Control()
         self._publish: Callable[[Event], None] = lambda event: None
         self._run: Run = store.run(files.uuid)
-        self._watch = Watch(self._run.uuid, self._stop, lambda event: self._publish(event))
+        self._watch = BoardHealthMonitor(self._run.uuid, self._stop, lambda event: self._publish(event))
 
     def run(self) -> int:
         if self._run.state is RunState.FINISHED:
             raise RunOverError(f"run {self._run.uuid[:8]} has finished; `hilt show {self._run.uuid[:8]}` shows it")
         board = self._boards.describe_board(self._run.board)
         check_same(self._run, board)
-        with EngineServer(self._files, Hello(self._run.uuid, os.getpid()), self._obey) as server:
-            self._publish = self._watched(Chronicle(self._files.chronicle_path).recording(server.publish))
+        with EngineServer(self._files, EngineHello(self._run.uuid, os.getpid()), self._obey) as server:
+            self._publish = self._watched(EventLog(self._files.event_log_path).recording(server.publish))
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: server.obey(Command.STOP))
+                signal.signal(number, lambda *_: server.obey(EngineCommand.STOP))
             handler = EventHandler(self._publish)
             logging.getLogger("hilt").addHandler(handler)
             self._announce({"failure": None})
@@ -114,21 +123,21 @@ class _Session:
         if complete:
             return Finished(RunState.FINISHED, "")
         if self._watch.failing is not None:
-            return Finished(RunState.FAILED, self._watch.failing, Failure.BOARD)
+            return Finished(RunState.FAILED, self._watch.failing, FailureCause.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._run.uuid[:8]}` goes on")
 
     def _end(self, finished: Finished) -> None:
         try:
             self._store.set_state(self._run.uuid, finished.state, finished.detail, finished.failure or "")
         except StoreError as error:  # most likely what the run failed of; clients hear of it all the same
-            finished = finished if finished.failure else Finished(RunState.FAILED, str(error), Failure.STORE)
+            finished = finished if finished.failure else Finished(RunState.FAILED, str(error), FailureCause.STORE)
         self._publish(finished)
 
     def _set_state(self, state: RunState, detail: str) -> None:
         self._store.set_state(self._run.uuid, state, detail)
         self._publish(StateChanged(state, detail))
 
-    def _obey(self, command: Command) -> None:
+    def _obey(self, command: EngineCommand) -> None:
         self._control.obey(command)
         self._publish(StateChanged(RunState.RUNNING, SAYINGS[command]))
 
@@ -140,7 +149,7 @@ class _Session:
         return publish_and_watch
 
     def _stop(self) -> None:
-        self._control.obey(Command.STOP)
+        self._control.obey(EngineCommand.STOP)
 
     def _hear(self, event: BoardEvent) -> None:
         self._publish(BoardChanged(event.board, event.state, event.detail, event.at, event.celsius))

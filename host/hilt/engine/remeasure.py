@@ -11,9 +11,9 @@ from dataclasses import replace
 from time import time
 from typing import Protocol
 
-from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError
 from hilt.engine.events import Event, Logged
+from hilt.engine.run_control import Control
 from hilt.measure import Measurer, Request
 from hilt.store import DRIFT_TOLERANCE, Purpose, Remeasurement, Run, Store, Trial, largest_drift
 from hilt.trial import Outcome, Result
@@ -30,12 +30,12 @@ _FIRST_KEY = {Purpose.DRIFT: 1000, Purpose.CONFIRMATION: 9000}
 _LAST_DRIFT = 7999
 
 
-class Task(Protocol):
-    """What a run tunes, as far as it is needed here (hilt.engine.loop.Task)."""
+class RemeasureTask(Protocol):
+    """What a run tunes, as far as it is needed here (hilt.engine.loop.RemeasureTask)."""
 
-    def lower(self, configuration: int) -> Program: ...
+    def lower(self, index: int) -> Program: ...
 
-    def request(self, number: int, key: str, program: Program) -> Request: ...
+    def request(self, ordinal: int, key: str, program: Program) -> Request: ...
 
 
 class Remeasurer:
@@ -44,7 +44,7 @@ class Remeasurer:
     def __init__(
         self,
         run: Run,
-        task: Task,
+        task: RemeasureTask,
         measurer: Measurer,
         store: Store,
         control: Control,
@@ -62,7 +62,7 @@ class Remeasurer:
         rows = store.remeasurements(run.uuid)
         self._confirming = next((row.board for row in rows if row.purpose is Purpose.CONFIRMATION), None)
         """The one board that confirms: no latency of another is compared with its own."""
-        self._done = {(row.purpose, row.round, row.number) for row in rows}
+        self._done = {(row.purpose, row.round, row.ordinal) for row in rows}
         self._said = False
 
     def look_for_drift(self, recorded: int) -> None:
@@ -80,7 +80,7 @@ class Remeasurer:
         if drift > DRIFT_TOLERANCE and not self._said:
             self._said = True
             text = (
-                f"the board drifts: trial {self._reference.number}, measured again, is up to {100 * drift:.1f} % off; "
+                f"the board drifts: trial {self._reference.ordinal}, measured again, is up to {100 * drift:.1f} % off; "
                 f"is it hot, or does something else run on it?"
             )
             self._publish(Logged("warning", text, time()))
@@ -95,10 +95,10 @@ class Remeasurer:
                 return False
             self._measure(Purpose.CONFIRMATION, turn, finalists, self._confirming)
         winner = self._store.best(self._run.uuid)
-        if winner is not None and winner.number != finalists[0].number:
+        if winner is not None and winner.ordinal != finalists[0].ordinal:
             text = (
-                f"trial {winner.number} is the fastest of the best {len(finalists)} measured again in turn; "
-                f"trial {finalists[0].number} only was at first"
+                f"trial {winner.ordinal} is the fastest of the best {len(finalists)} measured again in turn; "
+                f"trial {finalists[0].ordinal} only was at first"
             )
             self._publish(Logged("info", text, time()))
         return True
@@ -107,20 +107,20 @@ class Remeasurer:
         """One after another, in this order, on that board (None: on any, which confirms from then on). What it does not
         answer well is left out of this round."""
         for trial in trials:
-            if (purpose, turn, trial.number) in self._done:
+            if (purpose, turn, trial.ordinal) in self._done:
                 continue
-            key = f"{self._run.uuid}/{trial.number}/{_FIRST_KEY[purpose] + turn}"
-            request = self._task.request(trial.number, key, self._task.lower(trial.configuration))
+            key = f"{self._run.uuid}/{trial.ordinal}/{_FIRST_KEY[purpose] + turn}"
+            request = self._task.request(trial.ordinal, key, self._task.lower(trial.index))
             request = replace(request, board=board if board in self._boards else None)
             result = self._answer(purpose, request)
             if result.outcome is Outcome.OK and result.microseconds is not None:
-                row = Remeasurement(purpose, turn, trial.number, result.microseconds, result.board)
+                row = Remeasurement(purpose, turn, trial.ordinal, result.microseconds, result.board)
                 self._store.record_remeasurement(self._run.uuid, row)
-                self._done.add((purpose, turn, trial.number))
+                self._done.add((purpose, turn, trial.ordinal))
                 if purpose is Purpose.CONFIRMATION:
                     board = self._confirming = result.board
             else:
-                text = f"trial {trial.number}, measured again for {purpose}: {result.outcome} ({result.reason})"
+                text = f"trial {trial.ordinal}, measured again for {purpose}: {result.outcome} ({result.reason})"
                 self._publish(Logged("warning", text, time()))
 
     def _answer(self, purpose: Purpose, request: Request) -> Result:
@@ -130,7 +130,7 @@ class Remeasurer:
         for _ in range(MAX_LOSSES if must else 1):
             results: dict[int, Result] = {}
             self._measurer.measure([request], results.__setitem__)
-            result = results[request.number]
+            result = results[request.ordinal]
             if result.outcome is not Outcome.BOARD_LOST:
                 return result
         if must:

@@ -11,16 +11,16 @@ from types import TracebackType
 from hilt.engine.events import (
     MAX_COMMAND_BYTES,
     BoardChanged,
-    Command,
+    EngineCommand,
+    EngineHello,
+    EngineProtocolError,
     Event,
-    Hello,
     Logged,
-    ProtocolError,
     TrialRecorded,
     event_line,
     parse_command,
 )
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 
 MAX_UNSENT_BYTES = 1024 * 1024
 """A client that leaves more than this unread is dropped."""
@@ -31,7 +31,7 @@ _CLOSING_SECONDS = 2.0
 class EngineServer:
     """Serves from a thread of its own until closed; `publish` may be called from any thread and does not block."""
 
-    def __init__(self, files: RunFiles, hello: Hello, obey: Callable[[Command], None]) -> None:
+    def __init__(self, files: RunFiles, hello: EngineHello, obey: Callable[[EngineCommand], None]) -> None:
         self._hello = hello
         self._obey = obey
         self._clients: set[asyncio.StreamWriter] = set()
@@ -46,7 +46,7 @@ class EngineServer:
         with suppress(RuntimeError):  # closed: nobody listens any more
             self._loop.call_soon_threadsafe(self._send_to_all, event)
 
-    def obey(self, command: Command) -> None:
+    def obey(self, command: EngineCommand) -> None:
         """As if a client had sent it. For signal handlers too: they interrupt a thread that may hold any lock, so all
         that a command brings about is left to the server's own."""
         with suppress(RuntimeError):
@@ -89,7 +89,7 @@ class EngineServer:
         try:
             while line := await reader.readline():
                 self._obey(parse_command(line))
-        except (ProtocolError, ValueError) as error:  # ValueError: a line past the limit
+        except (EngineProtocolError, ValueError) as error:  # ValueError: a line past the limit
             self._send(writer, Logged("error", f"command refused: {error}", 0.0))
             writer.close()
         except OSError:

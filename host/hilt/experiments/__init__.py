@@ -1,1 +1,1 @@
-"""The papers' experiments, and ours, on recorded landscapes: the same space, measurements and seeds for every tuner."""
+"""The papers' experiments, and ours, on recorded datasets: the same space, measurements and seeds for every tuner."""

@@ -1,4 +1,4 @@
-"""Learning to Optimize Tensor Programs (AutoTVM, 2018): Figures 4 to 9, on VTA landscapes in place of a GPU.
+"""Learning to Optimize Tensor Programs (AutoTVM, 2018): Figures 4 to 9, on VTA datasets in place of a GPU.
 
 The spaces are those of hilt's own compiler, of which about half is valid: of ours, nearest to the paper's.
 """
@@ -18,13 +18,13 @@ from hilt.experiments.curves import (
     ratio_of_medians,
     trials_to_reach,
 )
+from hilt.experiments.datasets import MATMUL, RESNET18, dataset_of, subject
 from hilt.experiments.histories import history_of
-from hilt.experiments.landscapes import MATMUL, RESNET18, landscape_of, subject
-from hilt.experiments.pieces import Piece, Row, rows_of
-from hilt.experiments.problem import SharedProblem
+from hilt.experiments.problem import SharedTuningProblem
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
-from hilt.measure.landscape import Subject
+from hilt.experiments.shards import Row, Shard, rows_of
+from hilt.measure.dataset import DatasetKey
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.metrics import geometric_mean, ndcg_at, pairwise_accuracy
 
@@ -125,15 +125,15 @@ def representations(bench: Bench) -> None:
     """Figure 9: what a model of one workload, or of others, knows of a target, by what it sees of a program."""
     samples = 10_000 if bench.settings.full else 2_000
     sources = [subject(name, checks="compiler") for name in _SOURCES]
-    pieces = []
+    shards = []
     for name in bench.workloads([_TARGETS[0], MATMUL], [_TARGETS[0], MATMUL]):
         target = subject(name, checks="compiler")
         for seed in range(bench.seeds(2, 10)):
             for setting, of in (("within", [target]), ("C2-C6", sources)):
                 for features in ("knob", "ast", "context"):
                     told = (setting, features, samples, seed)
-                    pieces.append(Piece(bench.name, transferred, (target, *of), told))
-    rows = rows_of(pieces, bench.settings.jobs, bench.report)
+                    shards.append(Shard(bench.name, transferred, (target, *of), told))
+    rows = rows_of(shards, bench.settings.jobs, bench.report)
     bench.table("figure9", rows)
     _draw_representations(bench, rows)
     for name in dict.fromkeys(row["target"] for row in rows):
@@ -146,7 +146,7 @@ def representations(bench: Bench) -> None:
         )
 
 
-def transferred(subjects: Sequence[Subject], setting: str, features: str, samples: int, seed: int) -> list[Row]:
+def transferred(subjects: Sequence[DatasetKey], setting: str, features: str, samples: int, seed: int) -> list[Row]:
     """Trees learn `samples` of the sources and are judged on the target, the first of the subjects: on configurations
     that they did not learn, at most half of its space."""
     target, *sources = subjects
@@ -169,12 +169,12 @@ def transferred(subjects: Sequence[Subject], setting: str, features: str, sample
     return [{**known, **{name: round(value, 5) for name, value in found.items()}}]
 
 
-def _sample(of: Subject, count: int, generator: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _sample(of: DatasetKey, count: int, generator: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.sort(of.space.sample(count, generator))
 
 
-def _features(of: Subject, indices: Any, kind: str) -> Any:
-    problem = SharedProblem.of_subject(of)
+def _features(of: DatasetKey, indices: Any, kind: str) -> Any:
+    problem = SharedTuningProblem.of_subject(of)
     if kind == "knob":
         return problem.knob_features(indices)
     if kind == "ast":
@@ -187,9 +187,9 @@ def _padded(rows: Any, width: int) -> Any:
     return np.pad(rows[:, :width], ((0, 0), (0, max(width - rows.shape[1], 0))))
 
 
-def _performance(of: Subject, indices: Any) -> Any:
-    landscape = landscape_of(of)
-    return landscape.optimum / landscape.microseconds[indices]
+def _performance(of: DatasetKey, indices: Any) -> Any:
+    dataset = dataset_of(of)
+    return dataset.optimum / dataset.microseconds[indices]
 
 
 def _accuracy(rows: Sequence[Row], target: str, setting: str, features: str) -> float:
@@ -221,7 +221,7 @@ def _draw(bench: Bench, name: str, results: Mapping[str, Sequence[Runs]]) -> Non
 
 
 def _ratios(runs: Sequence[Runs], other: Sequence[Runs]) -> list[float]:
-    """By landscape, median trials until what the other ends with, over the trials that the other takes for it."""
+    """By dataset, median trials until what the other ends with, over the trials that the other takes for it."""
     found = []
     for one, two in zip(runs, other, strict=True):
         aim = float(np.median(two.best_so_far[:, -1]))

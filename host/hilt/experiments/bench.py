@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hilt.atomic_write import atomic_write
 from hilt.experiments.contenders import Contender, known
 from hilt.experiments.errors import ExperimentError
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Cell, Report, Runs, perform
-from hilt.measure.landscape import Subject
-from hilt.measure.landscape.build import provenance
+from hilt.measure.dataset import DatasetKey
+from hilt.measure.dataset.build import provenance
 from hilt.schedule.checks import Checks
-from hilt.whole_file import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _PLOT_INCHES = 3.2
 
 
 @dataclass(frozen=True)
-class Settings:
+class BenchSettings:
     """How much is run. None: the experiment's own default, or with `full` what its paper ran."""
 
     seeds: int | None = None
@@ -38,7 +38,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClaimComparison:
     """A claim with the paper's figure and ours; `note` says what differs, where something does."""
 
     claim: str
@@ -55,10 +55,10 @@ class Bench:
     """One experiment being held; everything it writes is in `folder`."""
 
     name: str
-    settings: Settings
+    settings: BenchSettings
     folder: Path
     report: Report
-    comparisons: list[Comparison] = field(default_factory=list)
+    comparisons: list[ClaimComparison] = field(default_factory=list)
     written: list[Path] = field(default_factory=list)
     _started: float = field(default_factory=time.time)
 
@@ -87,7 +87,7 @@ class Bench:
 
     def runs(
         self,
-        subjects: Sequence[Subject],
+        subjects: Sequence[DatasetKey],
         contenders: Iterable[Contender],
         protocol: Protocol,
         seeds: int,
@@ -101,7 +101,7 @@ class Bench:
 
     def runs_of(
         self,
-        pairs: Sequence[tuple[Subject, Contender]],
+        pairs: Sequence[tuple[DatasetKey, Contender]],
         protocol: Protocol,
         seeds: int,
         protocols: dict[str, Protocol] | None = None,
@@ -127,7 +127,7 @@ class Bench:
     def table(self, name: str, rows: Sequence[dict[str, Any]]) -> Path:
         """A CSV; columns are the first row's keys."""
         path = self.folder / f"{name}.csv"
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
@@ -159,7 +159,7 @@ class Bench:
 
     def compare(self, claim: str, paper: str, ours: str, note: str = "") -> None:
         """The line that is printed: the paper's figure and ours."""
-        self.comparisons.append(Comparison(claim, paper, ours, note))
+        self.comparisons.append(ClaimComparison(claim, paper, ours, note))
         self.report(self.comparisons[-1].line())
 
     def finish(self) -> None:
@@ -173,6 +173,6 @@ class Bench:
             "seconds": time.time() - self._started,
             **provenance(),
         }
-        with whole_file(self.folder / "about.json") as file:
+        with atomic_write(self.folder / "about.json") as file:
             json.dump(about, file, indent=2)
             file.write("\n")

@@ -14,7 +14,7 @@ from typing import Any
 
 from hilt import tune
 from hilt.experiments import peers
-from hilt.tune import Problem, Tuner
+from hilt.tune import Tuner, TuningProblem
 from hilt.tune.registry import tuner_module
 
 
@@ -41,7 +41,7 @@ class Contender:
             return tune.resolve_options(self.tuner, **dict(self.options))
         return dict(self.options)
 
-    def make(self, problem: Problem, seed: int) -> Tuner:
+    def make(self, problem: TuningProblem, seed: int) -> Tuner:
         """Raises TunerOptionError, UnknownTunerError."""
         if self.tuner in tune.tuner_names():
             return tune.make_tuner(self.tuner, problem, seed, **dict(self.options))

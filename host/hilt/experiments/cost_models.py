@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilt.experiments.bench import Bench
-from hilt.experiments.landscapes import DEEPBENCH, landscape_of, subject
+from hilt.experiments.datasets import DEEPBENCH, dataset_of, subject
 from hilt.schedule import knob_features
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.metrics import ndcg_at, pairwise_accuracy, precision_at
@@ -26,18 +26,18 @@ def figure2(bench: Bench) -> None:
     rows: list[dict[str, Any]] = []
     for name in bench.workloads(DEEPBENCH, DEEPBENCH):
         of = subject(name)
-        landscape = landscape_of(of)
-        if not landscape.valid.any():
+        dataset = dataset_of(of)
+        if not dataset.valid.any():
             bench.report(f"{name} is left out: none of its configurations is valid")
             continue
-        performance = landscape.optimum / landscape.microseconds
+        performance = dataset.optimum / dataset.microseconds
         features = knob_features(of.space, np.arange(len(of.space)))
         for seed in range(seeds):
             generator = np.random.default_rng(seed)
             shuffled = generator.permutation(len(performance))
             test, training = np.split(shuffled, [len(shuffled) // 4])
-            valid = training[landscape.valid[training]]
-            invalid = training[~landscape.valid[training]]
+            valid = training[dataset.valid[training]]
+            invalid = training[~dataset.valid[training]]
             for size in SIZES:
                 for ratio in RATIOS:
                     wanted = round(ratio * size)
@@ -50,7 +50,7 @@ def figure2(bench: Bench) -> None:
                     pairs = pairwise_accuracy(predicted, performance[test])
                     found = (
                         ndcg_at(predicted, performance[test], AT),
-                        precision_at(predicted, landscape.valid[test], AT),
+                        precision_at(predicted, dataset.valid[test], AT),
                         *(pairs.valid_invalid, pairs.valid_valid, pairs.all),
                     )
                     measured = dict(zip(_METRICS, (round(each, 5) for each in found), strict=True))

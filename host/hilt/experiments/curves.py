@@ -20,7 +20,7 @@ SHARES = (0.0, 0.01, 0.05)
 
 def relative_performance(runs: Runs) -> npt.NDArray[np.float64]:
     """The optimum's latency over the best so far, (s, trials): 0 before the first valid trial, 1 at the optimum."""
-    return runs.landscape.optimum / runs.best_so_far
+    return runs.dataset.optimum / runs.best_so_far
 
 
 def convergence_rows(results: Mapping[str, Sequence[Runs]]) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def convergence_rows(results: Mapping[str, Sequence[Runs]]) -> list[dict[str, An
     rows = []
     for label, cells in results.items():
         for runs in cells:
-            row: dict[str, Any] = {"landscape": runs.cell.subject.name, "tuner": label, "runs": len(runs.seeds)}
+            row: dict[str, Any] = {"dataset": runs.cell.subject.name, "tuner": label, "runs": len(runs.seeds)}
             for share in SHARES:
                 trials = runs.trials_to(share)
                 spread = spread_of_trials(trials, runs.cell.protocol.trials)
@@ -50,14 +50,14 @@ def median_trials(runs: Runs, share: float) -> float:
 
 
 def ratio_of_medians(runs: Sequence[Runs], baseline: Sequence[Runs], share: float) -> float:
-    """Geometric mean over landscapes of median trials over the baseline's."""
+    """Geometric mean over datasets of median trials over the baseline's."""
     return geometric_mean(
         [median_trials(one, share) / median_trials(base, share) for one, base in zip(runs, baseline, strict=True)]
     )
 
 
 def mean_ratio(runs: Sequence[Runs], baseline: Sequence[Runs], share: float) -> float:
-    """Arithmetic mean over landscapes of the same ratio, as HW-Aware Initialization averages."""
+    """Arithmetic mean over datasets of the same ratio, as HW-Aware Initialization averages."""
     ratios = [median_trials(one, share) / median_trials(base, share) for one, base in zip(runs, baseline, strict=True)]
     return float(np.mean(ratios))
 

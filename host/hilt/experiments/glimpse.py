@@ -10,11 +10,11 @@ import numpy as np
 from hilt.experiments.bench import Bench
 from hilt.experiments.contenders import Contender
 from hilt.experiments.curves import convergence_rows, draw_curves, trials_to_reach
+from hilt.experiments.datasets import DEEPBENCH, EVIDENCE, RESNET18, subject
 from hilt.experiments.histories import history_of
-from hilt.experiments.landscapes import DEEPBENCH, EVIDENCE, RESNET18, subject
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
-from hilt.measure.landscape import Subject
+from hilt.measure.dataset import DatasetKey
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean
 
@@ -39,16 +39,16 @@ def initial(bench: Bench) -> None:
     with bench.plot("figure4", rows=len(levels), columns=len(subjects) // len(levels)) as plots:
         for place, of in enumerate(subjects):
             for label, cells in results.items():
-                performance = -np.sort(-(cells[place].landscape.optimum / cells[place].microseconds), axis=1)
+                performance = -np.sort(-(cells[place].dataset.optimum / cells[place].microseconds), axis=1)
                 curve = np.median(performance, axis=0)
                 plots[place].plot(curve, label=label)
-                rows.append({"landscape": of.name, "tuner": label, "best": curve[0], "median": curve[len(curve) // 2]})
+                rows.append({"dataset": of.name, "tuner": label, "best": curve[0], "median": curve[len(curve) // 2]})
             plots[place].set(title=of.name.split("@")[0] + f", {of.checks}", xlabel="configuration", ylim=(0, 1.03))
             plots[place].legend(fontsize=6)
     bench.table("figure4", rows)
     for checks in levels:
         best = {
-            label: np.mean([row["best"] for row in rows if row["tuner"] == label and f".{checks}." in row["landscape"]])
+            label: np.mean([row["best"] for row in rows if row["tuner"] == label and f".{checks}." in row["dataset"]])
             for label in results
         }
         said = ", ".join(f"{label} {value:.2f}" for label, value in best.items())
@@ -182,12 +182,12 @@ def hypervolume(bench: Bench) -> None:
 
 
 def _against_autotvm(bench: Bench, checks: Checks, every: Sequence[str] = EVIDENCE) -> dict[str, list[Runs]]:
-    subjects: list[Subject] = [subject(name, checks=checks) for name in bench.workloads(_FEW, every)]
+    subjects: list[DatasetKey] = [subject(name, checks=checks) for name in bench.workloads(_FEW, every)]
     return bench.runs(subjects, [AUTOTVM, GLIMPSE], PROTOCOL, bench.seeds(5, 20))
 
 
 def _search_ratios(base: Sequence[Runs], runs: Sequence[Runs]) -> list[float]:
-    """By landscape, AutoTVM's median trials until its own median end over the other's until the same."""
+    """By dataset, AutoTVM's median trials until its own median end over the other's until the same."""
     found = []
     for one, other in zip(runs, base, strict=True):
         mine, theirs = _search_trials([one], [other])
@@ -196,7 +196,7 @@ def _search_ratios(base: Sequence[Runs], runs: Sequence[Runs]) -> list[float]:
 
 
 def _search_trials(runs: Sequence[Runs], base: Sequence[Runs]) -> tuple[float, float]:
-    """Sums over landscapes of median trials until what AutoTVM ends with; who never gets there counts as the budget."""
+    """Sums over datasets of median trials until what AutoTVM ends with; who never gets there counts as the budget."""
     mine = theirs = 0.0
     for one, other in zip(runs, base, strict=True):
         aim = float(np.median(other.best_so_far[:, -1]))

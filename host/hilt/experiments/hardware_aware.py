@@ -10,11 +10,11 @@ import numpy as np
 from hilt.experiments.bench import Bench
 from hilt.experiments.contenders import Contender
 from hilt.experiments.curves import convergence_rows, draw_boxes, mean_ratio, median_trials
+from hilt.experiments.datasets import DEEPBENCH, dataset_of, missing, subject
 from hilt.experiments.histories import history_of
-from hilt.experiments.landscapes import DEEPBENCH, landscape_of, missing, subject
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
-from hilt.measure.landscape import Subject
+from hilt.measure.dataset import DatasetKey
 from hilt.schedule.clusters import clusters
 from hilt.schedule.literature import published_spaces
 from hilt.tune.metrics import spread_of_trials
@@ -42,7 +42,7 @@ def spaces(bench: Bench) -> None:
     rows: list[dict[str, Any]] = []
     for name in bench.workloads(DEEPBENCH, DEEPBENCH):
         of = subject(name)
-        valid = of.survey.verdicts == 0
+        valid = of.summarize_validity.verdicts == 0
         found = clusters(of.space, valid)
         paper = published.get(name)
         sizes = np.sort(found.sizes)[::-1]
@@ -51,7 +51,7 @@ def spaces(bench: Bench) -> None:
                 "workload": name,
                 "configurations": len(of.space),
                 "paper_configurations": paper.size if paper else "",
-                "valid_ratio": round(of.survey.valid_ratio, 4),
+                "valid_ratio": round(of.summarize_validity.valid_ratio, 4),
                 "paper_valid_ratio": paper.valid_ratio if paper else "",
                 "clusters": len(sizes),
                 "largest_cluster": int(sizes[0]) if len(sizes) else 0,
@@ -76,9 +76,9 @@ def spaces(bench: Bench) -> None:
     _draw_graph(bench)
 
 
-def _valid_neighbours(of: Subject) -> tuple[float, float]:
+def _valid_neighbours(of: DatasetKey) -> tuple[float, float]:
     """The share of valid ones among the neighbours of valid configurations, and of all."""
-    grid = (of.survey.verdicts == 0).reshape(of.space.sizes[::-1])
+    grid = (of.summarize_validity.verdicts == 0).reshape(of.space.sizes[::-1])
     both = valid_pairs = any_pairs = 0
     for axis in range(grid.ndim):
         low, high = np.take(grid, range(grid.shape[axis] - 1), axis), np.take(grid, range(1, grid.shape[axis]), axis)
@@ -91,7 +91,7 @@ def _valid_neighbours(of: Subject) -> tuple[float, float]:
 def _draw_graph(bench: Bench) -> None:
     """The valid configurations of one layer, joined where they differ by one step of one knob."""
     of = subject(_PICTURED)
-    valid = np.flatnonzero(of.survey.verdicts == 0)
+    valid = np.flatnonzero(of.summarize_validity.verdicts == 0)
     positions = of.space.positions(valid).astype(np.float64)
     centred = positions - positions.mean(axis=0)
     axes_of = np.linalg.svd(centred, full_matrices=False)[2]
@@ -151,7 +151,7 @@ def transfer(bench: Bench) -> None:
     everything = [subject(name) for name in DEEPBENCH]
     absent = missing(everything)
     for each in absent:
-        bench.report(f"{each.name} is not learnt from: its landscape is not built")
+        bench.report(f"{each.name} is not learnt from: its dataset is not built")
     pairs = []
     for of in wanted:
         history = history_of([each for each in everything if each != of and each not in absent], samples)
@@ -186,7 +186,7 @@ def overheads(bench: Bench) -> None:
     """Table III: a tuner's processor seconds by part in one run, nothing kept from another."""
     import xgboost  # noqa: F401  # takes two seconds, which the first tuner that fits trees would be charged with
 
-    from hilt.experiments.problem import SharedProblem
+    from hilt.experiments.problem import SharedTuningProblem
     from hilt.experiments.runs import Cell, run_once
 
     published = {"deepbench.78": (416.8, 13.4, 77.8, 656.8), "deepbench.8": (375.5, 13.0, 77.5, 1118.7)}
@@ -195,7 +195,7 @@ def overheads(bench: Bench) -> None:
     for name in bench.workloads(list(published), DEEPBENCH):
         of = subject(name)
         for contender in bench.those_here([AUTOTVM, HARDWARE_AWARE, CONTEXT]):
-            run = run_once(Cell(of, contender, PROTOCOL), landscape_of(of), SharedProblem.of_subject(of), 0)
+            run = run_once(Cell(of, contender, PROTOCOL), dataset_of(of), SharedTuningProblem.of_subject(of), 0)
             rows += [
                 {"workload": name, "tuner": contender.label, "part": part, "seconds": round(spent, 4)}
                 for part, spent in run.seconds.items()
@@ -213,12 +213,12 @@ def overheads(bench: Bench) -> None:
     bench.compare("Table III: run with context features, seconds", "657-1140", f"{mean_of(CONTEXT.label, *whole):.2f}")
 
 
-def _subjects(bench: Bench, default: Sequence[str] = DEEPBENCH) -> list[Subject]:
-    return [of for of in map(subject, bench.workloads(default, DEEPBENCH)) if landscape_of(of).valid.any()]
+def _subjects(bench: Bench, default: Sequence[str] = DEEPBENCH) -> list[DatasetKey]:
+    return [of for of in map(subject, bench.workloads(default, DEEPBENCH)) if dataset_of(of).valid.any()]
 
 
 def _iqr_ratio(runs: Sequence[Runs], base: Sequence[Runs]) -> float:
-    """Mean over landscapes of the ratio of interquartile ranges; one of AutoTVM's that is 0 has none."""
+    """Mean over datasets of the ratio of interquartile ranges; one of AutoTVM's that is 0 has none."""
     ratios = []
     for one, other in zip(runs, base, strict=True):
         spreads = [spread_of_trials(each.trials_to(0), each.cell.protocol.trials).iqr for each in (one, other)]

@@ -1,4 +1,4 @@
-"""What transfer learning learns from: a sample of other workloads' landscapes, as a history file."""
+"""What transfer learning learns from: a sample of other workloads' datasets, as a history file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from hilt import paths
-from hilt.experiments.landscapes import landscape_of
+from hilt.experiments.datasets import dataset_of
 from hilt.experiments.replay import Answers
-from hilt.measure.landscape import Subject
+from hilt.measure.dataset import DatasetKey
 from hilt.tune.history import History, WorkloadHistory
 
 
-def history_of(sources: Sequence[Subject], samples: int, seed: int = 0) -> Path:
-    """A file with `samples` configurations drawn uniformly from all of these landscapes together, valid or not."""
+def history_of(sources: Sequence[DatasetKey], samples: int, seed: int = 0) -> Path:
+    """A file with `samples` configurations drawn uniformly from all of these datasets together, valid or not."""
     names = " ".join(sorted(source.key for source in sources))
     digest = hashlib.sha256(f"{names} {samples} {seed}".encode()).hexdigest()
     path = paths.home() / "experiments" / "histories" / f"{digest[:24]}.json"
@@ -30,7 +30,7 @@ def history_of(sources: Sequence[Subject], samples: int, seed: int = 0) -> Path:
     for number, source in enumerate(sources):
         mine = np.sort(drawn[(drawn >= ends[number] - sizes[number]) & (drawn < ends[number])])
         if len(mine):
-            answers = Answers(landscape_of(source))
+            answers = Answers(dataset_of(source))
             results = [answers.of(int(index - ends[number] + sizes[number])) for index in mine]
             parts.append(WorkloadHistory.of(source.workload, source.accelerator, source.space, results))
     History(tuple(parts)).save(path)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hilt.virtual.personality import Personality, personality
+from hilt.virtual.board_model import BoardModel, board_model
 
-_PYNQ = personality("pynq")
+_PYNQ = board_model("pynq")
 
-MISMATCHED: dict[str, Personality] = {
+MISMATCHED: dict[str, BoardModel] = {
     each.name: each
     for each in (
         replace(_PYNQ, name="far_memory", read_latency=110, write_latency=70),
@@ -30,12 +30,12 @@ MISMATCHED: dict[str, Personality] = {
 }
 """Latency, bandwidth, jitter, clock and hazards differ, one board each."""
 
-NO_INTERLOCK_ZCU102 = replace(personality("zcu102"), name="zcu102_no_interlock", hazards="none")
+NO_INTERLOCK_ZCU102 = replace(board_model("zcu102"), name="zcu102_no_interlock", hazards="none")
 """ML2Tuner's board as the public HLS design would be on it: some schedules that run compute wrong sums."""
 
 _ALL = {**MISMATCHED, NO_INTERLOCK_ZCU102.name: NO_INTERLOCK_ZCU102}
 
 
-def any_personality(name: str) -> Personality:
-    """A shipped one or one of these. Raises UnknownPersonalityError."""
-    return _ALL[name] if name in _ALL else personality(name)
+def any_board_model(name: str) -> BoardModel:
+    """A shipped one or one of these. Raises UnknownBoardModelError."""
+    return _ALL[name] if name in _ALL else board_model(name)

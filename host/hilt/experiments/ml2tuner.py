@@ -17,12 +17,12 @@ import numpy.typing as npt
 from hilt.experiments.bench import Bench
 from hilt.experiments.contenders import Contender
 from hilt.experiments.curves import convergence_rows, draw_curves, trials_to_reach
-from hilt.experiments.landscapes import ML2_BOARDS, RESNET18, landscape_of, ml2_subject
-from hilt.experiments.pieces import Piece, Row, rows_of
-from hilt.experiments.problem import SharedProblem
+from hilt.experiments.datasets import ML2_BOARDS, RESNET18, dataset_of, ml2_subject
+from hilt.experiments.problem import SharedTuningProblem
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
-from hilt.measure.landscape import Subject
+from hilt.experiments.shards import Row, Shard, rows_of
+from hilt.measure.dataset import DatasetKey
 from hilt.tune.metrics import geometric_mean
 from hilt.tune.ml2tuner.evaluation import Model, hidden_gain, importances
 from hilt.tune.ml2tuner.grid_search import GRID, compare_objectives, cross_validate, points_of
@@ -73,7 +73,7 @@ def search(bench: Bench) -> None:
         f"Figure 2b: invalid share: random, TVM, ML2Tuner ({names[first]})",
         "0.926, 0.492, 0.176 (Conv1)",
         ", ".join(f"{invalid[each.label][first]:.3f}" for each in (RANDOM, TVM, ML2)),
-        f"{np.mean([1 - runs.landscape.valid.mean() for runs in random]):.3f} of our spaces is invalid on average",
+        f"{np.mean([1 - runs.dataset.valid.mean() for runs in random]):.3f} of our spaces is invalid on average",
     )
 
 
@@ -81,7 +81,7 @@ def hidden_features(bench: Bench) -> None:
     """Figure 3: the error of A over that of P, both fitted to what a run measured."""
     rows = []
     for runs in _runs(bench, [ML2])[ML2.label]:
-        problem, every = SharedProblem.of_subject(runs.cell.subject), _sample(runs.cell.subject, 4_000)
+        problem, every = SharedTuningProblem.of_subject(runs.cell.subject), _sample(runs.cell.subject, 4_000)
         for seed, indices in enumerate(runs.indices):
             gain = hidden_gain(problem, _records(runs.cell.subject, indices[indices >= 0]), every, seed)
             rows.append(
@@ -105,7 +105,7 @@ def objectives(bench: Bench) -> None:
     for name in bench.workloads(_FEW[:2], RESNET18):
         of = ml2_subject(name, ML2_BOARDS[1])
         for model in ("P", "V"):
-            for score in compare_objectives(SharedProblem.of_subject(of), _sample(of, samples), model, 0):
+            for score in compare_objectives(SharedTuningProblem.of_subject(of), _sample(of, samples), model, 0):
                 rows.append(
                     {
                         "workload": name,
@@ -147,7 +147,7 @@ def importance(bench: Bench) -> None:
     for name in bench.workloads(_FEW, RESNET18):
         of = ml2_subject(name, ML2_BOARDS[1])
         for model in ("P", "V", "A"):
-            found = importances(SharedProblem.of_subject(of), _sample(of, samples), model, 0)
+            found = importances(SharedTuningProblem.of_subject(of), _sample(of, samples), model, 0)
             rows += [
                 {"workload": name, "model": model, "feature": feature, "percent": round(share, 3)}
                 for feature, share in found.items()
@@ -168,12 +168,12 @@ def grid(bench: Bench) -> None:
     samples, points = (2_000, 500) if bench.settings.full else (300, 30)
     name = bench.workloads(_FEW[:1], RESNET18)[0]
     of = ml2_subject(name, ML2_BOARDS[1])
-    pieces = [
-        Piece(bench.name, score_points, (of,), (model, samples, points, first))
+    shards = [
+        Shard(bench.name, score_points, (of,), (model, samples, points, first))
         for model in _PUBLISHED
         for first in range(0, points, _POINTS_AT_ONCE)
     ]
-    rows = rows_of(pieces, bench.settings.jobs, bench.report)
+    rows = rows_of(shards, bench.settings.jobs, bench.report)
     rows.sort(key=lambda row: (list(_PUBLISHED).index(row["model"]), -row["accuracy"], row["rmse"]))
     bench.table("table3", rows)
     _draw_grid(bench, rows)
@@ -184,11 +184,11 @@ def grid(bench: Bench) -> None:
         bench.compare(f"Table 3: model {model}: best of {points} points of the grid", paper, said, name)
 
 
-def score_points(subjects: Sequence[Subject], model: Model, samples: int, points: int, first: int) -> list[Row]:
-    """Some of the points of the grid, from the `first` on, cross-validated on a sample of a landscape."""
+def score_points(subjects: Sequence[DatasetKey], model: Model, samples: int, points: int, first: int) -> list[Row]:
+    """Some of the points of the grid, from the `first` on, cross-validated on a sample of a dataset."""
     (of,) = subjects
     tried = points_of(model, 0, points=points)[first : first + _POINTS_AT_ONCE]
-    scores = cross_validate(SharedProblem.of_subject(of), _sample(of, samples), model, tried, 0)
+    scores = cross_validate(SharedTuningProblem.of_subject(of), _sample(of, samples), model, tried, 0)
     return [
         {"model": model, "accuracy": score.accuracy, "rmse": score.rmse, **asdict(score.hyperparameters)}
         for score in scores
@@ -212,12 +212,12 @@ def _runs(bench: Bench, contenders: Sequence[Contender]) -> dict[str, list[Runs]
     return bench.runs(subjects, contenders, PROTOCOL, bench.seeds(2, 10))
 
 
-def _records(of: Subject, indices: npt.NDArray[np.int64]) -> Records:
-    latencies = landscape_of(of).microseconds[indices]
+def _records(of: DatasetKey, indices: npt.NDArray[np.int64]) -> Records:
+    latencies = dataset_of(of).microseconds[indices]
     return Records(np.asarray(indices), np.where(np.isfinite(latencies), latencies, np.nan))
 
 
-def _sample(of: Subject, count: int) -> Records:
+def _sample(of: DatasetKey, count: int) -> Records:
     """Uniformly of the space, always the same."""
     return _records(of, np.sort(of.space.sample(count, np.random.default_rng(0))))
 
@@ -252,7 +252,7 @@ def _draw_search(bench: Bench, results: Mapping[str, Sequence[Runs]]) -> None:
             plots[place].bar([label.replace(", ", ",\n") for label in results], shares)
             plots[place].set(title=runs.cell.subject.workload.name, ylabel="invalid share", ylim=(0, 1))
             for label, each in results.items():
-                valid = each[place].microseconds[np.isfinite(each[place].microseconds)] / runs.landscape.optimum
+                valid = each[place].microseconds[np.isfinite(each[place].microseconds)] / runs.dataset.optimum
                 axes = plots[len(cells) + place]
                 axes.hist(valid, bins=np.linspace(1, 6, 26).tolist(), density=True, histtype="step", label=label)
             plots[len(cells) + place].set(xlabel="latency of valid ones over the optimum")

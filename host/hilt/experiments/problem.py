@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilt.measure.landscape import Subject
+from hilt.measure.dataset import DatasetKey
 from hilt.simulator.device import MemoryModel
-from hilt.tune import Problem
+from hilt.tune import TuningProblem
 from hilt.tune.problem import Found, Indices
 from hilt.vta.program import Program
 
@@ -19,13 +19,13 @@ _LARGEST_BYTES = 512 << 20
 """Of programs that are kept for the next run."""
 
 
-class SharedProblem(Problem):
+class SharedTuningProblem(TuningProblem):
     """Answers as Problem does, and remembers programs and the twin's cycles: a run asks for thousands, the next one for
     most of them again. So the seconds of a run on it are not those of a run alone."""
 
     @classmethod
-    def of_subject(cls, subject: Subject) -> SharedProblem:
-        """The problem of a landscape's space. What its memory is stays unknown: tuners are given no more than a run."""
+    def of_subject(cls, subject: DatasetKey) -> SharedTuningProblem:
+        """The problem of a dataset's space. What its memory is stays unknown: tuners are given no more than a run."""
         return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
 
     def once(self, what: Hashable, find: Callable[[], Found]) -> Found:

@@ -1,4 +1,4 @@
-"""Runs a tuner on a landscape: the engine's sequence of calls without the engine.
+"""Runs a tuner on a dataset: the engine's sequence of calls without the engine.
 
 `pipelined` is the order that hilt's engine keeps (docs/architecture.md): ask 0, ask 1, tell 0, ask 2, tell 1, ...
 Without, as the papers' systems do: ask 0, tell 0, ask 1, ... A trial is a configuration asked for, valid or not.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hilt.measure.landscape import Landscape
+from hilt.measure.dataset import Dataset
 from hilt.trial import Outcome
 from hilt.tune import Feedback, Tuner
 
@@ -26,7 +26,7 @@ class Protocol:
     batch: int = 8
     pipelined: bool = True
     until_optimum: bool = False
-    """End with the batch that has the landscape's best: what comes after changes no trials to it."""
+    """End with the batch that has the dataset's best: what comes after changes no trials to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +38,15 @@ class Replay:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answers | None = None) -> Replay:
+def replay(tuner: Tuner, dataset: Dataset, protocol: Protocol, answers: Answers | None = None) -> Replay:
     """Until the trials are spent, the tuner asks for nothing more, or the protocol ends it. Raises ValueError where
     the tuner asks for a configuration twice."""
-    answers = answers or Answers(landscape)
+    answers = answers or Answers(dataset)
     asked: list[int] = []
     spent = {"ask": 0.0, "tell": 0.0}
     untold: deque[list[int]] = deque()
     more = True
-    optimum = landscape.optimum if protocol.until_optimum else None
+    optimum = dataset.optimum if protocol.until_optimum else None
     while more or untold:
         if more:
             count = min(protocol.batch, protocol.trials - len(asked))
@@ -57,7 +57,7 @@ def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answ
             more = bool(batch)
             if batch:
                 untold.append(batch)
-            if optimum is not None and bool(np.any(landscape.microseconds[batch] <= optimum)):
+            if optimum is not None and bool(np.any(dataset.microseconds[batch] <= optimum)):
                 break
         if untold and (len(untold) > protocol.pipelined or not more):
             heard = [answers.of(index) for index in untold.popleft()]
@@ -65,19 +65,19 @@ def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answ
             tuner.tell(heard)
             spent["tell"] += time.process_time() - started
     if len(set(asked)) != len(asked):
-        raise ValueError(f"the tuner asked for a configuration twice on {landscape.name}")
+        raise ValueError(f"the tuner asked for a configuration twice on {dataset.name}")
     own = getattr(tuner, "overheads", None)
     parts: dict[str, float] = own() if own is not None else {}
     return Replay(np.array(asked, dtype=np.int64), spent | parts)
 
 
 class Answers:
-    """What a board would say of each configuration of a landscape."""
+    """What a board would say of each configuration of a dataset."""
 
-    def __init__(self, landscape: Landscape) -> None:
-        self._outcomes = [Outcome(text) for text in landscape.metadata["outcomes"]]
-        self._outcome = landscape.outcome
-        self._microseconds = landscape.microseconds
+    def __init__(self, dataset: Dataset) -> None:
+        self._outcomes = [Outcome(text) for text in dataset.metadata["outcomes"]]
+        self._outcome = dataset.outcome
+        self._microseconds = dataset.microseconds
 
     def of(self, index: int) -> Feedback:
         outcome = self._outcomes[int(self._outcome[index])]

@@ -1,8 +1,8 @@
-"""Runs of contenders on landscapes, many seeds, in parallel, kept in files: what was run once is not run again.
+"""Runs of contenders on datasets, many seeds, in parallel, kept in files: what was run once is not run again.
 
-A file holds one contender on one landscape under one protocol: `seeds` int64 (s,), `indices` int32 (s, trials) in the
+A file holds one contender on one dataset under one protocol: `seeds` int64 (s,), `indices` int32 (s, trials) in the
 order of trials, -1 where a run ended early, `seconds` float64 (s, parts), and `metadata`, a JSON text with the parts'
-names, contender, options, protocol, the landscape's key, machine, commit and versions.
+names, contender, options, protocol, the dataset's key, machine, commit and versions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy.typing as npt
 
 from hilt import paths
 from hilt.experiments.contenders import Contender
+from hilt.experiments.datasets import dataset_of
 from hilt.experiments.errors import ExperimentError
-from hilt.experiments.landscapes import landscape_of
-from hilt.experiments.problem import SharedProblem
+from hilt.experiments.problem import SharedTuningProblem
 from hilt.experiments.replay import Protocol, Replay, replay
-from hilt.measure.landscape import Landscape, Subject
-from hilt.measure.landscape.build import provenance
-from hilt.measure.landscape.recording import write_arrays
+from hilt.measure.dataset import Dataset, DatasetKey
+from hilt.measure.dataset.build import provenance
+from hilt.measure.dataset.dataset import write_arrays
 from hilt.processes import processes
 from hilt.trial import Outcome
 from hilt.tune.metrics import trials_to_within
@@ -39,18 +39,18 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Cell:
-    """A contender on a landscape."""
+    """A contender on a dataset."""
 
-    subject: Subject
+    subject: DatasetKey
     contender: Contender
     protocol: Protocol
 
     @cached_property
     def path(self) -> Path:
-        """Its file: another landscape, another option or other code of the tuner is another file."""
+        """Its file: another dataset, another option or other code of the tuner is another file."""
         facts = {
             "schema": SCHEMA,
-            "landscape": self.subject.key,
+            "dataset": self.subject.key,
             "tuner": self.contender.tuner,
             "options": self.contender.all_options(),
             "code": self.contender.code(),
@@ -65,7 +65,7 @@ class Runs:
     """Runs of one cell: `indices` int64 (s, trials), -1 past the end of a run; `seconds` (s,) by part."""
 
     cell: Cell
-    landscape: Landscape
+    dataset: Dataset
     seeds: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int64]
     seconds: dict[str, npt.NDArray[np.float64]]
@@ -73,7 +73,7 @@ class Runs:
     @cached_property
     def microseconds(self) -> npt.NDArray[np.float64]:
         """Latency of each trial (s, trials), infinite where it is not valid or was not held."""
-        return np.where(self.indices >= 0, self.landscape.microseconds[self.indices], np.inf)
+        return np.where(self.indices >= 0, self.dataset.microseconds[self.indices], np.inf)
 
     @cached_property
     def best_so_far(self) -> npt.NDArray[np.float64]:
@@ -82,7 +82,7 @@ class Runs:
 
     def trials_to(self, share: float, optimum: float | None = None) -> list[int | None]:
         """By run, the trials until it was within that share of the optimum; None where it never was."""
-        aim = self.landscape.optimum if optimum is None else optimum
+        aim = self.dataset.optimum if optimum is None else optimum
         return [trials_to_within(row.tolist(), aim, share) for row in self.microseconds]
 
     def invalid_share(self, until: Sequence[int | None] | None = None) -> npt.NDArray[np.float64]:
@@ -97,22 +97,22 @@ class Runs:
 
     def sent(self, until: Sequence[int | None]) -> npt.NDArray[np.int64]:
         """By run (s,), how many of its trials up to `until` went to the board, and were not refused by the compiler."""
-        refused = np.array([text == Outcome.REJECTED for text in self.landscape.metadata["outcomes"]])
-        went = (self.indices >= 0) & ~refused[self.landscape.outcome[self.indices]]
+        refused = np.array([text == Outcome.REJECTED for text in self.dataset.metadata["outcomes"]])
+        went = (self.indices >= 0) & ~refused[self.dataset.outcome[self.indices]]
         ends = np.array([self.indices.shape[1] if each is None else each for each in until])
         return np.asarray((went & (np.arange(self.indices.shape[1]) < ends[:, None])).sum(axis=1))
 
     def take(self, count: int) -> Runs:
         """Only the first seeds."""
         chosen = {name: values[:count] for name, values in self.seconds.items()}
-        return Runs(self.cell, self.landscape, self.seeds[:count], self.indices[:count], chosen)
+        return Runs(self.cell, self.dataset, self.seeds[:count], self.indices[:count], chosen)
 
 
 def perform(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> list[Runs]:
-    """Every cell with seeds 0..seeds-1, those already on disk read, the others run first. Raises MissingLandscapeError
+    """Every cell with seeds 0..seeds-1, those already on disk read, the others run first. Raises MissingDatasetError
     before anything runs, and ExperimentError where a tuner failed."""
     for cell in cells:
-        landscape_of(cell.subject)
+        dataset_of(cell.subject)
     waiting = [cell for cell in dict.fromkeys(cells) if len(_read_seeds(cell.path)) < seeds]
     if waiting:
         _run_all(waiting, seeds, jobs, report)
@@ -138,32 +138,32 @@ def _run_all(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> No
 
 def run_cell(cell: Cell, seeds: int) -> float:
     """Runs the seeds that its file does not have and writes it. Returns the tuner's processor seconds."""
-    landscape = landscape_of(cell.subject)
+    dataset = dataset_of(cell.subject)
     problem = _shared_problem(cell.subject)
     there = read(cell) if cell.path.is_file() else None
     first = 0 if there is None else len(there.seeds)
     made = []
     for seed in range(first, seeds):
-        made.append(run_once(cell, landscape, problem, seed))
+        made.append(run_once(cell, dataset, problem, seed))
     if len(_read_seeds(cell.path)) < seeds:  # else another process ran them meanwhile
         _write(cell, there, made)
     return sum(sum(run.seconds[part] for part in ("make", "ask", "tell")) for run in made)
 
 
-def run_once(cell: Cell, landscape: Landscape, problem: SharedProblem, seed: int) -> Replay:
+def run_once(cell: Cell, dataset: Dataset, problem: SharedTuningProblem, seed: int) -> Replay:
     """One run; its seconds have `make`, what the tuner took before the first question."""
     import time
 
     started = time.process_time()
     tuner = cell.contender.make(problem, seed)
     made = time.process_time() - started
-    run = replay(tuner, landscape, cell.protocol)
+    run = replay(tuner, dataset, cell.protocol)
     return Replay(run.indices, {"make": made, **run.seconds})
 
 
 @lru_cache(maxsize=2)
-def _shared_problem(subject: Subject) -> SharedProblem:
-    return SharedProblem.of_subject(subject)
+def _shared_problem(subject: DatasetKey) -> SharedTuningProblem:
+    return SharedTuningProblem.of_subject(subject)
 
 
 def read(cell: Cell) -> Runs:
@@ -173,7 +173,7 @@ def read(cell: Cell) -> Runs:
             parts = json.loads(str(file["metadata"]))["parts"]
             seconds = dict(zip(parts, file["seconds"].T, strict=True))
             indices = file["indices"].astype(np.int64)
-            return Runs(cell, landscape_of(cell.subject), file["seeds"], indices, seconds)
+            return Runs(cell, dataset_of(cell.subject), file["seeds"], indices, seconds)
     except (OSError, KeyError, ValueError) as error:
         raise ExperimentError(f"{cell.path} cannot be read ({error}); remove it to run it again") from error
 
@@ -202,8 +202,8 @@ def _write(cell: Cell, there: Runs | None, made: Iterable[Replay]) -> None:
         "tuner": cell.contender.tuner,
         "options": cell.contender.all_options(),
         "protocol": asdict(cell.protocol),
-        "landscape": cell.subject.name,
-        "landscape_key": cell.subject.key,
+        "dataset": cell.subject.name,
+        "dataset_key": cell.subject.key,
         **provenance(),
     }
     cell.path.parent.mkdir(parents=True, exist_ok=True)

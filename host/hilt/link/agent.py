@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from hilt import paths
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.client import AgentClient
 from hilt.link.deadline import Deadline
 from hilt.link.errors import AgentError, BoardBusyError
 from hilt.link.host_keys import HostKeys
-from hilt.link.session import Session
+from hilt.link.session import SshSession
 from hilt_board.protocol import Welcome
 
 DIRECTORY = ".hilt-agents"
@@ -65,7 +65,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 class AgentConnection:
     """A session, the agent's client on it, and what the agent said of itself. A context manager."""
 
-    def __init__(self, session: Session, client: AgentClient, welcome: Welcome, uploaded: bool) -> None:
+    def __init__(self, session: SshSession, client: AgentClient, welcome: Welcome, uploaded: bool) -> None:
         self.session = session
         self.client = client
         self.welcome = welcome
@@ -76,9 +76,9 @@ class AgentConnection:
     def open(cls, endpoint: Endpoint, who: str, deadline: Deadline) -> AgentConnection:
         """Connects, deploys where needed, starts the daemon where it does not run, takes the lease for `who`.
 
-        Raises LinkError: of the session (see Session.connect), UploadError, AgentError, BoardBusyError.
+        Raises LinkError: of the session (see SshSession.connect), UploadError, AgentError, BoardBusyError.
         """
-        session = Session.connect(endpoint, HostKeys(), deadline)
+        session = SshSession.connect(endpoint, HostKeys(), deadline)
         try:
             return cls._on(session, who, deadline)
         except BaseException:
@@ -86,7 +86,7 @@ class AgentConnection:
             raise
 
     @classmethod
-    def _on(cls, session: Session, who: str, deadline: Deadline) -> AgentConnection:
+    def _on(cls, session: SshSession, who: str, deadline: Deadline) -> AgentConnection:
         archive = build_archive()
         uploaded = deploy(session, archive, deadline)
         client, welcome = _connect(session, archive, who, deadline)
@@ -113,7 +113,7 @@ class AgentConnection:
         self.close()
 
 
-def deploy(session: Session, archive: Archive, deadline: Deadline) -> bool:
+def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
     """Makes sure that the board holds this agent, whole. Returns whether it had to be sent."""
     # Asked of the board each time: a file that lost its tail with the power is sent again.
     if session.sha256(archive.remote_path, deadline) == archive.sha256:
@@ -124,7 +124,7 @@ def deploy(session: Session, archive: Archive, deadline: Deadline) -> bool:
 
 def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
     """Runs a command of the agent's to its end and returns what it printed. Raises LinkError."""
-    with Session.connect(endpoint, HostKeys(), deadline) as session:
+    with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         archive = build_archive()
         deploy(session, archive, deadline)
         completed = session.execute([*command(endpoint, archive.remote_path), *words], deadline)
@@ -138,7 +138,7 @@ def command(endpoint: Endpoint, archive: str) -> list[str]:
     return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
 
 
-def _connect(session: Session, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome]:
+def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome]:
     endpoint = session.endpoint
     run = command(endpoint, archive.remote_path)
     started = session.execute([*run, "start"], deadline)

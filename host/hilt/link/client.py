@@ -25,17 +25,18 @@ from hilt_board.protocol import (
     CHUNK_BYTES,
     Acknowledge,
     Acknowledged,
-    Failure,
+    AgentFailure,
+    AgentHello,
+    AgentStatus,
     FrameDecoder,
     Have,
-    Hello,
+    LoadBitstream,
     Log,
     LogText,
     Manifest,
     Measure,
     Measured,
     Missing,
-    Program,
     Programmed,
     ProtocolError,
     Put,
@@ -46,10 +47,9 @@ from hilt_board.protocol import (
     ResultsReport,
     Shutdown,
     ShuttingDown,
-    Status,
     StatusReport,
     Stored,
-    Trial,
+    TrialRequest,
     Welcome,
     encode_frame,
     from_frame,
@@ -59,14 +59,14 @@ from hilt_board.protocol import (
 HEARTBEAT_SECONDS = 5.0
 SILENT_SECONDS = 15.0
 _CHUNKS_IN_FLIGHT = 4
-_BEAT = encode_frame(to_frame(Status()))
+_BEAT = encode_frame(to_frame(AgentStatus()))
 """Of request 0, for whose answer nobody waits."""
 
 R = TypeVar("R", bound=Record)
 
 
 class ByteStream(Protocol):
-    """What the client speaks over; hilt.link.session.Stream is one."""
+    """What the client speaks over; hilt.link.session.ExecStream is one."""
 
     def receive(self) -> bytes: ...
     def send(self, data: bytes) -> None: ...
@@ -100,7 +100,7 @@ class AgentClient:
     def hello(self, client: str, deadline: Deadline) -> Welcome:
         """Takes the lease of the board. Raises BoardBusyError. From then on silence ends the connection; until then
         the deadline does, for the agent answers nothing else while its worker starts."""
-        welcome = self._call(Hello(client), Welcome, deadline)
+        welcome = self._call(AgentHello(client), Welcome, deadline)
         self._heart.start()
         return welcome
 
@@ -126,12 +126,12 @@ class AgentClient:
             raise AgentError(f"agent on {self._board} took {stored[-1].received} of {len(data)} bytes and is content")
 
     def program(
-        self, bitstream: str, manifest: Manifest, deadline: Deadline, canary: Trial | None = None, code: bytes = b""
+        self, bitstream: str, manifest: Manifest, deadline: Deadline, canary: TrialRequest | None = None, code: bytes = b""
     ) -> Programmed:
         """Raises BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
-        return self._call(Program(bitstream, manifest, canary, code), Programmed, deadline)
+        return self._call(LoadBitstream(bitstream, manifest, canary, code), Programmed, deadline)
 
-    def measure(self, trial: Trial, code: bytes) -> Future[Record]:
+    def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:
         """Sends a trial; `reply(future, Measured, deadline)` waits for its result."""
         return self.send(Measure(trial, code))
 
@@ -149,7 +149,7 @@ class AgentClient:
         self._call(Acknowledge(through, run), Acknowledged, deadline)
 
     def status(self, deadline: Deadline) -> StatusReport:
-        return self._call(Status(), StatusReport, deadline)
+        return self._call(AgentStatus(), StatusReport, deadline)
 
     def reset(self, rung: str, deadline: Deadline) -> ResetDone:
         """`soft`, `reload` or `worker`; then the canary."""
@@ -188,7 +188,7 @@ class AgentClient:
             message = future.result(deadline.remaining(f"the agent on {self._board}"))
         except FutureTimeoutError:
             raise LinkTimeoutError(f"the agent on {self._board} took too long for its answer") from None
-        if isinstance(message, Failure):
+        if isinstance(message, AgentFailure):
             raise _refusal(message)
         if not isinstance(message, expected):
             raise AgentError(f"agent on {self._board} answered {type(message).__name__}, not {expected.__name__}")
@@ -261,7 +261,7 @@ class AgentClient:
             future.set_exception(self._lost)
 
 
-def _refusal(failure: Failure) -> LinkError:
+def _refusal(failure: AgentFailure) -> LinkError:
     if failure.code == "board_busy":
         return BoardBusyError(f"board is in use: {failure.message}; wait for it, or take another board")
     if failure.code in ("bitstream_refused", "identity_mismatch"):

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from hilt import paths
+from hilt.atomic_write import atomic_write
 from hilt.link.errors import QuarantinedError
-from hilt.whole_file import whole_file
 
 CHECKLIST = (
     "look at its power supply (a USB port of a computer is too weak for many boards), the seat of its SD card, "
@@ -36,7 +36,7 @@ def quarantine(name: str, reason: str) -> None:
     """Keeps the board apart from now on. Raises UnwritableFileError."""
     path = _path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         json.dump({"board": name, **asdict(Quarantine(reason, time.time()))}, file)
 
 

@@ -17,7 +17,7 @@ from types import TracebackType
 
 import paramiko
 
-from hilt.link.boards import REMOTE_PATH, Endpoint
+from hilt.link.board_registry import REMOTE_PATH, Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import (
     AuthenticationError,
@@ -59,7 +59,7 @@ class Completed:
         return lines[-1][:500] if lines else f"exit code {self.status}"
 
 
-class Stream:
+class ExecStream:
     """A command on the board that is spoken with: bytes to its standard input, bytes from its standard output."""
 
     def __init__(self, channel: paramiko.Channel) -> None:
@@ -91,7 +91,7 @@ class Stream:
             self._channel.close()
 
 
-class Session:
+class SshSession:
     """An authenticated connection. Made by `connect`; a context manager."""
 
     def __init__(self, endpoint: Endpoint, client: paramiko.SSHClient) -> None:
@@ -99,7 +99,7 @@ class Session:
         self._client = client
 
     @classmethod
-    def connect(cls, endpoint: Endpoint, host_keys: HostKeys, deadline: Deadline) -> Session:
+    def connect(cls, endpoint: Endpoint, host_keys: HostKeys, deadline: Deadline) -> SshSession:
         """Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
         LinkTimeoutError."""
         client = paramiko.SSHClient()
@@ -159,11 +159,11 @@ class Session:
         finally:
             channel.close()
 
-    def stream(self, words: Sequence[str], deadline: Deadline) -> Stream:
+    def stream(self, words: Sequence[str], deadline: Deadline) -> ExecStream:
         """Starts a command that is spoken with. `words` as in `execute`."""
         channel = self._open(words, deadline)
         channel.settimeout(None)
-        return Stream(channel)
+        return ExecStream(channel)
 
     def put(self, data: bytes, path: str, deadline: Deadline) -> None:
         """Writes a file whose name ends in nothing a shell would read, whole or not at all: temporary name, size and
@@ -201,7 +201,7 @@ class Session:
     def close(self) -> None:
         self._client.close()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> SshSession:
         return self
 
     def __exit__(

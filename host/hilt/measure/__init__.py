@@ -1,14 +1,14 @@
-"""Who answers a batch of programs: boards, and recorded landscapes beside them.
+"""Who answers a batch of programs: boards, and recorded datasets beside them.
 
 Importing this loads neither a network library nor a simulator; opening a measurer does.
 """
 
 from __future__ import annotations
 
-from .types import BoardDescription, BoardEvent, BoardState, FleetError, Listen, Measurer, Report, Request
+from .interfaces import BoardDescription, BoardEvent, BoardState, FleetError, Listen, Measurer, Report, Request
 
 __all__ = [
-    "LANDSCAPE_PREFIX",
+    "DATASET_PREFIX",
     "BoardDescription",
     "BoardEvent",
     "BoardState",
@@ -23,22 +23,22 @@ __all__ = [
 ]
 
 
-LANDSCAPE_PREFIX = "landscape:"
+DATASET_PREFIX = "dataset:"
 """Of the names of boards that only answer what was recorded."""
 
 
 def describe_board(name: str) -> BoardDescription:
-    """The board of that name (`virtual:<personality>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
-    commas between, or `landscape:NAME`; no connection is made.
+    """The board of that name (`virtual:<board model>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
+    commas between, or `dataset:NAME`; no connection is made.
 
-    Raises UnknownBoardError, UnknownPersonalityError or BoardFileError (all of hilt.link.errors and hilt.virtual),
-    FleetError where several are not alike, LandscapeError.
+    Raises UnknownBoardError, UnknownBoardModelError or BoardFileError (all of hilt.link.errors and hilt.virtual),
+    FleetError where several are not alike, DatasetError.
     """
-    if name.startswith(LANDSCAPE_PREFIX):
-        from .landscape import measurer
+    if name.startswith(DATASET_PREFIX):
+        from .dataset import measurer
 
         return measurer.describe(name)
-    from .boards import resolve
+    from .board_description import resolve
     from .fleet import describe_fleet
 
     described = [resolve(each).description for each in board_names_of(name)]
@@ -52,12 +52,12 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
     Raises LinkError (unknown or changed host key, refused key, unreachable, board busy, wrong bitstream, quarantined,
     ...), with a line that says what to do. Once open, faults of the board are recovered from within `measure`.
     """
-    if name.startswith(LANDSCAPE_PREFIX):
-        from .landscape.measurer import LandscapeMeasurer
+    if name.startswith(DATASET_PREFIX):
+        from .dataset.measurer import DatasetMeasurer
 
-        return LandscapeMeasurer.open(name)
-    from .board import BoardMeasurer
-    from .boards import resolve
+        return DatasetMeasurer.open(name)
+    from .board_description import resolve
+    from .board_measurer import BoardMeasurer
     from .fleet import FleetMeasurer
 
     targets = [resolve(each) for each in board_names_of(name)]
@@ -65,7 +65,7 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
 
 
 def board_names_of(name: str) -> list[str]:
-    """The single boards of `a,b`; a landscape is one, whatever its name."""
-    if name.startswith(LANDSCAPE_PREFIX):
+    """The single boards of `a,b`; a dataset is one, whatever its name."""
+    if name.startswith(DATASET_PREFIX):
         return [name]
     return [each.strip() for each in name.split(",") if each.strip()] or [name]

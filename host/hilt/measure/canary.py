@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode, encode, encode_uops
-from hilt_board.protocol import Input, Output, Relocation, Trial
+from hilt_board.protocol import Input, Output, Relocation, TrialRequest
 
 ELEMENTS = 8
 """Of inputs, accumulators and outputs; one of weights."""
@@ -29,7 +29,7 @@ _ADDED = 5
 class Canary:
     """A trial with its code, and its blobs by SHA-256."""
 
-    trial: Trial
+    trial: TrialRequest
     code: bytes
     blobs: dict[str, bytes]
 
@@ -56,7 +56,7 @@ def make_canary(accelerator: Accelerator, bitstream: str) -> Canary:
         "wgt": parameters.wgt_element_bytes,
         "acc": parameters.acc_element_bytes,
     }
-    trial = Trial(
+    trial = TrialRequest(
         key="canary/0/0",
         bitstream=bitstream,
         instructions=len(words),

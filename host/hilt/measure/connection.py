@@ -13,9 +13,9 @@ from hilt.link.agent import AgentConnection
 from hilt.link.client import AgentClient
 from hilt.link.deadline import Deadline
 from hilt.link.errors import AgentError
-from hilt.measure.boards import Target
+from hilt.measure.board_description import BoardTarget
 from hilt.measure.canary import make_canary
-from hilt.measure.types import BoardEvent, BoardState, Listen
+from hilt.measure.interfaces import BoardEvent, BoardState, Listen
 from hilt_board.protocol import Measured, Programmed
 
 CONNECT_SECONDS = 240.0
@@ -47,7 +47,7 @@ class Connected:
 class BoardConnection:
     """One board, connected to or not, and what is told of it. `close` from any thread, all else from one."""
 
-    def __init__(self, target: Target, listen: Listen) -> None:
+    def __init__(self, target: BoardTarget, listen: Listen) -> None:
         self.target = target
         self.closing = threading.Event()
         self.connected: Connected | None = None
@@ -112,7 +112,7 @@ class BoardConnection:
         self._listen(BoardEvent(self.name, state, detail, time.time(), celsius))
 
 
-def program_board(client: AgentClient, target: Target, bitstream: bytes, deadline: Deadline) -> Programmed:
+def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, deadline: Deadline) -> Programmed:
     """Loads the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
     returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` where the canary failed."""
     digest = hashlib.sha256(bitstream).hexdigest()

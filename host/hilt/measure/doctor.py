@@ -15,8 +15,8 @@ from hilt.link.deadline import Deadline
 from hilt.link.errors import BoardBusyError, LinkError, UploadError
 from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantined
-from hilt.link.session import Session
-from hilt.measure.boards import Target
+from hilt.link.session import SshSession
+from hilt.measure.board_description import BoardTarget
 from hilt.measure.connection import program_board, who
 from hilt.measure.recovery import FAULTS
 
@@ -46,7 +46,7 @@ class _StopError(Exception):
     """What comes after cannot be looked at."""
 
 
-def check_board(target: Target) -> Iterator[Finding]:
+def check_board(target: BoardTarget) -> Iterator[Finding]:
     """Findings as they are made; the last one is the first that makes the rest impossible, or the canary."""
     name = target.description.name
     apart = quarantined().get(name)
@@ -54,7 +54,7 @@ def check_board(target: Target) -> Iterator[Finding]:
         yield Finding("quarantine", False, apart.reason, f"once all else here is well: hilt boards release {name}")
     try:
         endpoint = target.endpoint()
-        session = Session.connect(endpoint, HostKeys(), Deadline(STEP_SECONDS))
+        session = SshSession.connect(endpoint, HostKeys(), Deadline(STEP_SECONDS))
     except FAULTS as error:
         yield Finding("SSH", False, str(error), "the line above says what to do")
         return
@@ -71,7 +71,7 @@ def check_board(target: Target) -> Iterator[Finding]:
     yield from _device(target)
 
 
-def _python(session: Session) -> Iterator[Finding]:
+def _python(session: SshSession) -> Iterator[Finding]:
     python = session.endpoint.python
     asked = session.execute([python, "-V"], Deadline(STEP_SECONDS))
     words = (asked.output or asked.errors).decode("utf-8", "replace").strip()
@@ -86,7 +86,7 @@ def _python(session: Session) -> Iterator[Finding]:
         raise _StopError
 
 
-def _root(session: Session) -> Iterator[Finding]:
+def _root(session: SshSession) -> Iterator[Finding]:
     """Registers (/dev/mem) and contiguous memory are root's: that is so with every PYNQ image."""
     if not session.endpoint.sudo:
         return
@@ -97,7 +97,7 @@ def _root(session: Session) -> Iterator[Finding]:
         raise _StopError
 
 
-def _agent(session: Session) -> Iterator[Finding]:
+def _agent(session: SshSession) -> Iterator[Finding]:
     archive = build_archive()
     try:
         uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
@@ -150,7 +150,7 @@ def _facts(facts: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("temperature", degrees < _HOTTEST, f"{degrees:.0f} °C", "give it air, or a heat sink")
 
 
-def _device(target: Target) -> Iterator[Finding]:
+def _device(target: BoardTarget) -> Iterator[Finding]:
     manifest, name = target.manifest, target.description.name
     try:
         bitstream = target.bitstream()

@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from hilt.link.quarantine import quarantined
-from hilt.measure.board import SETBACKS_ALLOWED, BoardMeasurer
-from hilt.measure.boards import Target
+from hilt.measure.board_description import BoardTarget
+from hilt.measure.board_measurer import SETBACKS_ALLOWED, BoardMeasurer
+from hilt.measure.interfaces import BoardDescription, FleetError, Listen, Report, Request
 from hilt.measure.recovery import FAULTS
-from hilt.measure.types import BoardDescription, FleetError, Listen, Report, Request
-from hilt.measure.work import Pool
+from hilt.measure.request_queue import Pool
 
 RETRY_SECONDS = 60.0
 """A board that was lost, but not quarantined, is looked for again after so long."""
-Open = Callable[[Target, Listen], BoardMeasurer]
+Open = Callable[[BoardTarget, Listen], BoardMeasurer]
 
 
 def describe_fleet(boards: Sequence[BoardDescription]) -> BoardDescription:
@@ -64,7 +64,7 @@ class FleetMeasurer:
             thread.start()
 
     @classmethod
-    def open(cls, targets: Sequence[Target], listen: Listen, open_one: Open = BoardMeasurer.open) -> FleetMeasurer:
+    def open(cls, targets: Sequence[BoardTarget], listen: Listen, open_one: Open = BoardMeasurer.open) -> FleetMeasurer:
         """Opens all at once and goes on with those that it gets; `listen` hears of the others.
 
         Raises FleetError, and what the first board raises where none can be opened.
@@ -72,7 +72,7 @@ class FleetMeasurer:
         description = describe_fleet([target.description for target in targets])
         errors: list[Exception] = []
 
-        def attempt(target: Target) -> BoardMeasurer | None:
+        def attempt(target: BoardTarget) -> BoardMeasurer | None:
             try:
                 return open_one(target, listen)
             except FAULTS as error:

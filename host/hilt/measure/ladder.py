@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hilt.link.agent import build_archive, command
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import LinkError, LinkLostError, LinkTimeoutError
 from hilt.link.host_keys import HostKeys
-from hilt.link.session import Session
+from hilt.link.session import SshSession
 
 
 class Rung(StrEnum):
@@ -51,7 +51,7 @@ class Climbed:
 def restart_daemon(endpoint: Endpoint) -> None:
     """Kills the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
     deadline = Deadline(ACT_SECONDS)
-    with Session.connect(endpoint, HostKeys(), deadline) as session:
+    with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         session.execute([*command(endpoint, build_archive().remote_path), "kill"], deadline)
 
 
@@ -62,7 +62,7 @@ def reboot(endpoint: Endpoint, *, virtual: bool) -> None:
     deadline = Deadline(ACT_SECONDS)
     words = [*(["sudo", "-n"] if endpoint.sudo else []), "reboot"]
     ended = (LinkLostError, LinkTimeoutError)  # the session may well end before the command has
-    with Session.connect(endpoint, HostKeys(), deadline) as session, contextlib.suppress(*ended):
+    with SshSession.connect(endpoint, HostKeys(), deadline) as session, contextlib.suppress(*ended):
         rebooted = session.execute(words, deadline)
         if rebooted.status not in (0, -1):
             raise RungSkippedError(f"it cannot be rebooted: {rebooted.last_line}")

@@ -9,13 +9,13 @@ from hilt.link.deadline import Deadline
 from hilt.link.errors import BoardBusyError, LinkError, LinkLostError, QuarantinedError, RefusedError
 from hilt.link.quarantine import quarantine
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection
+from hilt.measure.interfaces import BoardState
 from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
-from hilt.measure.types import BoardState
 from hilt.virtual.errors import VirtualBoardError
 
 _LOG = logging.getLogger("hilt.measure")
 FAULTS = (LinkError, VirtualBoardError)
-"""Of a board, of the way to it, of a virtual board's chassis."""
+"""Of a board, of the way to it, of a virtual board's supervisor."""
 SETTLE_SECONDS = 5.0
 """How long to try at first while a board is busy or does not answer."""
 RECONNECT_SECONDS = 60.0

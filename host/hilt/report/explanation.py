@@ -22,7 +22,7 @@ from hilt.schedule import (
 from hilt.schedule.checks import Analysis, analyse
 from hilt.schedule.loop_nest import KINDS, OPERANDS, loop_nest
 from hilt.schedule.loops import LOOPS, NO_HAZARD
-from hilt.schedule.survey import CHECK_LEVELS
+from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator
@@ -113,7 +113,7 @@ def explain(
     index = configuration if isinstance(configuration, int) else space.index(configuration)
     if not 0 <= index < len(space):
         raise ConfigurationError(f"configuration {index} is not in the space: they are numbered 0 to {len(space) - 1}")
-    knobs = space.configuration(index)
+    knobs = space.knobs_at(index)
     columns = {name: [value] for name, value in knobs.items()}
     analysis = analyse(workload, accelerator, columns)
     found: dict[str, tuple[str, str] | None] = {

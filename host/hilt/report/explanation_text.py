@@ -49,8 +49,8 @@ def _loop_lines(loops: tuple[LoopLine, ...]) -> list[str]:
         if loop.extent == 1:
             continue
         words = f"{'  ' * depth}{_KIND_WORDS[loop.kind]} {loop.axis} {loop.extent}"
-        numbers = " ".join(f"{count:>10,}" for count in loop.touched.values())
-        lines.append(f"{words:36} {numbers}")
+        ordinals = " ".join(f"{count:>10,}" for count in loop.touched.values())
+        lines.append(f"{words:36} {ordinals}")
         depth += 1
     return lines if depth else ["one micro-op"]
 

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from hilt.engine.campaign_results import FALLBACK_ATTEMPTS, CampaignResult, LayerResult
-from hilt.engine.chronicle import read_chronicle
+from hilt.engine.event_log import read_event_log
 from hilt.engine.events import Event
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, Slice, Store, Trial, largest_drift
 from hilt.store.campaigns import slices
@@ -58,7 +58,7 @@ class RunFacts:
         for trial in self.trials:
             latency = trial.microseconds if trial.verified else None
             if latency is not None and (not found or latency < found[-1][1]):
-                found.append((trial.number, latency))
+                found.append((trial.ordinal, latency))
         return found
 
 
@@ -106,13 +106,13 @@ class Facts:
 
 def _first(left: dict[str, deque[Trial]], name: str, end: int | None) -> Iterator[tuple[str, Trial]]:
     """Takes the trials of this layer whose numbers are below `end`, or all."""
-    while left[name] and (end is None or left[name][0].number < end):
+    while left[name] and (end is None or left[name][0].ordinal < end):
         yield name, left[name].popleft()
 
 
 def _searched(trials: Sequence[Trial]) -> int:
     """Trials in which the fallback was searched."""
-    right = (trial.number + 1 for trial in trials if trial.outcome is Outcome.OK)
+    right = (trial.ordinal + 1 for trial in trials if trial.outcome is Outcome.OK)
     return min(next(right, FALLBACK_ATTEMPTS), FALLBACK_ATTEMPTS)
 
 
@@ -141,4 +141,4 @@ def _run_facts(store: Store, run: Run, result: LayerResult) -> RunFacts:
 
 def _events(store: Store, uuid: str) -> list[Event]:
     home: Path = store.path.parent
-    return read_chronicle(RunFiles(home, uuid).chronicle_path)
+    return read_event_log(RunFiles(home, uuid).event_log_path)

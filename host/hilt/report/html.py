@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hilt.atomic_write import atomic_write
 from hilt.engine.campaign_results import CampaignResult
 from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
@@ -15,7 +16,6 @@ from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
 from hilt.store import Run, Store
 from hilt.trial import Outcome
-from hilt.whole_file import whole_file
 
 
 def write_campaign_report(path: Path, store: Store, result: CampaignResult) -> None:
@@ -31,7 +31,7 @@ def write_run_report(path: Path, store: Store, run: Run) -> None:
 def write_report(path: Path, facts: Facts) -> None:
     """As write_campaign_report, of facts that were read before."""
     page = render(facts)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(page)
 
 
@@ -48,7 +48,7 @@ def render(facts: Facts) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"number": _number, "share": _share, "latency": latency_text}
+    environment.filters |= {"ordinal": _number, "share": _share, "latency": latency_text}
     drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}
     return environment.get_template("report.html.j2").render(
         facts=facts,

@@ -37,15 +37,15 @@ def stage_timeline(
     """
     records = decode(instructions, accelerator)
     texts = disassemble(instructions, accelerator)
-    executed = [number for number in range(len(records)) if spans["end"][number]]
-    by_time = sorted(executed, key=lambda number: int(spans["start"][number]))
+    executed = [ordinal for ordinal in range(len(records)) if spans["end"][ordinal]]
+    by_time = sorted(executed, key=lambda ordinal: int(spans["start"][ordinal]))
     events = [*_names(title), _slice(FETCH, 0, fetch_busy, "fetch", {"instructions": len(records)})]
-    for number in by_time:
-        record, span = records[number], spans[number]
+    for ordinal in by_time:
+        record, span = records[ordinal], spans[ordinal]
         start, end = int(span["start"]), int(span["end"])
         arguments = {
-            "number": number,
-            "instruction": texts[number],
+            "ordinal": ordinal,
+            "instruction": texts[ordinal],
             "bytes": bytes_moved(record, accelerator),
             "cycles": end - start,
         }
@@ -93,19 +93,19 @@ def _kind(record: np.void) -> str:
 def _arrows(records: NDArray[np.void], spans: NDArray[np.void], executed: list[int]) -> Iterator[dict[str, Any]]:
     """A queue is first in, first out, and a stage executes in program order: the n-th pop has the n-th push's token."""
     pushed: dict[tuple[int, int], deque[int]] = {}
-    for number in executed:
+    for ordinal in executed:
         for bit, direction in _PUSHES:
-            if records[bit][number]:
-                stage = int(spans["stage"][number])
-                pushed.setdefault((stage, stage + direction), deque()).append(number)
+            if records[bit][ordinal]:
+                stage = int(spans["stage"][ordinal])
+                pushed.setdefault((stage, stage + direction), deque()).append(ordinal)
     arrow = 0
-    for number in executed:
+    for ordinal in executed:
         for bit, direction in _POPS:
-            stage = int(spans["stage"][number])
+            stage = int(spans["stage"][ordinal])
             tokens = pushed.get((stage + direction, stage))
-            if records[bit][number] and tokens:
+            if records[bit][ordinal] and tokens:
                 yield _arrow_end("s", arrow, spans[tokens.popleft()], "end")
-                yield {**_arrow_end("f", arrow, spans[number], "start"), "bp": "e"}
+                yield {**_arrow_end("f", arrow, spans[ordinal], "start"), "bp": "e"}
                 arrow += 1
 
 

@@ -15,7 +15,7 @@ from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
 from hilt.schedule import Reason, space_for
 from hilt.schedule.bounds import least_bytes
 from hilt.schedule.space import Knob, Space
-from hilt.schedule.survey import survey
+from hilt.schedule.validity_summary import summarize_validity
 from hilt.schedule.workload import Conv2d
 from hilt.trial import Outcome
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
@@ -63,19 +63,19 @@ def space_of(facts: RunFacts) -> Space:
 def curve(facts: RunFacts) -> Figure:
     """Each verified trial, the best so far, the fallback and the bound; failures on the axis."""
     figure, axes = new_figure(2.5)
-    points = [(each.number, each.microseconds) for each in facts.trials if each.verified and each.microseconds]
-    failed = [each.number for each in facts.trials if each.outcome is not Outcome.OK]
+    points = [(each.ordinal, each.microseconds) for each in facts.trials if each.verified and each.microseconds]
+    failed = [each.ordinal for each in facts.trials if each.outcome is not Outcome.OK]
     bound = facts.run.bound_microseconds
     if points:
-        numbers, latencies = zip(*points, strict=True)
-        axes.scatter(numbers, latencies, s=9, color=QUIET, label="verified", rasterized=len(points) > _MANY)
-        steps = [*facts.improvements, (facts.trials[-1].number, facts.improvements[-1][1])]
+        ordinals, latencies = zip(*points, strict=True)
+        axes.scatter(ordinals, latencies, s=9, color=QUIET, label="verified", rasterized=len(points) > _MANY)
+        steps = [*facts.improvements, (facts.trials[-1].ordinal, facts.improvements[-1][1])]
         axes.step(*zip(*steps, strict=True), where="post", color=BEST, label="best so far")
         if max(latencies) > 3 * min(latencies):
             _log(axes, "y")
     axes.axhline(bound, color=QUIET, linewidth=1, linestyle="--", label="roofline bound")
     if facts.fallback is not None and facts.fallback.microseconds is not None:
-        axes.scatter([facts.fallback.number], [facts.fallback.microseconds], s=36, facecolors="none",
+        axes.scatter([facts.fallback.ordinal], [facts.fallback.microseconds], s=36, facecolors="none",
                      edgecolors=FALLBACK, label="fallback")  # fmt: skip
     if failed:
         axes.plot(failed, [0.02] * len(failed), "|", color=FAILED, label="failed",
@@ -164,21 +164,21 @@ def space_picture(facts: RunFacts) -> Figure:
     space = space_of(facts)
     across = _across(space)
     checks: Any = facts.run.checks
-    found = survey(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), space, checks)
+    found = summarize_validity(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), space, checks)
     width = int(np.prod(space.sizes[:across]))
     grid = (found.verdicts == Reason.OK).reshape(-1, width)
     colours = np.where(grid[..., None], _COMPILES, _REJECTED)
     axes.imshow(colours, aspect="auto", interpolation="nearest", origin="lower",
                 extent=(-0.5, width - 0.5, -0.5, len(grid) - 0.5))  # fmt: skip
     axes.grid(visible=False)
-    failed = [each.configuration for each in facts.trials if each.outcome is not Outcome.OK]
+    failed = [each.index for each in facts.trials if each.outcome is not Outcome.OK]
     if failed:
         axes.scatter(*_cells(failed, width), s=14, marker="x", linewidths=0.9, color=FAILED, label="failed",
                      rasterized=len(failed) > _MANY)  # fmt: skip
     verified = [each for each in facts.trials if each.verified and each.microseconds]
     if verified:
         latencies = np.array([each.microseconds for each in verified], dtype=np.float64)
-        drawn = axes.scatter(*_cells([each.configuration for each in verified], width), s=16, c=np.log10(latencies),
+        drawn = axes.scatter(*_cells([each.index for each in verified], width), s=16, c=np.log10(latencies),
                              cmap="viridis", edgecolors="black", linewidths=0.3,
                              rasterized=len(verified) > _MANY)  # fmt: skip
         bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=28)
@@ -186,7 +186,7 @@ def space_picture(facts: RunFacts) -> Figure:
         bar.set_ticks(ticks, labels=_tick_labels([10**each for each in ticks]))
         bar.set_label("µs")
     if facts.best is not None:
-        axes.scatter(*_cells([facts.best.configuration], width), s=90, marker="*", color="white", edgecolors="black",
+        axes.scatter(*_cells([facts.best.index], width), s=90, marker="*", color="white", edgecolors="black",
                      label="best")  # fmt: skip
     axes.set_xlabel(_knob_names(space.knobs[:across]))
     axes.set_ylabel(_knob_names(space.knobs[across:]))

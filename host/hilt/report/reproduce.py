@@ -54,15 +54,15 @@ def records_digest(runs: tuple[RunFacts, ...]) -> str:
     digest = hashlib.sha256()
     for each in runs:
         for trial in each.trials:
-            fact = [each.name, trial.number, trial.configuration, str(trial.outcome), trial.reason, trial.cycles]
+            fact = [each.name, trial.ordinal, trial.index, str(trial.outcome), trial.reason, trial.cycles]
             digest.update(json.dumps(fact).encode() + b"\n")
     return digest.hexdigest()
 
 
 def _figures(run: Run) -> str:
-    if run.repeat == run.average == 1:
+    if run.repeat == run.number == 1:
         return "of one run of the program"
-    return f"median of {run.repeat}, each the mean of {run.average} runs of the program"
+    return f"median of {run.repeat}, each the mean of {run.number} runs of the program"
 
 
 def _campaign_command(campaign: Campaign, run: Run) -> str:
@@ -86,7 +86,7 @@ def _options(run: Run) -> list[str]:
     words += ["--orders", str(run.orders)] if run.space_kind == "autotvm" else []
     words += ["--checks", run.checks]
     words += ["--repeat", str(run.repeat)] if run.repeat > 1 else []
-    words += ["--number", str(run.average)] if run.average > 1 else []
+    words += ["--number", str(run.number)] if run.number > 1 else []
     for name, value in sorted(run.tuner_options.items()):
         if value is not None:
             words += ["--tuner-option", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]

@@ -7,11 +7,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hilt.atomic_write import atomic_write
 from hilt.engine.campaign_results import CampaignResult, LayerResult
-from hilt.schedule.spelling import spelled
 from hilt.schedule.workload import Conv2d
+from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Trial
-from hilt.whole_file import whole_file
 
 FORMAT = "hilt-schedule"
 VERSION = 1
@@ -48,7 +48,7 @@ def schedule_values(result: CampaignResult) -> dict[str, Any]:
 
 def write_schedule(path: Path, result: CampaignResult) -> None:
     """Whole or not at all. Raises UnwritableFileError, OSError."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         json.dump(schedule_values(result), file, indent=1)
         file.write("\n")
 
@@ -59,7 +59,7 @@ def _layer_values(each: LayerResult) -> dict[str, Any]:
         return {"workload": each.layer.workload, "nodes": each.layer.nodes, "schedule": None, "fallback": None}
     return {
         "workload": each.layer.workload,
-        "operator": spelled(Conv2d.from_dict(run.workload_spec)),
+        "operator": format_workload(Conv2d.from_dict(run.workload_spec)),
         "nodes": each.layer.nodes,
         "count": each.layer.count,
         "run": run.uuid,
@@ -75,10 +75,10 @@ def _trial_values(trial: Trial | None) -> dict[str, Any] | None:
     if trial is None:
         return None
     return {
-        "configuration": dict(trial.knobs),
-        "index": trial.configuration,
+        "knobs": dict(trial.knobs),
+        "index": trial.index,
         "cycles": trial.cycles,
         "microseconds": trial.microseconds,
         "verified": trial.verified,
-        "trial": trial.number,
+        "trial": trial.ordinal,
     }

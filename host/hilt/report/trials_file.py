@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from hilt.atomic_write import atomic_write
 from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import RunFacts
-from hilt.whole_file import whole_file
 
 _FACTS = (
-    "run", "workload", "board", "tuner", "seed", "number", "configuration", "outcome", "reason", "verified", "cycles",
+    "run", "workload", "board", "tuner", "seed", "ordinal", "index", "outcome", "reason", "verified", "cycles",
     "microseconds", "gops", "percent_of_bound", "attempt", "recorded_at",
 )  # fmt: skip
 
@@ -37,8 +37,8 @@ def rows(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
                 "board": trial.board or run.board,
                 "tuner": run.tuner,
                 "seed": run.seed,
-                "number": trial.number,
-                "configuration": trial.configuration,
+                "ordinal": trial.ordinal,
+                "index": trial.index,
                 "outcome": str(trial.outcome),
                 "reason": trial.reason,
                 "verified": trial.verified,
@@ -55,7 +55,7 @@ def rows(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
 
 def write_csv(path: Path, runs: Sequence[RunFacts]) -> None:
     """Whole or not at all. Raises UnwritableFileError, OSError."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         writer = csv.DictWriter(file, columns(runs), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows(runs))
@@ -70,5 +70,5 @@ def write_parquet(path: Path, runs: Sequence[RunFacts]) -> None:
         raise MissingLibraryError("a Parquet file", "pyarrow") from error
     found = list(rows(runs))
     table = pyarrow.table({name: [row.get(name) for row in found] for name in columns(runs)})
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         pyarrow.parquet.write_table(table, file.buffer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hilt.schedule.tiling import Problem
+from hilt.schedule.tiling import TilingProblem
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 
@@ -13,7 +13,7 @@ def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: fl
     Channels and batch count in whole blocks, for the accelerator computes and moves nothing smaller. `bytes_per_cycle`
     is the memory's; the width of the bus where it is not given.
     """
-    problem = Problem.of(workload, accelerator)
+    problem = TilingProblem.of(workload, accelerator)
     pixels = problem.out_height * problem.out_width
     micro_ops = problem.batch * problem.all_co * problem.ci * problem.taps * pixels
     bandwidth = accelerator.bus_bits / 8 if bytes_per_cycle is None else bytes_per_cycle
@@ -22,7 +22,7 @@ def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: fl
 
 def least_bytes(workload: Conv2d, accelerator: Accelerator) -> int:
     """Input that any output depends on, weights, bias and output, each once."""
-    problem = Problem.of(workload, accelerator)
+    problem = TilingProblem.of(workload, accelerator)
     parameters = accelerator.parameters
     rows, columns = (_needed(workload, axis) for axis in (0, 1))
     return (

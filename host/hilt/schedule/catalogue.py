@@ -84,9 +84,9 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     size = (values["height"], values["width"])
     kernel, stride = values["kernel"], values.pop("stride", (1, 1))
     padding, output_padding = values.pop("padding", (0, 0)), values.pop("output_padding", (0, 0))
-    behind = values.pop("padding_behind", padding)
+    pad_end = values.pop("padding_behind", padding)
     for axis in (0, 1):
-        if not 0 <= padding[axis] < kernel[axis] or not 0 <= behind[axis] < kernel[axis]:
+        if not 0 <= padding[axis] < kernel[axis] or not 0 <= pad_end[axis] < kernel[axis]:
             raise WorkloadError(f"workload {text}: padding {padding[axis]} must be at least 0 and below the kernel")
         if not 0 <= output_padding[axis] < stride[axis]:
             raise WorkloadError(f"workload {text}: output padding {output_padding[axis]} must be below the stride")
@@ -97,7 +97,7 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
         "height": stretched[0],
         "width": stretched[1],
         "padding": (kernel[0] - 1 - padding[0], kernel[1] - 1 - padding[1]),
-        "padding_behind": (kernel[0] - 1 - behind[0], kernel[1] - 1 - behind[1]),
+        "padding_behind": (kernel[0] - 1 - pad_end[0], kernel[1] - 1 - pad_end[1]),
         "stretch": stride,
     }
 

@@ -14,7 +14,7 @@ from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
 from hilt.schedule.reasons import Needs, detail
 from hilt.schedule.reasons import Reason as Reason
 from hilt.schedule.reasons import Rejected as Rejected
-from hilt.schedule.tiling import IntArray, Problem, Tiling
+from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 from hilt.schedule.tvm_rules import as_tvm, tvm_needs
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -96,7 +96,7 @@ def hazard_distance(
 
 def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Analysis:
     """Everything that decides whether these configurations can be lowered."""
-    problem = Problem.of(workload, accelerator)
+    problem = TilingProblem.of(workload, accelerator)
     tiling = Tiling.of(problem, columns)
     threads = tiling.threads
 

@@ -10,7 +10,7 @@ import numpy as np
 from hilt.schedule.checks import Analysis
 from hilt.schedule.loops import LOOPS, extents
 from hilt.schedule.space import LOOP_ORDERS
-from hilt.schedule.tiling import IntArray, Problem
+from hilt.schedule.tiling import IntArray, TilingProblem
 
 OPERANDS = ("inp", "wgt", "out")
 
@@ -42,7 +42,7 @@ KINDS = (
 class LoopNest:
     """Arrays over configurations and loops (n, len(KINDS)); a loop of one turn is there too."""
 
-    problem: Problem
+    problem: TilingProblem
     axis: IntArray
     """Positions in hilt.schedule.loops.LOOPS."""
     extent: IntArray
@@ -92,7 +92,7 @@ def loop_nest(analysis: Analysis) -> LoopNest:
     return LoopNest(tiling.problem, axis, extent, touched, stride)
 
 
-def _whole_strides(problem: Problem) -> dict[str, IntArray]:
+def _whole_strides(problem: TilingProblem) -> dict[str, IntArray]:
     """Elements from one turn of each of LOOPS to the next in the whole tensors, (7,)."""
     workload = problem.workload
     plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
@@ -114,7 +114,7 @@ def _whole_strides(problem: Problem) -> dict[str, IntArray]:
     }
 
 
-def _box(problem: Problem, covered: IntArray) -> dict[str, IntArray]:
+def _box(problem: TilingProblem, covered: IntArray) -> dict[str, IntArray]:
     """Elements of each operand that a box of so many turns of each of LOOPS (n, 7) touches, padding included."""
     b, co, h, w, ci, kh, kw = covered.T
     workload = problem.workload

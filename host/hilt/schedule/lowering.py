@@ -15,15 +15,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hilt.schedule.boxes import Boxes
 from hilt.schedule.checks import Checks, analyse
+from hilt.schedule.footprints import Footprints
+from hilt.schedule.intervals import Intervals
 from hilt.schedule.microops import micro_ops
 from hilt.schedule.plan import Plans
-from hilt.schedule.ragged import ragged, starts
 from hilt.schedule.reasons import Reason, Rejected
-from hilt.schedule.spans import Spans
+from hilt.schedule.segments import ragged, starts
 from hilt.schedule.steps import steps_of
-from hilt.schedule.stream import Stream, Words
+from hilt.schedule.stream import InstructionStream, Words
 from hilt.schedule.tiling import BoolArray, IntArray
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
@@ -37,14 +37,14 @@ _INSTRUCTIONS_TOGETHER = 1 << 19
 
 
 def lower(
-    workload: Conv2d, configuration: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler"
+    workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler"
 ) -> Program:
     """The program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if the workload has one, `bias`.
 
     With checks `off`, fields that overflow keep their low bits. Raises Rejected, with the reason, where `checks`
     refuses it, and ConfigurationError for what is no configuration.
     """
-    columns = {name: [value] for name, value in configuration.items()}
+    columns = {name: [value] for name, value in knobs.items()}
     (lowered,) = lower_many(workload, columns, accelerator, checks)
     if isinstance(lowered, Rejected):
         raise lowered
@@ -93,10 +93,10 @@ class _Lowering:
         self.tiles = self.steps.tiles
         self.shape_of_tile = self._shapes()
         self.uops, self.loops = micro_ops(plans, self.steps, self.shape_of_tile, wrap)
-        self.spans = Spans.of(self.tiling)
-        self.boxes = Boxes.of(plans, self.spans)
+        self.spans = Intervals.of(self.tiling)
+        self.boxes = Footprints.of(plans, self.spans)
         self.templates = self._templates()
-        self.stream = Stream(len(self.steps.tile), self.formats.instruction_words)
+        self.stream = InstructionStream(len(self.steps.tile), self.formats.instruction_words)
 
     def _shapes(self) -> IntArray:
         """The shape of each tile (tiles,), as plans.shapes counts."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hilt.schedule.loops import LOOPS, extents
 from hilt.schedule.plan import Plans
-from hilt.schedule.ragged import divided, ragged, starts
+from hilt.schedule.segments import divided, ragged, starts
 from hilt.schedule.steps import Steps
 from hilt.schedule.tiling import IntArray, Tiling
 from hilt.vta.isa import uop_words
@@ -61,7 +61,7 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
     counts = tiling.acc_places
     program, place = ragged(counts)
     nothing = np.zeros(len(place), dtype=np.int64)
-    pieces = [(program, place, first + place * acc.take(program), nothing, nothing)]
+    shards = [(program, place, first + place * acc.take(program), nothing, nothing)]
     bias_begin = nothing[:0]
     if problem.workload.bias:
         # The bias lies before the first accumulator, an element for each channel block.
@@ -74,7 +74,7 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
         place, channel = divided(pair, tiling.co_tiles.take(program))
         dst = first + place * acc.take(program) + image * (acc // tiling.batch).take(program)
         src = channel * tiling.co.take(program)
-        pieces.append((program, begin.take(which) + image, dst, src, np.zeros_like(src)))
+        shards.append((program, begin.take(which) + image, dst, src, np.zeros_like(src)))
 
     threads = tiling.threads
     wgt_places = np.where(plans.resident, tiling.weight_boxes, threads)
@@ -93,7 +93,7 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
     begin, counts = _laid(program, lengths, counts)
     which, number = ragged(lengths)
     entry = starts(loops.counts).take(shape).take(which) + number
-    pieces.append(
+    shards.append(
         (
             program.take(which),
             begin.take(which) + number,
@@ -102,7 +102,7 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
             (wgt_place * tiling.wgt_elements.take(program)).take(which) + loops.wgt.take(entry),
         )
     )
-    of, where, dst, src, wgt = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    of, where, dst, src, wgt = (np.concatenate(columns) for columns in zip(*shards, strict=True))
     packed = problem.accelerator.formats.uop.pack({"dst": dst, "src": src, "wgt": wgt}, len(of), wrap)
     words = np.empty_like(packed)
     words[starts(counts).take(of) + where] = packed

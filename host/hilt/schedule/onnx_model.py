@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hilt.schedule.catalogue import load_workload
-from hilt.schedule.spelling import name_of
 from hilt.schedule.workload import Conv2d, WorkloadError
+from hilt.schedule.workload_syntax import name_of
 
 SUFFIX = ".onnx"
 
@@ -162,7 +162,7 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     if min(stride) < 1:
         raise _UnsupportedError(f"its strides are {stride[0]} and {stride[1]}")
     kernel = _pair(weight[2:])
-    before, behind = _padding(attributes, _pair(data[2:]), kernel, stride)
+    before, pad_end = _padding(attributes, _pair(data[2:]), kernel, stride)
     return Conv2d(
         name=node.name,
         batch=data[0],
@@ -173,7 +173,7 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
         kernel=kernel,
         stride=stride,
         padding=before,
-        padding_behind=behind,
+        padding_end=pad_end,
         groups=groups,
         bias=_has_input(node, bias_place),
     )
@@ -187,12 +187,12 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
     groups = _groups(attributes)
     if data[1] != weight[0]:
         raise _UnsupportedError(f"{data[1]} input channels by weights for {weight[0]}")
-    before, behind = _sides(_numbers(attributes, "pads", (0, 0, 0, 0)))
+    before, pad_end = _sides(_numbers(attributes, "pads", (0, 0, 0, 0)))
     pairs = {
         "k": weight[2:],
         "s": _numbers(attributes, "strides", (1, 1)),
         "p": before,
-        "pb": behind,
+        "pb": pad_end,
         "op": _numbers(attributes, "output_padding", (0, 0)),
     }
     text = f"conv2d_transpose:n={data[0]},ci={data[1]},h={data[2]},w={data[3]},co={groups * weight[1]},groups={groups}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.schedule.checks import Analysis
-from hilt.schedule.tiling import BoolArray, IntArray, Problem, Tiling
+from hilt.schedule.tiling import BoolArray, IntArray, Tiling, TilingProblem
 
 
 @dataclass(frozen=True)
@@ -51,5 +51,5 @@ class Plans:
         return len(self.banded)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> TilingProblem:
         return self.tiling.problem

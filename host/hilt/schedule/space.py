@@ -69,19 +69,19 @@ class Space:
         """The same by knob name, each (n,)."""
         return dict(zip(self.names, np.moveaxis(self.values(indices), -1, 0), strict=True))
 
-    def configuration(self, index: int) -> dict[str, int]:
+    def knobs_at(self, index: int) -> dict[str, int]:
         """Knob name to value, as lower() takes it."""
         return {name: int(value) for name, value in zip(self.names, self.values(index), strict=True)}
 
-    def index(self, configuration: Mapping[str, int]) -> int:
+    def index(self, knobs: Mapping[str, int]) -> int:
         """Raises ConfigurationError for a configuration that is not of this space."""
-        if set(configuration) != set(self.names):
-            raise ConfigurationError(f"a configuration of {sorted(configuration)}; this space has {sorted(self.names)}")
+        if set(knobs) != set(self.names):
+            raise ConfigurationError(f"a configuration of {sorted(knobs)}; this space has {sorted(self.names)}")
         positions = []
         for knob in self.knobs:
-            if configuration[knob.name] not in knob.values:
-                raise ConfigurationError(f"{knob.name} is {configuration[knob.name]}; it may be {knob.values}")
-            positions.append(knob.values.index(configuration[knob.name]))
+            if knobs[knob.name] not in knob.values:
+                raise ConfigurationError(f"{knob.name} is {knobs[knob.name]}; it may be {knob.values}")
+            positions.append(knob.values.index(knobs[knob.name]))
         return int(self.indices(positions))
 
     def neighbours(self, index: int) -> NDArray[np.int64]:

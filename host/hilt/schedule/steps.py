@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.schedule.plan import Plans
-from hilt.schedule.ragged import divided, ragged, starts
+from hilt.schedule.segments import divided, ragged, starts
 from hilt.schedule.tiling import BoolArray, IntArray, Tiling
 
 

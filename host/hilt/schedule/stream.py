@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.schedule.ragged import starts
+from hilt.schedule.segments import starts
 from hilt.schedule.tiling import IntArray
 
 Words = NDArray[np.uint64]
 
 
-class Stream:
+class InstructionStream:
     """Steps of instructions, each of `words` 64-bit words. Within a step pieces follow in the order they were added."""
 
     def __init__(self, steps: int, words: int) -> None:

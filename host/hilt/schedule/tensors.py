@@ -38,8 +38,8 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     data = _uniform(
         generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width)
     )
-    data[:, :, np.arange(workload.height) % workload.stretch[0] != 0] = 0
-    data[:, :, :, np.arange(workload.width) % workload.stretch[1] != 0] = 0
+    data[:, :, np.arange(workload.height) % workload.input_dilation[0] != 0] = 0
+    data[:, :, :, np.arange(workload.width) % workload.input_dilation[1] != 0] = 0
     weights = _uniform(
         generator,
         -centre if middle < 0 else centre,
@@ -87,7 +87,7 @@ def _uniform(generator: np.random.Generator, centre: int, spread: int, shape: tu
 
 def _padded(data: NDArray[np.int8], workload: Conv2d) -> NDArray[np.int8]:
     """With the workload's zeros around each image."""
-    (top, left), (bottom, right) = workload.padding, workload.behind
+    (top, left), (bottom, right) = workload.padding, workload.pad_end
     return np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hilt.schedule.ragged import IntArray as IntArray
+from hilt.schedule.segments import IntArray as IntArray
 from hilt.schedule.space import ConfigurationError
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -21,7 +21,7 @@ _Size = TypeVar("_Size", int, IntArray)
 
 
 @dataclass(frozen=True)
-class Problem:
+class TilingProblem:
     """A workload in an accelerator's blocks. Sizes in elements of the buffers; a group's channels are whole blocks."""
 
     workload: Conv2d
@@ -36,7 +36,7 @@ class Problem:
     out_width: int
 
     @classmethod
-    def of(cls, workload: Conv2d, accelerator: Accelerator) -> Problem:
+    def of(cls, workload: Conv2d, accelerator: Accelerator) -> TilingProblem:
         parameters = accelerator.parameters
         groups = workload.block_groups(parameters.block)
         return cls(
@@ -102,7 +102,7 @@ class Tiling:
 
     The last tile of rows and of columns is smaller where the tile does not divide the output."""
 
-    problem: Problem
+    problem: TilingProblem
     batch: IntArray
     height: IntArray
     width: IntArray
@@ -113,14 +113,14 @@ class Tiling:
     order: IntArray
 
     @classmethod
-    def of(cls, problem: Problem, columns: Mapping[str, ArrayLike]) -> Tiling:
+    def of(cls, problem: TilingProblem, columns: Mapping[str, ArrayLike]) -> Tiling:
         """From knob values by name, each (n,), of the `autotvm` or the `ml2` space. Raises ConfigurationError for a
         knob that is missing and for values that no space has."""
         knobs = {name: np.atleast_1d(np.asarray(values, dtype=np.int64)) for name, values in columns.items()}
         return cls._of_ml2(problem, knobs) if "TH" in knobs else cls._of_autotvm(problem, knobs)
 
     @classmethod
-    def _of_autotvm(cls, problem: Problem, knobs: Mapping[str, IntArray]) -> Tiling:
+    def _of_autotvm(cls, problem: TilingProblem, knobs: Mapping[str, IntArray]) -> Tiling:
         extents = {
             "tile_b": problem.batch,
             "tile_h": problem.out_height,
@@ -148,7 +148,7 @@ class Tiling:
         )
 
     @classmethod
-    def _of_ml2(cls, problem: Problem, knobs: Mapping[str, IntArray]) -> Tiling:
+    def _of_ml2(cls, problem: TilingProblem, knobs: Mapping[str, IntArray]) -> Tiling:
         ones = np.ones_like(_knob(knobs, "TH"))
         _require_between("TH", knobs["TH"], 1, problem.out_height)
         _require_between("TW", _knob(knobs, "TW"), 1, problem.out_width)

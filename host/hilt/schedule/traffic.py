@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis
 from hilt.schedule.space import LOOP_ORDERS
-from hilt.schedule.tiling import IntArray, Problem, Tiling
+from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 
 BoolArray = NDArray[np.bool_]
 
@@ -193,7 +193,7 @@ def _axis_tiles(tiling: Tiling, axis: int) -> list[tuple[IntArray, _Axis]]:
     return [(sizes, _Axis(*whole)), (np.maximum(out % sizes, 1), _Axis(*last))]
 
 
-def _tiles_along(problem: Problem, axis: int, tile: int, starts: IntArray) -> IntArray:
+def _tiles_along(problem: TilingProblem, axis: int, tile: int, starts: IntArray) -> IntArray:
     """The fields of _Axis (4,) for tiles of one size that begin at these outputs."""
     workload = problem.workload
     size, stride = (workload.height, workload.width)[axis], workload.stride[axis]
@@ -230,7 +230,7 @@ def _transfers(tiling: Tiling) -> tuple[IntArray, IntArray]:
 
 
 def _moves(
-    problem: Problem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False
+    problem: TilingProblem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False
 ) -> IntArray:
     """Instructions (n,) of one box of (count, stride) from the outermost dimension in, as hilt.schedule.transfers.fold
     makes them. `columns_apart`: padded columns are a further innermost dimension that merges with none."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilt.schedule.ragged import divided, ragged
+from hilt.schedule.segments import divided, ragged
 from hilt.schedule.tiling import IntArray
 
 Pads = tuple[IntArray, IntArray]
@@ -18,7 +18,7 @@ _LEVELS = 4
 
 
 @dataclass(frozen=True)
-class Moves:
+class DmaTransfers:
     """The transfers of boxes: how many each takes, and their sizes (boxes,), which are the same for all of a box; and
     of one box after another the offsets in elements (moves,) from the box's start on chip and in memory."""
 
@@ -47,7 +47,7 @@ class Moves:
 
 def fold(
     dimensions: Sequence[tuple[IntArray, int | IntArray]], largest_stride: int, y_pads: Pads, x_pads: Pads
-) -> Moves:
+) -> DmaTransfers:
     """The fewest moves of each of some boxes, of (counts (boxes,), stride or strides) from the outermost dimension in,
     the two innermost being padded. The innermost has stride 1.
 
@@ -86,7 +86,7 @@ def fold(
         if (extent > 1).any():
             rest, turn = divided(rest, extent.take(box))
             dram_offset += turn * step.take(box)
-    return Moves(
+    return DmaTransfers(
         counts,
         y_size,
         x_size,

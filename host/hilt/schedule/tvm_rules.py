@@ -30,7 +30,7 @@ def tvm_needs(tiling: Tiling) -> Needs:
     workload, parameters = problem.workload, problem.accelerator.parameters
     threads = tiling.threads
     box = _box(tiling)
-    padded = np.any(workload.padding + workload.behind)
+    padded = np.any(workload.padding + workload.pad_end)
     plane = workload.height * workload.width
     out_plane = problem.out_height * problem.out_width
     inp_dimensions = _folded(
@@ -111,10 +111,10 @@ def _close_updates(tiling: Tiling) -> BoolArray:
     counted = np.zeros_like(ones)
     reduction, spatial = ones.copy(), ones.copy()
     for extent, is_spatial in loops:
-        spelled = np.where(counted >= 2, extent, 1)
+        format_workload = np.where(counted >= 2, extent, 1)
         counted = counted + (extent > 1)
         if is_spatial:
-            spatial = spatial * spelled
+            spatial = spatial * format_workload
         else:
-            reduction = reduction * spelled
+            reduction = reduction * format_workload
     return (reduction > 1) & (spatial < NEAREST_UPDATE)

@@ -36,8 +36,8 @@ class Conv2d:
     bias: bool = False
     shift: int = 8
     clip: tuple[int, int] = (0, 127)
-    stretch: tuple[int, int] = (1, 1)
-    padding_behind: tuple[int, int] | None = None
+    input_dilation: tuple[int, int] = (1, 1)
+    padding_end: tuple[int, int] | None = None
     """Below and to the right, where that is not as above and to the left."""
 
     def __post_init__(self) -> None:
@@ -47,11 +47,11 @@ class Conv2d:
             kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
-            self._require(self.stretch[axis] >= 1, f"stretch of {side} is {self.stretch[axis]}; it must be at least 1")
-            behind = self.behind[axis]
-            self._require(min(padding, behind) >= 0, f"padding of {side} is {padding}; it must be at least 0")
-            self._require(kernel <= size + padding + behind, f"the kernel's {side} {kernel} exceeds the padded input's")
-        if self.padding_behind == self.padding:
+            self._require(self.input_dilation[axis] >= 1, f"stretch of {side} is {self.input_dilation[axis]}; it must be at least 1")
+            pad_end = self.pad_end[axis]
+            self._require(min(padding, pad_end) >= 0, f"padding of {side} is {padding}; it must be at least 0")
+            self._require(kernel <= size + padding + pad_end, f"the kernel's {side} {kernel} exceeds the padded input's")
+        if self.padding_end == self.padding:
             object.__setattr__(self, "padding_behind", None)
         self._require(
             self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,
@@ -79,17 +79,17 @@ class Conv2d:
             raise WorkloadError(f"workload {self.name}: {message}")
 
     @property
-    def behind(self) -> tuple[int, int]:
+    def pad_end(self) -> tuple[int, int]:
         """Padding below and to the right."""
-        return self.padding if self.padding_behind is None else self.padding_behind
+        return self.padding if self.padding_end is None else self.padding_end
 
     @property
     def out_height(self) -> int:
-        return (self.height + self.padding[0] + self.behind[0] - self.kernel[0]) // self.stride[0] + 1
+        return (self.height + self.padding[0] + self.pad_end[0] - self.kernel[0]) // self.stride[0] + 1
 
     @property
     def out_width(self) -> int:
-        return (self.width + self.padding[1] + self.behind[1] - self.kernel[1]) // self.stride[1] + 1
+        return (self.width + self.padding[1] + self.pad_end[1] - self.kernel[1]) // self.stride[1] + 1
 
     @property
     def macs(self) -> int:

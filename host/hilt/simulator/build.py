@@ -84,7 +84,7 @@ def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -
     for fact in (profile, *tools):
         digest.update(fact.encode() + b"\0")
     digest.update(Path(__file__).read_bytes())  # the commands below
-    digest.update(Path(__file__).with_name("rehearsal.py").read_bytes())
+    digest.update(Path(__file__).with_name("pgo_workload.py").read_bytes())
     return digest.hexdigest()
 
 
@@ -159,7 +159,7 @@ def _plain_command(accelerator: Accelerator, form: Form, profile: Profile, made:
 
 
 def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> Iterator[list[str]]:
-    """The fast RTL is compiled twice: what a rehearsal of the first build did most often, the second lays out close
+    """The fast RTL is compiled twice: what a PGO workload of the first build did most often, the second lays out close
     together and without detours. Only what counts its branches is compiled again."""
     toolchain.require("g++", "make", "perl")
     yield _verilate(accelerator, profile, made, verilated)
@@ -167,7 +167,7 @@ def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verila
         yield _make(verilated, _OPTIMISATION[profile], ())
         return
     yield _make(verilated, _COUNTING, _COUNTING)
-    yield [sys.executable, "-m", "hilt.simulator.rehearsal", str(made / LIBRARY)]
+    yield [sys.executable, "-m", "hilt.simulator.pgo_workload", str(made / LIBRARY)]
     for counts in verilated.glob("*.gcda"):
         counts.with_suffix(".o").unlink()
     for header in verilated.glob("*.fast.gch"):

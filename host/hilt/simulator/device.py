@@ -22,7 +22,7 @@ class SimulatorError(RuntimeError):
     """The library refused: not one of ours, an impossible memory, or an address or register that is not there."""
 
 
-class Status(IntEnum):
+class DeviceStatus(IntEnum):
     """What a step came to (vta_sim.h)."""
 
     DONE = 0
@@ -197,7 +197,7 @@ class SimulatedDevice:
         if self._library.vta_write_register(self._device, offset, value):
             raise SimulatorError(f"no register at {offset:#x}")
 
-    def step(self, max_cycles: int) -> tuple[Status, int]:
+    def step(self, max_cycles: int) -> tuple[DeviceStatus, int]:
         """Runs until FINISH, a fault, or `max_cycles` more; returns what it came to and the cycles run. Raises
         SimulatorError where the limit has more than 64 bits."""
         if not 0 <= max_cycles < 1 << 64:
@@ -206,7 +206,7 @@ class SimulatedDevice:
         status = self._library.vta_step(self._device, max_cycles, ctypes.byref(ran))
         if status < 0:
             raise SimulatorError(f"vta_step refused ({status})")
-        return Status(status), ran.value
+        return DeviceStatus(status), ran.value
 
     def reset(self) -> None:
         """Power-on state of the accelerator; memory keeps its contents."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hilt.simulator.device import Counters, SimulatedDevice, SimulatorError, Status
+from hilt.simulator.device import Counters, DeviceStatus, SimulatedDevice, SimulatorError
 from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 
 
@@ -27,7 +27,7 @@ class Fault:
 class Execution:
     """How instructions ended: `status` DONE, RUNNING (at the limit) or FAULT; `cycles` from the start of fetch."""
 
-    status: Status
+    status: DeviceStatus
     cycles: int
     counters: Counters
     fault: Fault | None = None
@@ -47,10 +47,10 @@ def execute(device: SimulatedDevice, insn_addr: int, insn_count: int, max_cycles
     for register in (Register.LOAD_CONTROL, Register.COMPUTE_CONTROL, Register.STORE_CONTROL):
         device.write_register(register, START_AND_AUTO_RESTART)
     status, _ = device.step(max_cycles)
-    if status is Status.DONE and device.read_register(Register.DONE_READ) != 1:
+    if status is DeviceStatus.DONE and device.read_register(Register.DONE_READ) != 1:
         raise SimulatorError("the model ended without setting compute's done register")
     counters = device.counters()
-    return Execution(status, counters.cycles, counters, _fault(device) if status is Status.FAULT else None)
+    return Execution(status, counters.cycles, counters, _fault(device) if status is DeviceStatus.FAULT else None)
 
 
 def _fault(device: SimulatedDevice) -> Fault:

@@ -59,19 +59,19 @@ def memory_for(
 
     Raises ImageError where something lies outside, or past 32-bit addresses.
     """
-    pieces = [(f"image {image.file}", image.address, image.end) for image in images]
-    pieces += [(f"dump {dump.file}", dump.address, dump.address + dump.bytes) for dump in dumps]
-    for what, _, end in pieces:
+    shards = [(f"image {image.file}", image.address, image.end) for image in images]
+    shards += [(f"dump {dump.file}", dump.address, dump.address + dump.bytes) for dump in dumps]
+    for what, _, end in shards:
         if end > _ADDRESS_SPACE:
             raise ImageError(f"{what} ends at {end:#x}; physical addresses have 32 bits")
-    lowest = min((start for _, start, _ in pieces), default=0)
-    highest = max((end for _, _, end in pieces), default=0)
+    lowest = min((start for _, start, _ in shards), default=0)
+    highest = max((end for _, _, end in shards), default=0)
     base = lowest // _GRAIN * _GRAIN if base is None else base
     if base % MEMORY_ALIGNMENT:
         raise ImageError(f"the memory's base {base:#x} is not a multiple of {MEMORY_ALIGNMENT}")
     if size is None:
         size = min(-(-highest // _GRAIN) * _GRAIN + _GRAIN, _ADDRESS_SPACE) - base
-    for what, start, end in pieces:
+    for what, start, end in shards:
         if start < base or end > base + size:
             raise ImageError(f"{what} at {start:#x}..{end:#x} is not all in the memory {base:#x}..{base + size:#x}")
     return base, size

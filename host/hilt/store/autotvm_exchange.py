@@ -144,14 +144,14 @@ def import_records(records: Sequence[tuple[int, LogRecord]], path: Path, now: fl
             index = spaces[key][1].index(knobs_of(record))
             group = groups.setdefault(key, {})
             counts[key] = counts.get(key, 0) + 1
-            number = group[index].number if index in group else len(group)
-            group[index] = _trial(number, index, record)
+            ordinal = group[index].ordinal if index in group else len(group)
+            group[index] = _trial(ordinal, index, record)
         except (LogFormatError, ConfigurationError, ParameterError, WorkloadError) as error:
             raise LogFormatError(f"{path}, line {line}: {error}") from error
     return [
         ImportedRun(
             _run(*key, *spaces[key], len(group), path, now),
-            sorted(group.values(), key=lambda trial: trial.number),
+            sorted(group.values(), key=lambda trial: trial.ordinal),
             counts[key] - len(group),
         )
         for key, group in groups.items()
@@ -169,12 +169,12 @@ def _accelerator(model: str) -> Accelerator:
     return Accelerator.for_parameters(parameters, clock_hz=_CLOCKS.get(board, 100_000_000))
 
 
-def _trial(number: int, index: int, record: LogRecord) -> Trial:
+def _trial(ordinal: int, index: int, record: LogRecord) -> Trial:
     ok = record.error is ErrorNumber.OK
     repeats = tuple(1e6 * cost for cost in record.costs) if ok else ()
     return Trial(
-        number=number,
-        configuration=index,
+        ordinal=ordinal,
+        index=index,
         knobs=knobs_of(record),
         outcome=_OUTCOMES[record.error],
         reason="" if ok else f"tvm:{record.error.name.lower()}",

@@ -16,7 +16,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from hilt.whole_file import whole_file
+from hilt.atomic_write import atomic_write
 
 LOG_VERSION = 0.2
 TVM_VERSION = "0.9.0"
@@ -144,5 +144,5 @@ def read_log(path: Path) -> list[tuple[int, LogRecord]]:
 
 def write_log(path: Path, records: Iterable[LogRecord]) -> None:
     """A line each; the file is whole or as it was. Raises OSError."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.writelines(encode(record) + "\n" for record in records)

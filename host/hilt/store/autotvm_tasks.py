@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from hilt.schedule import Conv2d, WorkloadError
-from hilt.schedule.spelling import is_dense, name_of
+from hilt.schedule.workload_syntax import is_dense, name_of
 from hilt.store.autotvm_log import LogFormatError, LogRecord
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
@@ -42,8 +42,8 @@ def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
     Raises WorkloadError for grouped and transposed convolutions, other templates of TVM's, and for padding that
     is not the same on both sides, which its template ignores.
     """
-    if workload.groups != 1 or workload.stretch != (1, 1) or workload.padding_behind is not None:
-        kind = "transposed" if workload.stretch != (1, 1) else "unevenly padded"
+    if workload.groups != 1 or workload.input_dilation != (1, 1) or workload.padding_end is not None:
+        kind = "transposed" if workload.input_dilation != (1, 1) else "unevenly padded"
         kind = "grouped" if workload.groups != 1 else kind
         raise WorkloadError(f"workload {workload.name}: a {kind} convolution is no {CONV2D} of TVM's")
     batch, block = parameters.batch, parameters.block

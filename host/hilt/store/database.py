@@ -139,7 +139,7 @@ class Store:
 
     def record_remeasurement(self, uuid: str, row: Remeasurement) -> None:
         """Once for each purpose, round and trial; what is there stays."""
-        values = (str(row.purpose), row.round, row.number, row.microseconds, row.board, uuid)
+        values = (str(row.purpose), row.round, row.ordinal, row.microseconds, row.board, uuid)
         with self.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO remeasurements (purpose, round, number, microseconds, board, run) "
@@ -243,7 +243,7 @@ class Store:
         were measured again at the end, it is the fastest by that, with the latency that it was recorded with."""
         confirmed = confirmed_latencies(self.remeasurements(uuid))
         if confirmed:
-            winner = min(confirmed, key=lambda number: (confirmed[number], number))
+            winner = min(confirmed, key=lambda ordinal: (confirmed[ordinal], ordinal))
             return self.trials(uuid, winner, 1)[0]
         found = self.fastest(uuid, 1)
         return found[0] if found else None

@@ -59,7 +59,7 @@ _WHERE = {
 }
 _KNOBS = """replace(replace(replace(trim(knobs, '{}'), '"', ''), ':', '='), ',', ' ')"""
 _SEARCHED = f"lower(outcome || ' ' || reason || ' ' || {_KNOBS} || ' ' || replace({_KNOBS}, 'tile_', ''))"
-_COLUMNS = {Order.NUMBER: "number", Order.LATENCY: "microseconds", Order.OUTCOME: "outcome"}
+_COLUMNS = {Order.NUMBER: "ordinal", Order.LATENCY: "microseconds", Order.OUTCOME: "outcome"}
 
 
 def trial_numbers(store: Store, uuid: str, listing: Listing) -> list[int]:
@@ -75,11 +75,11 @@ def trial_numbers(store: Store, uuid: str, listing: Listing) -> list[int]:
     return [row[0] for row in store.rows(query, uuid, listing.text.lower())]
 
 
-def trials_of(store: Store, uuid: str, numbers: Sequence[int]) -> list[Trial]:
+def trials_of(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
     """The trials of these numbers, those that there are, by number. Raises StoreError."""
     found = []
-    for first in range(0, len(numbers), _AT_ONCE):
-        some = numbers[first : first + _AT_ONCE]
+    for first in range(0, len(ordinals), _AT_ONCE):
+        some = ordinals[first : first + _AT_ONCE]
         marks = ", ".join("?" * len(some))
         query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number IN ({marks}) ORDER BY number"  # noqa: S608
         found += [trial_of(row) for row in store.rows(query, uuid, *some)]

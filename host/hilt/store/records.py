@@ -66,13 +66,13 @@ class Run:
     versions: Mapping[str, str] = field(compare=False)
     created: float = field(compare=False)
     """Seconds since the epoch, as all times here."""
-    average: int = 1
+    number: int = 1
     """Runs of a program that are averaged in one figure: TVM's `number`."""
     state: RunState = field(default=RunState.CREATED, compare=False)
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""
     failure: str = field(default="", compare=False)
-    """Of a failed run, whose fault that was: a word of hilt.engine.events.Failure."""
+    """Of a failed run, whose fault that was: a word of hilt.engine.events.FailureCause."""
     finished: float | None = field(default=None, compare=False)
     campaign: str | None = field(default=None, compare=False)
     """Of a run of a network's layer, the campaign that it is part of."""
@@ -119,7 +119,7 @@ class Slice:
     """Some trials that a campaign gives to one of its layers. In order of number they are what it decided: when it goes
     on, nothing is decided again."""
 
-    number: int
+    ordinal: int
     workload: str
     trials: int
     """Asked of the layer's tuner, which may have fewer."""
@@ -131,8 +131,8 @@ class Slice:
 class Trial:
     """One configuration and how it went. Equality is of the facts; where and when it was measured is left out."""
 
-    number: int
-    configuration: int
+    ordinal: int
+    index: int
     """Index in the space."""
     knobs: Mapping[str, int]
     outcome: Outcome
@@ -151,16 +151,16 @@ class Trial:
     @classmethod
     def of(
         cls,
-        number: int,
-        configuration: int,
+        ordinal: int,
+        index: int,
         knobs: Mapping[str, int],
         result: Result,
         output_elements: int,
         attempt: int = 0,
     ) -> Trial:
         return cls(
-            number=number,
-            configuration=configuration,
+            ordinal=ordinal,
+            index=index,
             knobs=knobs,
             outcome=result.outcome,
             reason=result.reason,

@@ -23,7 +23,7 @@ class Remeasurement:
 
     purpose: Purpose
     round: int
-    number: int
+    ordinal: int
     microseconds: float
     board: str
 
@@ -33,8 +33,8 @@ def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
     found: dict[int, list[float]] = {}
     for row in rows:
         if row.purpose is Purpose.CONFIRMATION:
-            found.setdefault(row.number, []).append(row.microseconds)
-    return {number: median(values) for number, values in found.items()}
+            found.setdefault(row.ordinal, []).append(row.microseconds)
+    return {ordinal: median(values) for ordinal, values in found.items()}
 
 
 def largest_drift(rows: Iterable[Remeasurement]) -> float:
@@ -43,6 +43,6 @@ def largest_drift(rows: Iterable[Remeasurement]) -> float:
     first: dict[tuple[int, str], float] = {}
     largest = 0.0
     for row in sorted((row for row in rows if row.purpose is Purpose.DRIFT), key=lambda row: row.round):
-        start = first.setdefault((row.number, row.board), row.microseconds)
+        start = first.setdefault((row.ordinal, row.board), row.microseconds)
         largest = max(largest, abs(row.microseconds / start - 1.0))
     return largest

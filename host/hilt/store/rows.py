@@ -13,11 +13,11 @@ from hilt.trial import Outcome, Verification
 RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
     "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
-    "average", "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
+    "number", "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
     "finished", "versions", "campaign",
 )  # fmt: skip
 TRIAL_COLUMNS = (
-    "number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
+    "ordinal", "index", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
     "mismatched", "first", "largest_error", "output_elements", "board", "attempt", "seconds", "recorded_at",
 )  # fmt: skip
 CAMPAIGN_COLUMNS = ("uuid", "name", "network", "settings", "created", "budget", "state")
@@ -82,8 +82,8 @@ def trial_of(row: sqlite3.Row) -> Trial:
     if row["compared"] is not None:
         verification = Verification(row["compared"], row["mismatched"], row["first"], row["largest_error"])
     return Trial(
-        number=row["number"],
-        configuration=row["configuration"],
+        ordinal=row["ordinal"],
+        index=row["index"],
         knobs=json.loads(row["knobs"]),
         outcome=Outcome(row["outcome"]),
         reason=row["reason"],

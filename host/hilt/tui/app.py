@@ -15,14 +15,14 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 
 from hilt.engine.events import Event
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.store import Store, StoreError, UnknownRunError
 from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
 from hilt.tui.plain_text import PlainText
 from hilt.tui.run_view import Link
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.navigation_bar import PAGES
 
 _PLAIN_TEXT = PlainText()
@@ -34,7 +34,7 @@ _RUN_PAGES = {
     "run": "run_screen.RunScreen",
     "board": "board_screen.BoardScreen",
     "space": "space_screen.SpaceScreen",
-    "configuration": "configuration_screen.ConfigurationScreen",
+    "index": "configuration_screen.ConfigurationScreen",
     "log": "log_screen.LogScreen",
 }
 """Screens of a run by the names of PAGES. Each is loaded when it is first shown: SSH, schedules and tuners take time,
@@ -66,7 +66,7 @@ class HiltApp(App[None]):
         self._home = home
         self._store = store
         self._uuid = uuid
-        self._watch: Watch | None = None
+        self._watch: WatchedRun | None = None
         self._pages: dict[str, RunPage] = {}
         self._campaign: str | None = None
         self.failure: StoreError | None = None
@@ -101,7 +101,7 @@ class HiltApp(App[None]):
             self.action_page("run")
             return
         before = list(self._pages.values())
-        self._watch = Watch(self._home, self._store, uuid, self.post_message)
+        self._watch = WatchedRun(self._home, self._store, uuid, self.post_message)
         self._pages = {}
         self._follow(self._watch)
         self.action_page("run")
@@ -109,7 +109,7 @@ class HiltApp(App[None]):
             self.uninstall_screen(old)
 
     @work(group="feed", exclusive=True, exit_on_error=False)
-    async def _follow(self, watch: Watch) -> None:
+    async def _follow(self, watch: WatchedRun) -> None:
         try:
             await watch.feed.follow()
         except (StoreError, UnknownRunError, OSError) as error:
@@ -144,8 +144,8 @@ class HiltApp(App[None]):
 
     def on_configuration_chosen(self, message: ConfigurationChosen) -> None:
         if self._watch is not None:
-            self._watch.configuration = message.configuration
-            self.action_page("configuration")
+            self._watch.index = message.index
+            self.action_page("index")
 
     def on_campaign_chosen(self, message: CampaignChosen) -> None:
         self._campaign = message.uuid

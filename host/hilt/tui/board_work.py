@@ -8,8 +8,8 @@ from hilt.link.agent import run_agent
 from hilt.link.deadline import Deadline
 from hilt.link.errors import PowerError
 from hilt.link.quarantine import Quarantine, quarantined
-from hilt.measure import LANDSCAPE_PREFIX
-from hilt.measure.boards import Target, resolve
+from hilt.measure import DATASET_PREFIX
+from hilt.measure.board_description import BoardTarget, resolve
 from hilt.measure.doctor import check_board
 from hilt.tui.event_lines import one_line
 from hilt.tui.widgets.line_view import Line
@@ -25,7 +25,7 @@ class NoBoardError(ValueError):
 
 
 def check(name: str, tell: Tell) -> None:
-    """Tells each finding as it is made. Raises as hilt.measure.boards.resolve."""
+    """Tells each finding as it is made. Raises as hilt.measure.board_description.resolve."""
     target = _target(name)
     try:
         for finding in check_board(target):
@@ -61,7 +61,7 @@ def apart() -> dict[str, Quarantine]:
     return quarantined()
 
 
-def _target(name: str) -> Target:
-    if name.startswith(LANDSCAPE_PREFIX):
+def _target(name: str) -> BoardTarget:
+    if name.startswith(DATASET_PREFIX):
         raise NoBoardError(f"{name} is a recording, not a board")
     return resolve(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, RunState, Store
 
 _ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, StateChanged
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.widgets.line_view import Line
 
 _BAD_STATES = ("lost", "quarantined")
@@ -33,4 +33,4 @@ def one_line(text: str) -> str:
 
 
 def _clock(at: float, date: bool) -> str:
-    return time.strftime("%m-%d %H:%M:%S", time.localtime(at)) if date else words.clock(at)
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(at)) if date else formatting.clock(at)

@@ -6,11 +6,11 @@ import csv
 from enum import StrEnum
 from pathlib import Path
 
+from hilt.atomic_write import atomic_write
 from hilt.store import Store
 from hilt.store.autotvm_exchange import export_run, target_of
 from hilt.store.autotvm_log import write_log
 from hilt.vta.parameters import VTAParameters
-from hilt.whole_file import whole_file
 
 
 class ExportKind(StrEnum):
@@ -26,14 +26,14 @@ WORDS = {
     ExportKind.AUTOTVM: "AutoTVM's log, for TVM v0.9's apply_history_best",
     ExportKind.SCREEN: "the screen behind this one, as SVG",
 }
-_COLUMNS = ("number", "configuration", "outcome", "reason", "cycles", "microseconds", "verified", "board", "attempt")
+_COLUMNS = ("ordinal", "index", "outcome", "reason", "cycles", "microseconds", "verified", "board", "attempt")
 
 
 def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -> str:
     """Writes it and says in a line what was written. `screen` is an SVG. Raises StoreError, UnwritableFileError,
     OSError, MissingLibraryError without the extra `report`, ValueError for a parameter set that TVM has no name for."""
     if kind is ExportKind.SCREEN:
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(screen)
         return f"the screen, to {path}"
     if kind is ExportKind.REPORT:
@@ -49,7 +49,7 @@ def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -
         left_out = sum(exported.left_out.values())
         what = f"{len(exported.records)} trials for TVM's target {target} ({left_out} left out that it could not use)"
         return f"{what}, to {path}"
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         writer = csv.writer(file)
         knobs = list(trials[0].knobs) if trials else []
         writer.writerow([*_COLUMNS, *knobs])

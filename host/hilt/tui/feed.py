@@ -10,8 +10,8 @@ from pathlib import Path
 from textual.message import Message
 
 from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
-from hilt.engine.events import Command, Event, ProtocolError
-from hilt.engine.files import RunFiles
+from hilt.engine.events import EngineCommand, EngineProtocolError, Event
+from hilt.engine.run_files import RunFiles
 from hilt.store import Store
 from hilt.tui import steering
 from hilt.tui.background import in_background
@@ -60,7 +60,7 @@ class RunFeed:
                 gone = True
             await self._something_changes(before)
 
-    def send(self, command: Command) -> None:
+    def send(self, command: EngineCommand) -> None:
         """May block for some seconds. Raises NoEngineError."""
         if self._client is None:
             steering.send(self._home, self._uuid, command)  # it may have come just now
@@ -72,7 +72,7 @@ class RunFeed:
             return Link.ATTACHED, await in_background(lambda: EngineClient.attach(self._home, self._uuid))
         except SilentEngineError:
             return Link.SILENT, None
-        except (NoEngineError, ProtocolError):
+        except (NoEngineError, EngineProtocolError):
             return Link.NONE, None
 
     async def _relay(self, client: EngineClient) -> bool:
@@ -103,7 +103,7 @@ class RunFeed:
             async for event in client.stream():
                 self._heard = time.monotonic()
                 batches.add(event)
-        except ProtocolError:
+        except EngineProtocolError:
             pass  # an engine of another version: the store still tells how the run goes
         finally:
             batches.flush()

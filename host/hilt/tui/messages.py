@@ -47,4 +47,4 @@ class CampaignChosen(Message):
 class ConfigurationChosen(Message):
     """A configuration of the run's space was chosen to be looked at in depth."""
 
-    configuration: int
+    index: int

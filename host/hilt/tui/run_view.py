@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hilt.engine.events import BoardChanged, Event, Finished, Progress, StateChanged, TrialRecorded
-from hilt.engine.tally import Tally
+from hilt.engine.events import BoardChanged, Event, Finished, RunProgress, StateChanged, TrialRecorded
+from hilt.engine.run_statistics import RunStatistics
 from hilt.store import Run, RunState, Store, Trial
 
 PAGE_TRIALS = 128
@@ -42,7 +42,7 @@ class RunView:
     link: Link
     state: RunState
     detail: str
-    progress: Progress
+    progress: RunProgress
     curve: list[tuple[int, float]]
     trials: Sequence[TrialFacts]
     best: Trial | TrialRecorded | None = None
@@ -63,7 +63,7 @@ class RunView:
             link=link,
             state=summary.run.state,
             detail=summary.run.detail,
-            progress=Tally(summary, store.counts(uuid)).progress(),
+            progress=RunStatistics(summary, store.counts(uuid)).progress(),
             curve=[],
             trials=latest,
             best=summary.best,
@@ -75,7 +75,7 @@ class RunView:
         match event:
             case StateChanged(state=state, detail=detail) | Finished(state=state, detail=detail):
                 self.state, self.detail = state, detail
-            case Progress():
+            case RunProgress():
                 self.progress = event
             case BoardChanged():
                 self.boards[event.board] = event
@@ -84,18 +84,18 @@ class RunView:
 
     def _take_trial(self, trial: TrialRecorded) -> None:
         """They come as they are answered, which is not always in the order of their numbers."""
-        if any(each.number == trial.number for each in self.trials):
+        if any(each.ordinal == trial.ordinal for each in self.trials):
             return  # it was loaded
         self.recent.append(trial.verified)
-        number, latency = trial.number, trial.microseconds
+        ordinal, latency = trial.ordinal, trial.microseconds
         if not trial.verified or latency is None:
             return
-        if self.best is None or (latency, number) < (self.best.microseconds or 0.0, self.best.number):
+        if self.best is None or (latency, ordinal) < (self.best.microseconds or 0.0, self.best.ordinal):
             self.best = trial
-        place = bisect_left(self.curve, (number, 0.0))
+        place = bisect_left(self.curve, (ordinal, 0.0))
         if place == 0 or latency < self.curve[place - 1][1]:
-            later = [step for step in self.curve[place:] if step[0] != number and step[1] < latency]
-            self.curve[place:] = [(number, latency), *later]
+            later = [step for step in self.curve[place:] if step[0] != ordinal and step[1] < latency]
+            self.curve[place:] = [(ordinal, latency), *later]
 
     def engine_gone(self) -> None:
         """The connection ended. After the run's end that is as it should be; else the engine died."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hilt.schedule import Space
 from hilt.trial import Outcome
-from hilt.tui.subject import SpaceFacts
+from hilt.tui.run_context import SpaceFacts
 
 LEVELS = 8
 """Of latency, by its logarithm between the fastest and the slowest, and of clusters."""
@@ -76,11 +76,11 @@ def by_latency(
     """What each cell is, and the latencies in microseconds of what was measured."""
     cells = np.where(facts.labels >= 0, ACCEPTED, REJECTED).astype(np.int8)
     measured: dict[int, float] = {}
-    for configuration, outcome, microseconds in trials:
+    for index, outcome, microseconds in trials:
         if microseconds is not None:
-            measured[configuration] = microseconds
+            measured[index] = microseconds
         elif outcome != Outcome.REJECTED:
-            cells[configuration] = FAILED
+            cells[index] = FAILED
     if measured:
         indices = np.fromiter(measured.keys(), dtype=np.int64)
         logs = np.log(np.fromiter(measured.values(), dtype=np.float64))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
-from hilt.engine.events import Command, ProtocolError
+from hilt.engine.events import EngineCommand, EngineProtocolError
 from hilt.store import Store
 
 
-def send(home: Path, uuid: str, command: Command) -> None:
+def send(home: Path, uuid: str, command: EngineCommand) -> None:
     """To the engine of this run or campaign. Raises NoEngineError."""
     client = EngineClient.attach(home, uuid)
     client.send(command)
@@ -25,7 +25,7 @@ def answers(home: Path, uuid: str) -> bool:
         EngineClient.attach(home, uuid).close()
     except SilentEngineError:
         return False
-    except (NoEngineError, ProtocolError):
+    except (NoEngineError, EngineProtocolError):
         pass
     return True
 
@@ -49,6 +49,6 @@ def resume_campaign(home: Path, uuid: str) -> None:
     from hilt.campaign import launch as campaign_launch
 
     try:
-        send(home, uuid, Command.RESUME)
+        send(home, uuid, EngineCommand.RESUME)
     except NoEngineError:
         campaign_launch.resume(uuid, home)

@@ -28,31 +28,31 @@ class TrialList:
     def __len__(self) -> int:
         return self._end if self._numbers is None else len(self._numbers)
 
-    def number(self, row: int) -> int:
+    def ordinal(self, row: int) -> int:
         return row if self._numbers is None else self._numbers[row]
 
-    def row_of(self, number: int) -> int | None:
+    def row_of(self, ordinal: int) -> int | None:
         """Where a trial stands; None where it is not among those that are shown."""
         if self._numbers is None:
-            return number if number < self._end else None
-        return self._numbers.index(number) if number in self._numbers else None
+            return ordinal if ordinal < self._end else None
+        return self._numbers.index(ordinal) if ordinal in self._numbers else None
 
     def trial(self, row: int) -> TrialFacts | None:
         """None for a number that is on the board still, or that cannot be read. Raises IndexError."""
-        number = self.number(row)
-        if number not in self._kept:
+        ordinal = self.ordinal(row)
+        if ordinal not in self._kept:
             self._read(row)
-        return self._kept[number]
+        return self._kept[ordinal]
 
     def is_unreadable(self, row: int) -> bool:
         """Whether it was looked at and could not be read: a damaged page of the database hides its own rows only."""
-        return self.number(row) in self._unreadable
+        return self.ordinal(row) in self._unreadable
 
     def add(self, trials: Iterable[TrialFacts]) -> None:
         """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
         for trial in trials:
-            self._kept[trial.number] = trial
-            self._end = max(self._end, trial.number + 1)
+            self._kept[trial.ordinal] = trial
+            self._end = max(self._end, trial.ordinal + 1)
         while len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]  # the one that came first
 
@@ -61,28 +61,28 @@ class TrialList:
         self._kept.clear()
         self._unreadable.clear()
 
-    def arrange(self, listing: Listing, numbers: Sequence[int] | None) -> None:
+    def arrange(self, listing: Listing, ordinals: Sequence[int] | None) -> None:
         """`numbers` are what `listing` comes to; None where it is the plain one."""
         self.listing = listing
-        self._numbers = None if numbers is None else list(numbers)
+        self._numbers = None if ordinals is None else list(ordinals)
 
     def _read(self, row: int) -> None:
         first = row - row % _BLOCK
-        numbers = [self.number(each) for each in range(first, min(first + _BLOCK, len(self)))]
+        ordinals = [self.ordinal(each) for each in range(first, min(first + _BLOCK, len(self)))]
         if len(self._kept) > _MOST_KEPT:
             self._kept.clear()
-        found = {each.number: each for each in self._readable(numbers)}
-        for number in numbers:
+        found = {each.ordinal: each for each in self._readable(ordinals)}
+        for ordinal in ordinals:
             # What was told in the meantime is newer than what was read.
-            if self._kept.get(number) is None:
-                self._kept[number] = found.get(number)
+            if self._kept.get(ordinal) is None:
+                self._kept[ordinal] = found.get(ordinal)
 
-    def _readable(self, numbers: Sequence[int]) -> Sequence[TrialFacts]:
+    def _readable(self, ordinals: Sequence[int]) -> Sequence[TrialFacts]:
         """Those that there are; where a page of them is damaged, each is read by itself."""
         try:
-            return trials_of(self._store, self._uuid, numbers)
+            return trials_of(self._store, self._uuid, ordinals)
         except StoreError as error:
-            if len(numbers) > 1 and isinstance(error, CorruptStoreError):
-                return [trial for number in numbers for trial in self._readable([number])]
-            self._unreadable.update(numbers)
+            if len(ordinals) > 1 and isinstance(error, CorruptStoreError):
+                return [trial for ordinal in ordinals for trial in self._readable([ordinal])]
+            self._unreadable.update(ordinals)
             return []

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from hilt.tune.feedback import Feedback, Tuner
 from hilt.tune.options import TunerOptionError
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 from hilt.tune.registry import UnknownTunerError, make_tuner, resolve_options, tuner_names, tuner_summaries
 
 __all__ = [
     "Feedback",
-    "Problem",
     "Tuner",
     "TunerOptionError",
+    "TuningProblem",
     "UnknownTunerError",
     "make_tuner",
     "resolve_options",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.cost_model import Indices, Score, Scores
-from hilt.tune.space import SearchSpace
+from hilt.tune.search_space import SearchSpace
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ def acceptance_probability(old: Scores, new: Scores, temperature: float) -> Floa
     return np.exp(np.minimum(gain / (temperature + 1e-5), 1.0))
 
 
-class Moves:
+class KnobMoves:
     """Steps to a neighbour: one knob, drawn uniformly, gets another of its values.
 
     Drawing a knob and a value until the point has moved is the same as drawing the knob with a weight of
@@ -81,7 +81,7 @@ class Annealing:
 
     def _walk(self, points: Positions, indices: Indices, scores: Scores, score: Score, best: _Best) -> None:
         """Moves the points (n, knobs), which have these indices and scores (n,)."""
-        moves, strides = Moves(self._space.sizes), _strides(self._space)
+        moves, strides = KnobMoves(self._space.sizes), _strides(self._space)
         indices, scores = indices.copy(), scores.copy()
         last_change = 0
         for iteration in range(self._schedule.iterations):

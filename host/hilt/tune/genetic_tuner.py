@@ -12,8 +12,8 @@ import numpy.typing as npt
 from hilt.trial import Outcome
 from hilt.tune.feedback import Feedback
 from hilt.tune.options import require
-from hilt.tune.space import SearchSpace
-from hilt.tune.unasked import Unasked
+from hilt.tune.search_space import SearchSpace
+from hilt.tune.untried import Untried
 
 _NO_CHANCE = 1e-12
 """Fitness of a failure, over that of the best: it is a parent only where there is no other."""
@@ -47,7 +47,7 @@ class GeneticTuner:
         self._space = space
         self._generator = np.random.default_rng(seed)
         self._options = options
-        self._unasked = Unasked(len(space))
+        self._untried = Untried(len(space))
         self._generation: deque[int] = deque()
         self._elite: dict[int, float] = {}
         self._told: dict[int, float] = {}
@@ -69,10 +69,10 @@ class GeneticTuner:
 
     def _breed(self) -> list[int]:
         """The next generation's indices, marked as asked; none when the space is used up."""
-        size = min(self._options.population, len(self._unasked))
+        size = min(self._options.population, len(self._untried))
         parents = self._elite | self._told
         if len(parents) < 2:
-            return [self._unasked.draw(self._generator) for _ in range(size)]
+            return [self._untried.draw(self._generator) for _ in range(size)]
         self._told = {}
         by_fitness = sorted(parents.items(), key=lambda item: (-item[1], item[0]))
         self._elite = dict(by_fitness[: self._options.elite])
@@ -88,12 +88,12 @@ class GeneticTuner:
         sizes = self._space.sizes
         for _ in range(_REDRAWS):
             index = int(self._space.indices(child[None])[0])
-            if index in self._unasked:
-                self._unasked.take(index)
+            if index in self._untried:
+                self._untried.take(index)
                 return index
             knob = self._generator.integers(len(sizes))
             child[knob] = self._generator.integers(sizes[knob])
-        return self._unasked.draw(self._generator)
+        return self._untried.draw(self._generator)
 
 
 def draw_parents(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hilt.tune.feedback import Feedback
-from hilt.tune.space import SearchSpace
+from hilt.tune.search_space import SearchSpace
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Results of other workloads, as models that transfer learn from them: a file that holds all it needs and no more.
 
-Engines and experiments fill it, from a store's trials or from landscapes; a run records its sha256.
+Engines and experiments fill it, from a store's trials or from datasets; a run records its sha256.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilt.atomic_write import atomic_write
 from hilt.schedule import Conv2d
 from hilt.schedule.space import Space
 from hilt.tune.feedback import Feedback
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
-from hilt.whole_file import whole_file
 
 SCHEMA = "hilt history 1"
 LARGEST_FILE = 256 << 20
@@ -74,7 +74,7 @@ class History:
             }
             for part in self.parts
         ]
-        with whole_file(Path(path)) as file:
+        with atomic_write(Path(path)) as file:
             json.dump({"schema": SCHEMA, "parts": parts}, file, separators=(",", ":"))
 
     @classmethod

@@ -15,8 +15,8 @@ from hilt.schedule.checks import Checks
 from hilt.schedule.features import Features, LoopContext
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.schedule.space import SpaceKind
-from hilt.schedule.survey import survey
 from hilt.schedule.tvm_rules import as_tvm
+from hilt.schedule.validity_summary import summarize_validity
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator
@@ -30,7 +30,7 @@ _PROGRAMS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TuningProblem:
     """A workload's space on an accelerator, and what is known of its configurations without a board.
 
     Which of this a tuner looks at is its own affair, and its paper's: the order of measurements is all that it decides.
@@ -50,7 +50,7 @@ class Problem:
         checks: Checks = "compiler",
         orders: Literal[1, 4] = 1,
         kind: SpaceKind = "autotvm",
-    ) -> Problem:
+    ) -> TuningProblem:
         """The problem over the space that `space_for` makes of these."""
         return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks)
 
@@ -60,7 +60,7 @@ class Problem:
         counts as compiled; at checks `off` the compiler refuses nothing."""
         if self.checks == "off":
             return np.ones(len(self.space), dtype=np.bool_)
-        verdicts = survey(self.workload, self.accelerator, self.space, self.checks).verdicts
+        verdicts = summarize_validity(self.workload, self.accelerator, self.space, self.checks).verdicts
         return np.isin(verdicts, [Reason.OK, *TVM_RUNTIME])
 
     def knob_features(self, indices: Indices) -> npt.NDArray[np.float32]:

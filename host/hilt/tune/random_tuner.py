@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.tune.feedback import Feedback
-from hilt.tune.space import SearchSpace
-from hilt.tune.unasked import Unasked
+from hilt.tune.search_space import SearchSpace
+from hilt.tune.untried import Untried
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class RandomTuner:
 
     def __init__(self, space: SearchSpace, seed: int, options: RandomOptions) -> None:
         self._generator = np.random.default_rng(seed)
-        self._unasked = Unasked(len(space))
+        self._untried = Untried(len(space))
 
     def ask(self, count: int) -> list[int]:
-        return [self._unasked.draw(self._generator) for _ in range(min(count, len(self._unasked)))]
+        return [self._untried.draw(self._generator) for _ in range(min(count, len(self._untried)))]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         pass

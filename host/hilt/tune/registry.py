@@ -15,10 +15,10 @@ from hilt.tune.glimpse.tuner import GlimpseOptions, GlimpseTuner
 from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
+from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
 from hilt.tune.options import read_options
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
-from hilt.tune.twin_guided.tuner import HiltOptions, HiltTuner
 
 
 class UnknownTunerError(ValueError):
@@ -30,18 +30,18 @@ class _Entry:
     summary: str
     """One line, as help shows it."""
     options: type[Any]
-    build: Callable[[Problem, int, Any], Tuner]
+    build: Callable[[TuningProblem, int, Any], Tuner]
 
 
-def _random(problem: Problem, seed: int, options: RandomOptions) -> Tuner:
+def _random(problem: TuningProblem, seed: int, options: RandomOptions) -> Tuner:
     return RandomTuner(problem.space, seed, options)
 
 
-def _ga(problem: Problem, seed: int, options: GeneticOptions) -> Tuner:
+def _ga(problem: TuningProblem, seed: int, options: GeneticOptions) -> Tuner:
     return GeneticTuner(problem.space, seed, options)
 
 
-def _grid(problem: Problem, seed: int, options: GridOptions) -> Tuner:
+def _grid(problem: TuningProblem, seed: int, options: GridOptions) -> Tuner:
     return GridTuner(problem.space, options)
 
 
@@ -75,7 +75,7 @@ def tuner_module(name: str) -> str:
     return _entry(name).options.__module__
 
 
-def make_tuner(name: str, problem: Problem, seed: int, **options: object) -> Tuner:
+def make_tuner(name: str, problem: TuningProblem, seed: int, **options: object) -> Tuner:
     """The tuner of that name for a problem. Raises UnknownTunerError, TunerOptionError."""
     entry = _entry(name)
     return entry.build(problem, seed, read_options(entry.options, name, options))

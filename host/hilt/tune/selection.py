@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hilt.tune.unasked import Unasked
+from hilt.tune.untried import Untried
 
 
 class EpsilonGreedyPlan:
@@ -19,11 +19,11 @@ class EpsilonGreedyPlan:
         greedy = len(candidates) - int(random_share * plan_size)
         self._candidates = list(candidates[: max(greedy, 0)])[::-1]
 
-    def take(self, unasked: Unasked, generator: np.random.Generator) -> int:
-        """The next index to measure, taken from `unasked`, which must not be empty."""
+    def take(self, untried: Untried, generator: np.random.Generator) -> int:
+        """The next index to measure, taken from `untried`, which must not be empty."""
         while self._candidates:
             index = self._candidates.pop()
-            if index in unasked:
-                unasked.take(index)
+            if index in untried:
+                untried.take(index)
                 return index
-        return unasked.draw(generator)
+        return untried.draw(generator)

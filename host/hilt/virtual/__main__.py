@@ -6,52 +6,52 @@ import argparse
 import os
 import sys
 
-from hilt.virtual.chassis import run_chassis
-from hilt.virtual.control import IDLE_SECONDS, ChassisControl
 from hilt.virtual.directory import USER, BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.names import chaos_of, parse_virtual_name
+from hilt.virtual.supervisor import run_supervisor
+from hilt.virtual.supervisor_control import IDLE_SECONDS, SupervisorControl
 
 SWITCHES = {
-    "on": ChassisControl.power_on,
-    "off": ChassisControl.power_off,
-    "cycle": ChassisControl.power_cycle,
+    "on": SupervisorControl.power_on,
+    "off": SupervisorControl.power_off,
+    "cycle": SupervisorControl.power_cycle,
 }
 
 
 def main() -> None:
     arguments = _arguments()
     try:
-        personality, directory = parse_virtual_name(f"virtual:{arguments.board}")
+        board_model, directory = parse_virtual_name(f"virtual:{arguments.board}")
         directory.create()
-        directory.write_personality(personality.device_settings())
+        directory.write_board_model(board_model.device_settings())
         if chaos := chaos_of(f"virtual:{arguments.board}"):
             directory.write_chaos(chaos)
         if arguments.power:
-            with ChassisControl.hold(directory, personality) as chassis:
-                SWITCHES[arguments.power](chassis)
+            with SupervisorControl.hold(directory, board_model) as supervisor:
+                SWITCHES[arguments.power](supervisor)
         elif arguments.detach:
             _detach(directory, arguments.idle_seconds)
         else:
-            with ChassisControl.hold(directory, personality) as chassis:
-                _show(chassis)
+            with SupervisorControl.hold(directory, board_model) as supervisor:
+                _show(supervisor)
     except VirtualBoardError as error:
         sys.exit(str(error))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hilt.virtual", description="A virtual board on the network.")
-    parser.add_argument("board", metavar="PERSONALITY[@NAME]")
+    parser.add_argument("board", metavar="BOARD_MODEL[@NAME]")
     parser.add_argument("--power", choices=SWITCHES, help="work its power switch, and return when that is done")
-    parser.add_argument("--detach", action="store_true", help="return when the chassis listens; power stays off")
+    parser.add_argument("--detach", action="store_true", help="return when the supervisor listens; power stays off")
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS, help="end when nobody held it so long")
     return parser.parse_args()
 
 
-def _show(chassis: ChassisControl) -> None:
+def _show(supervisor: SupervisorControl) -> None:
     """Switches the board on, says how to reach it and waits for the end of standard input."""
-    port = chassis.power_on().port
-    directory = chassis.directory
+    port = supervisor.power_on().port
+    directory = supervisor.directory
     sys.stdout.write(
         f"virtual board {directory.name} is on until end of input (Ctrl-D)\n"
         f"ssh -p {port} -i {directory.client_key} {USER}@127.0.0.1 COMMAND\n"
@@ -61,13 +61,13 @@ def _show(chassis: ChassisControl) -> None:
 
 
 def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
-    """The chassis in a child that lives on; this process ends well once it listens."""
+    """The supervisor in a child that lives on; this process ends well once it listens."""
     reading, writing = os.pipe()
     if os.fork() > 0:
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             if pipe.read() != b"ready":
-                sys.exit(f"the chassis died at its start; see {directory.log}")
+                sys.exit(f"the supervisor died at its start; see {directory.log}")
         return
     os.close(reading)
     os.setsid()
@@ -77,7 +77,7 @@ def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
         os.write(writing, b"ready")
         os.close(writing)
 
-    run_chassis(directory, idle_seconds, ready)
+    run_supervisor(directory, idle_seconds, ready)
     os._exit(0)
 
 

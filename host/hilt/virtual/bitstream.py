@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hilt import paths
 from hilt.simulator.build import Form, build, design_key
-from hilt.virtual.personality import Personality
+from hilt.virtual.board_model import BoardModel
 from hilt_board.bitfile import PREAMBLE
 
 MODEL_FORM: Form = "rtl"
@@ -31,21 +31,21 @@ class VirtualBitstream:
     """Of the design and the memory behind it: the same wherever it is built, another where it measures otherwise."""
 
 
-def bitstream_identity(personality: Personality, form: Form = MODEL_FORM) -> str:
+def bitstream_identity(board_model: BoardModel, form: Form = MODEL_FORM) -> str:
     """What the bitstream of this board will be, without building it."""
-    memory = json.dumps(personality.device_settings()["memory"], sort_keys=True)
-    return hashlib.sha256(f"{design_key(personality.accelerator, form)} {memory}".encode()).hexdigest()
+    memory = json.dumps(board_model.device_settings()["memory"], sort_keys=True)
+    return hashlib.sha256(f"{design_key(board_model.accelerator, form)} {memory}".encode()).hexdigest()
 
 
-def make_bitstream(personality: Personality, form: Form = MODEL_FORM) -> VirtualBitstream:
+def make_bitstream(board_model: BoardModel, form: Form = MODEL_FORM) -> VirtualBitstream:
     """Builds the model where it is not in the cache (a minute for the RTL) and wraps it.
 
     Raises what hilt.simulator.build.build raises: a missing compiler, sources that do not build.
     """
-    identity = bitstream_identity(personality, form)
-    library = build(personality.accelerator, form)
-    contents = bitfile(f"vta_{personality.accelerator.parameters.name}", personality.bit_part, library.read_bytes())
-    path = paths.cache() / "bitstreams" / f"{identity}-{personality.bit_part}.bit"
+    identity = bitstream_identity(board_model, form)
+    library = build(board_model.accelerator, form)
+    contents = bitfile(f"vta_{board_model.accelerator.parameters.name}", board_model.bit_part, library.read_bytes())
+    path = paths.cache() / "bitstreams" / f"{identity}-{board_model.bit_part}.bit"
     if not path.is_file() or path.read_bytes() != contents:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A name of its own: the boards of a fleet are opened side by side, and each makes the file that is missing.

@@ -42,9 +42,9 @@ class BoardDirectory:
         self.authorized_keys = self.root / "authorized_keys"
         self.host_key = self.root / "host_key"
         self.port = self.root / "port"
-        self.personality = self.root / "personality.json"
+        self.board_model = self.root / "board_model.json"
         """What the board's pynq Device reads (HILT_VERILATED)."""
-        self.log = self.root / "chassis.log"
+        self.log = self.root / "supervisor.log"
         self.chaos = self.root / "chaos"
         """What is to go wrong, and what went wrong (hilt_board.chaos)."""
 
@@ -69,16 +69,16 @@ class BoardDirectory:
         """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
         return self.host_key.with_suffix(".pub").read_text(encoding="ascii").strip()
 
-    def write_personality(self, settings: dict[str, Any]) -> None:
-        """Raises VirtualBoardError where this board was made with another personality."""
-        if self.personality.exists():
-            before = json.loads(self.personality.read_text(encoding="utf-8"))["name"]
+    def write_board_model(self, settings: dict[str, Any]) -> None:
+        """Raises VirtualBoardError where this board was made with another board_model."""
+        if self.board_model.exists():
+            before = json.loads(self.board_model.read_text(encoding="utf-8"))["name"]
             if before != settings["name"]:
                 raise VirtualBoardError(
                     f"virtual board {self.name} was made as {before}, not {settings['name']}: "
                     f"take {before}@{self.name} or another name, or remove {self.root}"
                 )
-        _write(self.personality, json.dumps(settings, indent=2).encode())
+        _write(self.board_model, json.dumps(settings, indent=2).encode())
 
     def write_chaos(self, chaos: Chaos | None) -> None:
         """From the next trial on; None: from then on nothing happens any more."""

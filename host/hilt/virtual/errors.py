@@ -11,5 +11,5 @@ class BoardNameError(VirtualBoardError):
     """A name that no virtual board can have, or faults on purpose that cannot be; says which part of it is wrong."""
 
 
-class UnknownPersonalityError(VirtualBoardError):
+class UnknownBoardModelError(VirtualBoardError):
     """No virtual board of that kind; the message lists those that there are."""

@@ -1,25 +1,25 @@
-"""`virtual:<personality>[@name][?chaos]`: which virtual board is meant, and what is to happen to it."""
+"""`virtual:<board model>[@name][?chaos]`: which virtual board is meant, and what is to happen to it."""
 
 from __future__ import annotations
 
+from hilt.virtual.board_model import BoardModel, board_model
 from hilt.virtual.chaos import Chaos, parse_chaos
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import BoardNameError
-from hilt.virtual.personality import Personality, personality
 
 PREFIX = "virtual:"
 
 
-def parse_virtual_name(name: str) -> tuple[Personality, BoardDirectory]:
-    """The personality and the directory, which is named as the personality unless it says otherwise.
+def parse_virtual_name(name: str) -> tuple[BoardModel, BoardDirectory]:
+    """The board model and the directory, which is named as the board model unless it says otherwise.
 
-    Raises UnknownPersonalityError, and BoardNameError for a name that cannot be one.
+    Raises UnknownBoardModelError, and BoardNameError for a name that cannot be one.
     """
     kind, at, own_name = name.removeprefix(PREFIX).partition("?")[0].partition("@")
-    return personality(kind), BoardDirectory(own_name if at else kind)
+    return board_model(kind), BoardDirectory(own_name if at else kind)
 
 
-def struck(boards: str, chaos: str) -> str:
+def with_chaos(boards: str, chaos: str) -> str:
     """Names of virtual boards, with commas between, that are struck by faults spelled as an option has them.
 
     Raises BoardNameError: for a board that is not virtual, and as parse_chaos.

@@ -14,7 +14,7 @@ from hilt.virtual.system import REBOOT
 
 
 class PoweredSystem:
-    """A board that is on. Made by `boot`; its descendants are the chassis' to end should it not do so itself."""
+    """A board that is on. Made by `boot`; its descendants are the supervisor' to end should it not do so itself."""
 
     def __init__(self, name: str, boot_id: str) -> None:
         self.boot_id = boot_id

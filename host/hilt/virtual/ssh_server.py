@@ -58,7 +58,7 @@ def session_environment(directory: BoardDirectory, boot_id: str) -> dict[str, st
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
         "PATH": f"{directory.commands}:{paths.board_python().parent}:/usr/local/bin:/usr/bin:/bin",
-        "HILT_VERILATED": str(directory.personality),
+        "HILT_VERILATED": str(directory.board_model),
         "HILT_BOOT_ID": boot_id,
         "HILT_INIT_PID": str(os.getppid()),
         "HILT_CHAOS": str(directory.chaos),
@@ -112,7 +112,7 @@ async def _run_command(
     )
     assert child.stdin and child.stdout and child.stderr
     feeding = asyncio.create_task(_feed(process.stdin, child.stdin))
-    scissors = _Scissors(directory, process.get_extra_info("connection"))
+    scissors = LinkCutter(directory, process.get_extra_info("connection"))
     await asyncio.gather(_drain(child.stdout, process.stdout, scissors), _drain(child.stderr, process.stderr))
     status = await child.wait()
     feeding.cancel()
@@ -137,7 +137,7 @@ async def _feed(source: asyncssh.SSHReader[bytes], target: asyncio.StreamWriter)
         target.close()
 
 
-class _Scissors:
+class LinkCutter:
     """Cuts a session in the middle of a frame, or ends the server with all sessions, when the board's chaos says so."""
 
     def __init__(self, directory: BoardDirectory, connection: asyncssh.SSHServerConnection) -> None:
@@ -156,7 +156,7 @@ class _Scissors:
 
 
 async def _drain(
-    source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes], scissors: _Scissors | None = None
+    source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes], scissors: LinkCutter | None = None
 ) -> None:
     """Copies until the child closes it. What cannot be delivered any more is dropped, so that the child can end."""
     delivering = True

@@ -3,7 +3,7 @@
 `python -m hilt.virtual.system NAME BOOT_ID`: power is standard input staying open; "kill-ssh" on it kills the server.
 SIGUSR1, which the board's own `reboot` command sends, ends it with the exit code REBOOT; SIGUSR2 freezes the board: all
 that runs on it stops, and only its power switch helps.
-It is a process apart from the chassis so that the board goes dark also when the chassis is killed.
+It is a process apart from the supervisor so that the board goes dark also when the supervisor is killed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _signal_wakeups() -> socket.socket:
 
 
 class _Server:
-    """The SSH server as a service that is restarted when it dies; its standard output is ours: the chassis reads it."""
+    """The SSH server as a service that is restarted when it dies; its standard output is ours: the supervisor reads it."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command

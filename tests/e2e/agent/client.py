@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from hilt_board.protocol import (
     CHUNK_BYTES,
-    Failure,
-    Hello,
+    AgentFailure,
+    AgentHello,
+    AgentStatus,
+    LoadBitstream,
     Measure,
     Measured,
-    Program,
     Programmed,
     Put,
     Record,
-    Status,
     StatusReport,
     Stored,
     Welcome,
@@ -59,13 +59,13 @@ class Client:
         return reply
 
     def hello(self, client: str = "test") -> Welcome:
-        return self.ask(Hello(client), Welcome)
+        return self.ask(AgentHello(client), Welcome)
 
     def status(self) -> StatusReport:
-        return self.ask(Status(), StatusReport)
+        return self.ask(AgentStatus(), StatusReport)
 
     def refused(self, message: Record) -> str:
-        return self.ask(message, Failure).code
+        return self.ask(message, AgentFailure).code
 
     def put(self, blobs: dict[str, bytes]) -> None:
         for name, data in blobs.items():
@@ -73,7 +73,7 @@ class Client:
                 stored = self.ask(Put(name, len(data), offset, data[offset : offset + CHUNK_BYTES]), Stored)
             assert stored.complete
 
-    def program(self, message: Program) -> Programmed:
+    def program(self, message: LoadBitstream) -> Programmed:
         return self.ask(message, Programmed)
 
     def measure(self, prepared: Prepared) -> Measured:

@@ -18,7 +18,7 @@ from hilt.measure.identity import identity_of
 from hilt.simulator.build import Form, build
 from hilt.virtual.bitstream import bitfile
 from hilt.vta.accelerator import Accelerator, load_parameters
-from hilt_board.protocol import Manifest, Program
+from hilt_board.protocol import LoadBitstream, Manifest
 from tests.e2e.agent.client import Agent, Client
 from tests.e2e.agent.programs import sha256
 
@@ -39,8 +39,8 @@ class Hardware:
     def bitstream(self) -> str:
         return sha256(self.bitfile)
 
-    def program(self, **fields: Any) -> Program:
-        return Program(self.bitstream, self.manifest, **fields)
+    def program(self, **fields: Any) -> LoadBitstream:
+        return LoadBitstream(self.bitstream, self.manifest, **fields)
 
 
 def make_hardware(form: Form, parameters: str = "pynq") -> Hardware:
@@ -67,8 +67,8 @@ def golden() -> Hardware:
 
 
 @pytest.fixture(scope="session")
-def personality(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("personality") / "personality.json"
+def board_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("board_model") / "board_model.json"
     memory = {"base": 0x1000_0000, "bytes": 16 << 20, "read_latency": 32, "write_latency": 16}
     memory |= {"bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1}
     settings = {"name": "virtual:pynq", "part": PART, "clock_hz": CLOCK_HZ, "register_base": REGISTER_BASE}
@@ -77,11 +77,11 @@ def personality(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running_agent(personality: Path) -> Iterator[Agent]:
+def running_agent(board_model: Path) -> Iterator[Agent]:
     """An agent in a home of its own; not started yet, but ended at the end."""
     if not paths.board_python().exists():
         pytest.skip(f"no board environment at {paths.board_python()}: make setup")
-    environment = {**os.environ, "HILT_VERILATED": str(personality)}
+    environment = {**os.environ, "HILT_VERILATED": str(board_model)}
     # Not pytest's own directory: a socket's path holds 107 bytes.
     with tempfile.TemporaryDirectory(prefix="hilt-") as directory:
         board = Agent(paths.board_python(), paths.board_package_directory().parent, Path(directory), environment)
@@ -110,8 +110,8 @@ def load(session: Client, hardware: Hardware) -> Client:
 
 
 @pytest.fixture
-def agent(personality: Path) -> Iterator[Agent]:
-    with running_agent(personality) as board:
+def agent(board_model: Path) -> Iterator[Agent]:
+    with running_agent(board_model) as board:
         yield board
 
 

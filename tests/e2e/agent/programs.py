@@ -10,7 +10,7 @@ import numpy as np
 
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode, encode, encode_uops
-from hilt_board.protocol import Input, Output, Relocation, Trial
+from hilt_board.protocol import Input, Output, Relocation, TrialRequest
 
 ELEMENTS = 64
 ADDED = 3
@@ -22,7 +22,7 @@ MANY = 16383
 class Prepared:
     """A trial, its code, and the blobs that it needs by SHA-256."""
 
-    trial: Trial
+    trial: TrialRequest
     code: bytes
     blobs: dict[str, bytes] = field(default_factory=dict)
 
@@ -112,7 +112,7 @@ def _trial(
     indices = np.concatenate([np.array(each, dtype="<u4") for each in relocations.values()])
     settings: dict[str, Any] = {"limit_seconds": 0.01, **trial}
     return Prepared(
-        Trial(
+        TrialRequest(
             key=key,
             bitstream=bitstream,
             instructions=len(words),

@@ -13,7 +13,7 @@ import pytest
 
 from hilt import paths
 from hilt.link.agent import build_archive
-from hilt_board.protocol import Failure, Hello
+from hilt_board.protocol import AgentFailure, AgentHello
 from tests.e2e.agent.client import Agent, Client
 
 
@@ -37,13 +37,13 @@ class Archived:
 
 
 @pytest.fixture
-def archived(personality: Path, tmp_path: Path) -> Iterator[Archived]:
+def archived(board_model: Path, tmp_path: Path) -> Iterator[Archived]:
     if not paths.board_python().exists():
         pytest.skip(f"no board environment at {paths.board_python()}: make setup")
     path = tmp_path / "agent.pyz"
     path.write_bytes(build_archive().data)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment["HILT_VERILATED"] = str(personality)
+    environment["HILT_VERILATED"] = str(board_model)
     with tempfile.TemporaryDirectory(prefix="hilt-") as home:
         folder = Agent(paths.board_python(), paths.board_package_directory().parent, Path(home), environment)
         try:
@@ -85,7 +85,7 @@ def test_a_board_without_its_device_says_why(archived: Archived, tmp_path: Path)
     archived.environment["HILT_VERILATED"] = str(tmp_path / "nowhere.json")
     assert archived.run("start").returncode == 0
     client = archived.folder.connect()
-    failure = client.ask(Hello("someone"), Failure)
+    failure = client.ask(AgentHello("someone"), AgentFailure)
     assert failure.code == "internal"
-    assert "is no personality" in failure.message
+    assert "is no board model" in failure.message
     client.close()

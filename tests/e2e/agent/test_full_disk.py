@@ -33,8 +33,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
-def test_a_full_disk_is_said_and_survived(small_disk: Path, personality: Path, golden: Hardware) -> None:
-    environment = {**os.environ, "HILT_VERILATED": str(personality)}
+def test_a_full_disk_is_said_and_survived(small_disk: Path, board_model: Path, golden: Hardware) -> None:
+    environment = {**os.environ, "HILT_VERILATED": str(board_model)}
     agent = Agent(paths.board_python(), paths.board_package_directory().parent, small_disk, environment)
     agent.start()
     try:

@@ -6,7 +6,7 @@ import contextlib
 import random
 import socket
 
-from hilt_board.protocol import Have, Hello, Missing, encode_frame, to_frame
+from hilt_board.protocol import AgentHello, Have, Missing, encode_frame, to_frame
 from tests.e2e.agent.client import Agent, Client
 from tests.unit.board.examples import MESSAGES
 from tests.unit.board.test_protocol import mutate
@@ -21,7 +21,7 @@ def test_a_thousand_mutated_streams(agent: Agent, client: Client) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.connect(str(agent.home / "agent.sock"))
     for _ in range(STREAMS):
-        messages = [Hello("fuzz"), *generator.choices(harmless, k=3)]
+        messages = [AgentHello("fuzz"), *generator.choices(harmless, k=3)]
         stream = bytearray(b"".join(encode_frame(to_frame(each, n)) for n, each in enumerate(messages)))
         for _ in range(generator.randint(0, 3)):
             mutate(stream, generator)

@@ -15,10 +15,10 @@ import pytest
 from hilt_board.protocol import (
     Acknowledge,
     Acknowledged,
-    Failure,
+    AgentFailure,
+    AgentHello,
     FrameDecoder,
     Have,
-    Hello,
     Input,
     Measure,
     Measured,
@@ -123,7 +123,7 @@ def test_a_worker_without_memory_says_nothing_of_the_program(board: Client, gold
     more = Input("more", "inp", sha256(large), len(large), 16)
     trial = replace(prepared.trial, inputs=(*prepared.trial.inputs, more))
     board.put({**prepared.blobs, sha256(large): large})
-    refused = board.ask(Measure(trial, prepared.code), Failure)
+    refused = board.ask(Measure(trial, prepared.code), AgentFailure)
     assert refused.code == "worker_failed" and "MemoryError" in refused.message
     assert board.ask(Results(0), ResultsReport).results == ()
     assert board.ask(Measure(trial, prepared.code), Measured).outcome == "ok"
@@ -178,14 +178,14 @@ def test_a_lost_link_loses_no_result(agent: Agent, board: Client, golden: Hardwa
 
 def test_a_second_client_is_told_who_has_the_board(agent: Agent, client: Client) -> None:
     other = agent.connect()
-    refusal = other.ask(Hello("someone else"), Failure)
+    refusal = other.ask(AgentHello("someone else"), AgentFailure)
     assert refusal.code == "board_busy"
     assert "in use by test" in refusal.message
     with pytest.raises((EOFError, ConnectionError)):
-        other.reply(other.send(Hello("someone else")))
+        other.reply(other.send(AgentHello("someone else")))
     client.close()
     late = agent.connect()
-    while isinstance(reply := late.reply(late.send(Hello("someone else"))), Failure):
+    while isinstance(reply := late.reply(late.send(AgentHello("someone else"))), AgentFailure):
         late = agent.connect()
     assert reply.device == "virtual:pynq"
     late.close()
@@ -215,7 +215,7 @@ def test_connect_bridges_and_answers_after_half_close(agent: Agent, client: Clie
     client.put(prepared.blobs)
     client.close()
     bridge = agent.bridge()
-    messages = (Hello("test"), Measure(prepared.trial, prepared.code), Have(("0" * 64,)))
+    messages = (AgentHello("test"), Measure(prepared.trial, prepared.code), Have(("0" * 64,)))
     said = b"".join(encode_frame(to_frame(each, number)) for number, each in enumerate(messages, start=1))
     answered, complaints = bridge.communicate(said, timeout=60)
     assert (bridge.returncode, complaints) == (0, b"")

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from hilt_board.protocol import (
-    Failure,
+    AgentFailure,
+    AgentHello,
     Have,
-    Hello,
+    LoadBitstream,
     Log,
     LogText,
     Measure,
     Missing,
-    Program,
     Put,
     Reset,
     ResetDone,
@@ -32,8 +32,8 @@ from tests.e2e.agent.programs import add_constant, sha256
 
 
 @pytest.fixture(scope="module")
-def shared(personality: Path) -> Iterator[tuple[Agent, Client]]:
-    with running_agent(personality) as agent, connected(agent) as session:
+def shared(board_model: Path) -> Iterator[tuple[Agent, Client]]:
+    with running_agent(board_model) as agent, connected(agent) as session:
         yield agent, session
 
 
@@ -67,12 +67,12 @@ def test_a_bitstream_that_cannot_be_loaded_is_refused(client: Client, golden: Ha
     ]
     for data, described, message in cases:
         client.put({sha256(data): data})
-        refusal = client.ask(Program(sha256(data), described), Failure)
+        refusal = client.ask(LoadBitstream(sha256(data), described), AgentFailure)
         assert refusal.code == "bitstream_refused"
         assert message in refusal.message
     assert golden.manifest.identity is not None
     wrong = replace(manifest, identity=replace(golden.manifest.identity, buffers=0x10101010))
-    refusal = client.ask(Program(golden.bitstream, wrong), Failure)
+    refusal = client.ask(LoadBitstream(golden.bitstream, wrong), AgentFailure)
     assert refusal.code == "identity_mismatch"
     assert "register 0x4c" in refusal.message and "0x10101010" in refusal.message
     client.program(golden.program())
@@ -81,7 +81,7 @@ def test_a_bitstream_that_cannot_be_loaded_is_refused(client: Client, golden: Ha
 
 def test_a_bitstream_without_hilts_registers_is_timed_by_the_clock(client: Client, golden: Hardware) -> None:
     client.put({golden.bitstream: golden.bitfile})
-    client.program(Program(golden.bitstream, replace(golden.manifest, identity=None)))
+    client.program(LoadBitstream(golden.bitstream, replace(golden.manifest, identity=None)))
     measured = client.measure(add_constant(golden.accelerator, golden.bitstream, "run3/1/0", repeat=3))
     assert (measured.outcome, measured.cycles) == ("ok", ())
     assert len(measured.microseconds) == 3 and min(measured.microseconds) > 0
@@ -99,21 +99,21 @@ def test_a_canary_of_the_clients_own_decides(client: Client, golden: Hardware) -
         assert client.ask(Reset(rung), ResetDone).canary is True
     failing = add_constant(golden.accelerator, golden.bitstream, "canary/0/0", corrupt_item=0)
     client.put(failing.blobs)
-    refusal = client.ask(golden.program(canary=failing.trial, code=failing.code), Failure)
+    refusal = client.ask(golden.program(canary=failing.trial, code=failing.code), AgentFailure)
     assert refusal.code == "board_broken"
     assert "canary failed after loading: wrong_answer" in refusal.message
 
 
 def test_missing_blobs_are_named(client: Client, golden: Hardware) -> None:
     prepared = add_constant(golden.accelerator, golden.bitstream, "run5/1/0", seed=99)
-    refusal = client.ask(Measure(prepared.trial, prepared.code), Failure)
+    refusal = client.ask(Measure(prepared.trial, prepared.code), AgentFailure)
     assert refusal.code == "blob_missing"
     assert prepared.trial.inputs[0].sha256 in refusal.message
 
 
 def test_nonsense_ends_the_session_and_nothing_else(shared: tuple[Agent, Client]) -> None:
     agent, client = shared
-    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", encode_frame(to_frame(Hello("x"), 1))[:-3] + b"???"):
+    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", encode_frame(to_frame(AgentHello("x"), 1))[:-3] + b"???"):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(30)
         connection.connect(str(agent.home / "agent.sock"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hilt_board.protocol import Failure, Input, Measure, Measured, Relocation
+from hilt_board.protocol import AgentFailure, Input, Measure, Measured, Relocation
 from tests.e2e.agent.client import Client
 from tests.e2e.agent.conftest import Hardware, connected, load, make_hardware, running_agent
 from tests.e2e.agent.programs import ELEMENTS, MANY, Prepared, add_constant, sha256
@@ -32,9 +32,9 @@ class Bench:
 
 
 @pytest.fixture(scope="module", params=["golden", "rtl"])
-def bench(request: pytest.FixtureRequest, personality: Path) -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest, board_model: Path) -> Iterator[Bench]:
     hardware = make_hardware(request.param)
-    with running_agent(personality) as agent, connected(agent) as session:
+    with running_agent(board_model) as agent, connected(agent) as session:
         yield Bench(load(session, hardware), hardware)
 
 
@@ -114,7 +114,7 @@ def test_an_index_past_its_buffer_is_a_crash_with_its_place(bench: Bench) -> Non
 def test_a_store_outside_the_buffers_is_refused_and_nothing_runs(bench: Bench) -> None:
     stray = bench.make(relocate_output=False)
     bench.client.put(stray.blobs)
-    refused = bench.client.ask(Measure(stray.trial, stray.code), Failure)
+    refused = bench.client.ask(Measure(stray.trial, stray.code), AgentFailure)
     assert refused.code == "program_invalid"
     assert "instruction 3 (STORE of OUT) covers bytes 0x0 to 0x400" in refused.message
     # One row more than the output has: the first bytes are its own, the last are not.

@@ -1,4 +1,4 @@
-"""Blobs on a board's disk: what is damaged is sent again, and what a trial needs now is not what leaves first."""
+"""BlobStore on a board's disk: what is damaged is sent again, and what a trial needs now is not what leaves first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hilt_board import blobs as blobs_module
-from hilt_board.blobs import Blobs
+from hilt_board.blobs import BlobStore
 from hilt_board.protocol import Put
 
 TENSORS = [bytes([number]) * 100_000 for number in range(5)]
@@ -24,12 +24,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(folder: Path) -> Blobs:
+def opened(folder: Path) -> BlobStore:
     """As by a daemon that has just started."""
-    return Blobs(folder / "blobs", folder / "incoming")
+    return BlobStore(folder / "blobs", folder / "incoming")
 
 
-def put(blobs: Blobs, number: int) -> None:
+def put(blobs: BlobStore, number: int) -> None:
     assert blobs.put(Put(NAMES[number], len(TENSORS[number]), 0, TENSORS[number]), set()).complete
 
 

@@ -75,7 +75,7 @@ def test_a_board_without_systemd_and_a_virtual_one_are_not_asked(
     asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(boot.wait_for_boot(tmp_path / "none"))
-    monkeypatch.setenv("HILT_VERILATED", "personality.json")
+    monkeypatch.setenv("HILT_VERILATED", "board_model.json")
     wait(tmp_path, "starting")
     assert asked.read_text() == ""
 

@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from hilt_board import board
-from hilt_board.protocol import Comparison
+from hilt_board.protocol import WireVerification
 
 from .examples import MANIFEST, TRIAL
 
@@ -28,7 +28,7 @@ def execution(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 def test_a_trial_that_is_right_only_the_second_time_takes_the_most_runs(
     execution: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verdicts = iter([Comparison(32, 2), Comparison(32, 0)])
+    verdicts = iter([WireVerification(32, 2), WireVerification(32, 0)])
     placed = SimpleNamespace(instructions=b"", count=2, spoil_output=lambda: None, compare=lambda: next(verdicts))
     monkeypatch.setattr(execution, "Placed", lambda *_: placed)
     ran = []

@@ -56,7 +56,7 @@ def test_pynq_finds_its_device_without_a_login_shell(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("environment")
 def test_a_virtual_board_has_no_device_but_its_own() -> None:
-    os.environ.update(XILINX_XRT="/opt/xrt", PYNQ_REMOTE_DEVICES="192.0.2.1", HILT_VERILATED="personality.json")
+    os.environ.update(XILINX_XRT="/opt/xrt", PYNQ_REMOTE_DEVICES="192.0.2.1", HILT_VERILATED="board_model.json")
     inspection.complete_environment()
     assert not {"XILINX_XRT", "PYNQ_REMOTE_DEVICES"} & set(os.environ)
 

@@ -24,11 +24,11 @@ from hilt_board.protocol import (
     OUTCOMES,
     PREFIX_BYTES,
     PROTOCOL_VERSION,
-    Failure,
+    AgentFailure,
+    AgentHello,
     Frame,
     FrameDecoder,
     FrameError,
-    Hello,
     Measure,
     Measured,
     MessageError,
@@ -87,7 +87,7 @@ def test_the_document_names_every_failure_and_request() -> None:
 
 
 def test_a_frame_is_as_the_document_says() -> None:
-    assert encode_frame(to_frame(Hello("me"), 5)) == by_hand(b'{"client":"me","id":5,"type":"hello"}')
+    assert encode_frame(to_frame(AgentHello("me"), 5)) == by_hand(b'{"client":"me","id":5,"type":"hello"}')
 
 
 @given(st.dictionaries(st.text(max_size=10), json_values, max_size=5), st.binary(max_size=200), st.data())
@@ -113,9 +113,9 @@ def test_blocking_and_incremental_reading_agree(data: st.DataObject) -> None:
 
     def read(count: int) -> bytes:
         nonlocal position
-        piece = stream[position : position + data.draw(st.integers(1, count))]
-        position += len(piece)
-        return piece
+        shard = stream[position : position + data.draw(st.integers(1, count))]
+        position += len(shard)
+        return shard
 
     found = []
     while (frame := read_frame(read)) is not None:
@@ -270,7 +270,7 @@ def test_bounds_hold_for_the_sender_too() -> None:
     with pytest.raises(FrameError, match="NaN|not JSON|compliant"):
         encode_frame(Frame({"number": float("nan")}))
     with pytest.raises(MessageError, match=r"Failure\.code"):
-        Failure("no_such_code", "")
+        AgentFailure("no_such_code", "")
     with pytest.raises(MessageError, match=r"Put\.chunk: ends at 11 of 10 bytes"):
         Put(DIGEST, 10, 5, bytes(6))
 
@@ -278,8 +278,8 @@ def test_bounds_hold_for_the_sender_too() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"key": "../../etc/1/2"}, "Trial.key"),
-        ({"key": "run/1"}, "Trial.key"),
+        ({"key": "../../etc/1/2"}, "TrialRequest.key"),
+        ({"key": "run/1"}, "TrialRequest.key"),
         ({"bitstream": "5E" * 32}, "SHA-256 in lower-case hex"),
         ({"bitstream": DIGEST + "\n"}, "SHA-256"),
         ({"instruction_bytes": 24}, "one of 16, 32"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hilt_board.protocol import FrameDecoder, Stored, from_frame
-from hilt_board.session import Session
+from hilt_board.session import HostSession
 
 from .examples import DIGEST
 
@@ -34,7 +34,7 @@ class StalledLink:
 def test_replies_at_the_same_time_wait_for_each_other() -> None:
     async def send_three() -> bytes:
         link = StalledLink()
-        session = Session(asyncio.StreamReader(), link)  # type: ignore[arg-type]
+        session = HostSession(asyncio.StreamReader(), link)  # type: ignore[arg-type]
         replies = [
             asyncio.create_task(session.send(request, Stored(sha256=DIGEST, received=request, complete=False)))
             for request in (1, 2, 3)

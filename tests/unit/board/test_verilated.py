@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from hilt.virtual.bitstream import bitfile
-from hilt_board.personality import Personality
+from hilt_board.board_model import ModelSettings
 
 
 class OldDevice:
@@ -33,7 +33,7 @@ def test_a_bitstream_is_loaded_where_pynq_keeps_its_name(tmp_path: Path, monkeyp
     verilated = importlib.import_module("hilt_board.verilated")
     monkeypatch.delitem(sys.modules, "hilt_board.verilated")
     resets: list[None] = []
-    device = verilated.VerilatedDevice(Personality("virtual:pynq", "7z020clg400", 10**8, 0x43C00000, {}, 1, 1.0))
+    device = verilated.VerilatedDevice(ModelSettings("virtual:pynq", "7z020clg400", 10**8, 0x43C00000, {}, 1, 1.0))
     device._model = SimpleNamespace(reset=lambda: resets.append(None))
     device._loaded = hashlib.sha256(b"model").hexdigest()
     path = tmp_path / "vta.bit"

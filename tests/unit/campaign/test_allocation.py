@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.campaign.allocation import ALPHA, MINIMUM_TRIALS, UNSOLVED, WINDOW, Standing, choose
+from hilt.campaign.allocation import ALPHA, MINIMUM_TRIALS, UNSOLVED, WINDOW, LayerStatus, choose
 from hilt.campaign.budget import Budget, parse_budget
 from hilt.engine.errors import SettingsError
 
 
-def standing(instances: int = 1, best: float = 20.0, bound: float = 10.0, asked: int = 10, **more: float) -> Standing:
-    return Standing(instances, asked, [best] * asked, bound, **more)
+def standing(instances: int = 1, best: float = 20.0, bound: float = 10.0, asked: int = 10, **more: float) -> LayerStatus:
+    return LayerStatus(instances, asked, [best] * asked, bound, **more)
 
 
 def test_the_gain_by_hand() -> None:
     bests = [100.0, 60.0, 60.0, 40.0, 40.0]
-    each = Standing(3, 6, bests, 16.0, 0.25)
+    each = LayerStatus(3, 6, bests, 16.0, 0.25)
     assert each.expected_gain == pytest.approx(3 * 0.75 * (ALPHA * (100 - 40) / 4 + (1 - ALPHA) * (40 - 16) / 6))
-    long = Standing(1, 40, [100.0] * 20 + [50.0] * 3 + [30.0] * 7, 30.0)
+    long = LayerStatus(1, 40, [100.0] * 20 + [50.0] * 3 + [30.0] * 7, 30.0)
     assert long.expected_gain == pytest.approx(ALPHA * (50.0 - 30.0) / WINDOW), "at its bound only history is left"
-    unsolved = Standing(2, 8, [None] * 8, 5.0)
+    unsolved = LayerStatus(2, 8, [None] * 8, 5.0)
     assert unsolved.expected_gain == pytest.approx(2 * (UNSOLVED - 1) * 5.0 / 8)
 
 
@@ -37,7 +37,7 @@ def test_what_draws_trials() -> None:
 
 
 standings = st.builds(
-    Standing,
+    LayerStatus,
     st.integers(1, 20),
     st.integers(0, 200),
     st.lists(st.one_of(st.none(), st.floats(1, 1e6)), max_size=30).map(
@@ -49,7 +49,7 @@ standings = st.builds(
 
 
 @given(st.lists(standings, min_size=1, max_size=12))
-def test_nobody_below_the_minimum_waits(all_of_them: list[Standing]) -> None:
+def test_nobody_below_the_minimum_waits(all_of_them: list[LayerStatus]) -> None:
     chosen = choose(all_of_them)
     assert chosen is not None
     place, gain = chosen

@@ -9,7 +9,7 @@ from hilt.engine.campaign_results import FALLBACK_ATTEMPTS, fallback_of
 from hilt.schedule import load_workload
 from hilt.store import Trial
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem
+from hilt.tune import Feedback, TuningProblem
 from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
 from tests.unit.store.examples import trial
@@ -17,19 +17,19 @@ from tests.unit.store.examples import trial
 PYNQ = Accelerator(load_parameters("pynq"), IsaRevision.A)
 
 
-@pytest.mark.parametrize("layer", [f"resnet18.C{number}" for number in range(2, 12)])
+@pytest.mark.parametrize("layer", [f"resnet18.C{ordinal}" for ordinal in range(2, 12)])
 def test_it_is_tvms_where_that_compiles(layer: str) -> None:
     """TVM v0.9's FallbackConfigEntity: every split's inner factor 1, every other knob at its first value."""
-    problem = Problem.of(load_workload(layer), PYNQ, orders=4)
+    problem = TuningProblem.of(load_workload(layer), PYNQ, orders=4)
     candidates = fallback_candidates(problem)
     assert candidates[0] == 0
-    assert set(problem.space.configuration(0).values()) == {1}
+    assert set(problem.space.knobs_at(0).values()) == {1}
     assert candidates == sorted(candidates) and len(candidates) == FALLBACK_ATTEMPTS
     assert problem.compiles[candidates].all()
 
 
 def grid() -> tuple[FallbackFirst, GridTuner]:
-    problem = Problem.of(load_workload("resnet18.C5"), PYNQ)
+    problem = TuningProblem.of(load_workload("resnet18.C5"), PYNQ)
     inner = GridTuner(problem.space, GridOptions())
     return FallbackFirst(inner, [0, 3, 5]), inner
 
@@ -73,7 +73,7 @@ def test_the_tuner_hears_what_it_asks_for() -> None:
 
 
 def test_which_trial_of_a_run_it_is() -> None:
-    wrong = [Trial(number, number, {}, Outcome.WRONG_ANSWER) for number in range(FALLBACK_ATTEMPTS)]
+    wrong = [Trial(ordinal, ordinal, {}, Outcome.WRONG_ANSWER) for ordinal in range(FALLBACK_ATTEMPTS)]
     right = trial(2, 2, 7.0)
     assert fallback_of([]) is None
     assert fallback_of(wrong[:2]) is None, "not found yet"

@@ -16,13 +16,13 @@ import pytest
 from hilt.campaign import launch
 from hilt.campaign.allocation import MINIMUM_TRIALS
 from hilt.campaign.budget import Budget
+from hilt.engine.board_health import MOST_IN_A_ROW
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.design import Settings
 from hilt.engine.errors import RunBusyError, RunOverError, SettingsError
-from hilt.engine.events import Command, Finished, Hello, Progress, StateChanged
-from hilt.engine.files import RunFiles
-from hilt.engine.infrastructure import MOST_IN_A_ROW
+from hilt.engine.events import EngineCommand, EngineHello, Finished, RunProgress, StateChanged
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
 from hilt.store.campaigns import end_layer, slices
@@ -63,7 +63,7 @@ class Outcome:
 
 def start(home: Path, budget: Budget = BUDGET, **changes: object) -> str:
     values = {"workload": "three", "board": "table:plain", "tuner": "random", "trials": 1, "seed": 3, "batch": 3}
-    settings = Settings(**values | changes)  # type: ignore[arg-type]
+    settings = RunSpec(**values | changes)  # type: ignore[arg-type]
     return launch.start(NETWORK, settings, budget, home, boards=NetworkBoards(), engine=ENGINE).uuid
 
 
@@ -99,9 +99,9 @@ def kill_after(home: Path, uuid: str, trials: int, gate: Gate | None = None) -> 
         if gate is not None:
             gate.open()
         hello = next(client.events(SECONDS))
-        assert isinstance(hello, Hello) and hello.run == uuid
+        assert isinstance(hello, EngineHello) and hello.run == uuid
         for event in client.events(SECONDS):
-            if isinstance(event, Progress) and event.trials >= trials:
+            if isinstance(event, RunProgress) and event.trials >= trials:
                 break
         os.kill(hello.pid, signal.SIGKILL)
     assert RunFiles(home, uuid).wait_until_free(SECONDS)
@@ -127,7 +127,7 @@ def test_the_budget_is_spent_and_every_layer_served(undisturbed: tuple[Path, str
         assert each.run.budget == len(trials) >= MINIMUM_TRIALS
         assert each.best is not None and each.best.verified and each.fallback is not None
         assert each.fallback == next(trial for trial in trials if trial.verified)
-        assert each.fallback.configuration <= 7, "one of the first that compile"
+        assert each.fallback.index <= 7, "one of the first that compile"
         assert each.gain == each.fallback.microseconds / each.best.microseconds >= 1  # type: ignore[operator]
     best, fallback = (
         sum(each.layer.count * getattr(each, which).microseconds for each in done.result.layers)
@@ -137,7 +137,7 @@ def test_the_budget_is_spent_and_every_layer_served(undisturbed: tuple[Path, str
     assert done.result.gain == pytest.approx(fallback / best)
     decided = [each for each in done.slices if each.expected_gain > 0]
     assert decided and len({each.workload for each in decided}) > 1
-    assert [each.number for each in done.slices] == list(range(len(done.slices)))
+    assert [each.ordinal for each in done.slices] == list(range(len(done.slices)))
 
 
 def test_the_same_again(tmp_path: Path, undisturbed: tuple[Path, str, Outcome]) -> None:
@@ -172,8 +172,8 @@ def test_what_was_recorded_counts_from_the_start_when_it_goes_on(tmp_path: Path,
     resume(tmp_path, uuid)
     least = (before.trials, sum(each.valid for each in before.layers))
     with EngineClient.attach(tmp_path, uuid) as client:
-        wait(client, lambda event: isinstance(event, Progress) and (event.trials, event.valid) >= least)
-        client.send(Command.STOP)
+        wait(client, lambda event: isinstance(event, RunProgress) and (event.trials, event.valid) >= least)
+        client.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
         gate.open()
     to_the_end(tmp_path, uuid)
@@ -185,16 +185,16 @@ def test_pause_resume_stop_and_resume(tmp_path: Path, gate: Gate, undisturbed: t
     layer = outcome(tmp_path, uuid).result.layers[1].run
     assert layer is not None
     with EngineClient.attach(tmp_path, uuid) as client:
-        client.send(Command.PAUSE)
+        client.send(EngineCommand.PAUSE)
         wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
         gate.open()
         wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
         assert outcome(tmp_path, uuid).state is RunState.PAUSED
         gate.shut()
         with EngineClient.attach(tmp_path, layer.uuid) as of_layer:  # to a layer's run it is the campaign's too
-            of_layer.send(Command.RESUME)
+            of_layer.send(EngineCommand.RESUME)
             wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
-        client.send(Command.STOP)
+        client.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
         gate.open()
         wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.STOPPED)
@@ -213,9 +213,9 @@ def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:
     skipped = outcome(tmp_path, uuid).result.layers[2].run
     assert skipped is not None
     with EngineClient.attach(tmp_path, uuid) as client, EngineClient.attach(tmp_path, skipped.uuid) as of_layer:
-        of_layer.send(Command.STOP)
+        of_layer.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "skipped" in event.detail)
-        client.send(Command.STOP)
+        client.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
         gate.open()
     assert to_the_end(tmp_path, uuid).state is RunState.STOPPED
@@ -243,7 +243,7 @@ def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_o
     done = to_the_end(tmp_path, uuid)
     assert done.state is RunState.FINISHED and done.result.trials == TRIALS
     asked = 1 + sum(each.trials for each in before.slices if each.workload == skipped.workload)
-    assert [trial.number for trial in done.trials[skipped.workload]] == list(range(asked))
+    assert [trial.ordinal for trial in done.trials[skipped.workload]] == list(range(asked))
     assert done.slices[: len(before.slices)] == before.slices
     assert not any(each.workload == skipped.workload for each in done.slices[len(before.slices) :])
 
@@ -254,19 +254,19 @@ def test_layers_that_are_skipped_with_trials_on_the_board_have_finished_with_wha
     gate.shut(after=3 * MINIMUM_TRIALS)
     uuid = start(tmp_path)
     with EngineClient.attach(tmp_path, uuid) as client:
-        wait(client, lambda event: isinstance(event, Progress) and event.trials >= 3 * MINIMUM_TRIALS)
+        wait(client, lambda event: isinstance(event, RunProgress) and event.trials >= 3 * MINIMUM_TRIALS)
         for each in outcome(tmp_path, uuid).result.layers:
             assert each.run is not None
             with EngineClient.attach(tmp_path, each.run.uuid) as of_layer:
-                of_layer.send(Command.STOP)
+                of_layer.send(EngineCommand.STOP)
                 wait(client, lambda event: isinstance(event, StateChanged) and "skipped" in event.detail)
-        client.send(Command.PAUSE)
+        client.send(EngineCommand.PAUSE)
         wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
         gate.open()
         # Where it has trials left for the board it is paused now; else it ends.
         wait(client, lambda event: isinstance(event, Finished | StateChanged) and event.state is not RunState.RUNNING)
         with suppress(NoEngineError):
-            client.send(Command.RESUME)
+            client.send(EngineCommand.RESUME)
     done = to_the_end(tmp_path, uuid)
     assert done.state is RunState.FINISHED and done.result.trials < TRIALS
     for each in done.result.layers:
@@ -294,7 +294,7 @@ def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
     assert schedule["total"]["microseconds"] == done.result.microseconds and schedule["total"]["complete"]
     for written, found in zip(schedule["layers"], done.result.layers, strict=True):
         assert found.best is not None
-        assert written["schedule"]["configuration"] == found.best.knobs and written["schedule"]["verified"]
+        assert written["schedule"]["index"] == found.best.knobs and written["schedule"]["verified"]
         assert written["nodes"] == found.layer.nodes and written["count"] == len(written["nodes"])
         assert written["gain"] == found.gain
     assert "three on table:plain" in (directory / "report.html").read_text()

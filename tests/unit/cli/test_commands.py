@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from hilt.cli import reference
-from hilt.cli.exits import Exit, complain
+from hilt.cli.exit_codes import Exit, report_error
 from hilt.cli.following_campaign import attend
-from hilt.cli.history import sparkline
+from hilt.cli.formatting import seconds_text
 from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.main import run as hilt
+from hilt.cli.runs import sparkline
 from hilt.cli.summary import summary_text
-from hilt.cli.words import seconds_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
@@ -152,7 +152,7 @@ def test_a_home_that_cannot_be_made_gets_one_line(
 
 
 def test_what_the_system_refuses_is_no_fault_of_hilts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert complain(PermissionError(errno.EACCES, "Permission denied", "/home/quarantine")) is Exit.STORE
+    assert report_error(PermissionError(errno.EACCES, "Permission denied", "/home/quarantine")) is Exit.STORE
     assert capsys.readouterr().err == "hilt: /home/quarantine: Permission denied\n"
 
 
@@ -244,7 +244,7 @@ def test_show(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (shown["workload"], shown["board"], shown["trials"]) == ("resnet18.C5", "virtual:pynq", 4)
     assert (shown["valid"], shown["outcomes"]) == (2, {"ok": 3, "rejected": 1})
     best = shown["best"]
-    assert best["configuration"] == {"tile_h": 2, "tile_w": 7}
+    assert best["knobs"] == {"tile_h": 2, "tile_w": 7}
     assert (best["index"], best["number"], best["cycles"], best["microseconds"]) == (8, 3, 600_000, 6000.0)
     assert best["verified"] is True
     assert best["percent_of_bound"] == pytest.approx(100 * 4515.84 / 6000)
@@ -285,7 +285,7 @@ def test_a_reader_that_went_away_is_no_failure(filled: Path, command: list[str])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", [[], ["log"], ["bitstream"], ["landscape"], ["glimpse"]])
+@pytest.mark.parametrize("command", [[], ["log"], ["bitstream"], ["dataset"], ["glimpse"]])
 def test_a_group_without_a_command_prints_its_help_and_no_more(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,7 +296,7 @@ def test_a_group_without_a_command_prints_its_help_and_no_more(
 
 @pytest.mark.parametrize("command", reference.commands(), ids=lambda command: command.words)
 def test_no_help_is_cut_at_80_columns(
-    command: reference.Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: reference.EngineCommand, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert hilt([*command.words.split()[1:], "--help"]) == 0

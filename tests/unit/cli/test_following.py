@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
 from hilt.cli.following import Ending, exit_after
-from hilt.cli.progress import PlainView, live_view
+from hilt.cli.progress import PlainRunView, live_view
 from hilt.engine.client import EngineClient
-from hilt.engine.events import BoardChanged, Command, Failure, Finished, Logged, Progress, StateChanged
+from hilt.engine.events import BoardChanged, EngineCommand, FailureCause, Finished, Logged, RunProgress, StateChanged
 from hilt.store import Run, RunState
 from tests.unit.engine.test_process import Gate, at_root, gate, start, to_the_end, wait
 from tests.unit.store.examples import run as example_run
@@ -26,9 +26,9 @@ __all__ = ["at_root", "gate"]  # fixtures
 EVENTS = [
     StateChanged(RunState.RUNNING, "opening board virtual:pynq"),
     BoardChanged("virtual:pynq", "connecting", "preparing its bitstream", 0.0),
-    Progress(0, 40, {}, 0, 0.0),
-    Progress(1, 40, {"ok": 1}, 1, 1.0, 1.0, 39.0, 0, 7, 1000, 10.0, 5.0, 50.0),
-    Progress(2, 40, {"ok": 1, "timeout": 1}, 1, 2.0, 1.0, 38.0, 0, 7, 1000, 10.0, 5.0, 50.0),
+    RunProgress(0, 40, {}, 0, 0.0),
+    RunProgress(1, 40, {"ok": 1}, 1, 1.0, 1.0, 39.0, 0, 7, 1000, 10.0, 5.0, 50.0),
+    RunProgress(2, 40, {"ok": 1, "timeout": 1}, 1, 2.0, 1.0, 38.0, 0, 7, 1000, 10.0, 5.0, 50.0),
     BoardChanged("virtual:pynq", "running", "2 trials", 0.0),
     Logged("warning", "board virtual:pynq was lost with trial 3 [link gone]; the trial is tried again", 0.0),
 ]
@@ -36,7 +36,7 @@ EVENTS = [
 
 def test_plain_lines_say_each_thing_once() -> None:
     console = Console(file=io.StringIO(), width=60)
-    with PlainView(example_run("a" * 32), console) as view:
+    with PlainRunView(example_run("a" * 32), console) as view:
         for event in EVENTS:
             view.show(event)
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
@@ -130,7 +130,7 @@ def test_a_second_ctrl_c_lets_go_of_the_run(tmp_path: Path, gate: Gate) -> None:
         (Finished(RunState.FINISHED), False, False, Exit.NOTHING_VERIFIED),
         (Finished(RunState.FINISHED), True, True, Exit.INTERRUPTED),
         (Finished(RunState.STOPPED), False, True, Exit.INTERRUPTED),  # by another terminal, or a signal to its engine
-        (Finished(RunState.FAILED, "cable", Failure.BOARD), True, True, Exit.BOARD),
+        (Finished(RunState.FAILED, "cable", FailureCause.BOARD), True, True, Exit.BOARD),
     ],
 )
 def test_what_to_exit_with(finished: Finished, pressed: bool, verified: bool, code: Exit) -> None:
@@ -154,7 +154,7 @@ def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Ga
     gate.shut()
     run = start(tmp_path)
     with EngineClient.attach(tmp_path, run.uuid) as client:
-        client.send(Command.PAUSE)
+        client.send(EngineCommand.PAUSE)
         wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
         gate.open()
         wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)

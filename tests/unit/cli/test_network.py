@@ -14,13 +14,13 @@ from typing import Any
 import onnx
 import pytest
 
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
 from hilt.cli.files import named_in_text
 from hilt.cli.main import run as hilt
 from hilt.cli.network import _launch, listing, tune_campaign, tune_network
 from hilt.engine import launch
-from hilt.engine.campaigns import open_campaign, settings_of, unfinished
-from hilt.engine.design import Settings, design
+from hilt.engine.campaigns import open_campaign, spec_of, unfinished
+from hilt.engine.run_spec import RunSpec, design
 from hilt.schedule.onnx_model import read_network
 from hilt.store import Run, RunState, Store, database_path
 from tests.unit.cli.network_engine import NetworkBoards
@@ -39,7 +39,7 @@ class Tables:
         self.broken = broken
         self.started: list[str] = []
 
-    def start(self, settings: Settings, home: Path, *, campaign: str | None = None) -> Run:
+    def start(self, settings: RunSpec, home: Path, *, campaign: str | None = None) -> Run:
         if settings.workload == self.broken:
             raise KeyboardInterrupt
         self.started.append(settings.workload)
@@ -54,7 +54,7 @@ def tune(
 ) -> tuple[Exit, dict[str, Any], str]:
     path = home / "net.onnx"
     onnx.save(model, str(path))
-    settings = Settings(workload=str(path), board=board, tuner="random", trials=trials, seed=4)
+    settings = RunSpec(workload=str(path), board=board, tuner="random", trials=trials, seed=4)
     ending = tune_network(read_network(path), settings, home, Tables(), as_json=True)
     said = capsys.readouterr()
     assert said.out.count("\n") == 1
@@ -98,7 +98,7 @@ def test_what_was_interrupted_goes_on(tmp_path: Path, capsys: pytest.CaptureFixt
     onnx.save(toy(), str(path))
     network = read_network(path)
     first, second = (layer.workload for layer in network.supported)
-    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
+    settings = RunSpec(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
     interrupted = Tables(broken=second)
     with pytest.raises(KeyboardInterrupt):
         tune_network(network, settings, tmp_path, interrupted, as_json=True)
@@ -137,11 +137,11 @@ def test_a_stopped_layer_goes_on_where_it_was(tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "toy.onnx"
     onnx.save(toy(), str(path))
     network = read_network(path)
-    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
+    settings = RunSpec(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
     with Store(database_path(tmp_path)) as store:
         campaign = open_campaign(store, network, settings)
         layer = network.supported[0]
-        run = design(settings_of(campaign, layer), NetworkBoards().describe_board("table:plain"), campaign.uuid)
+        run = design(spec_of(campaign, layer), NetworkBoards().describe_board("table:plain"), campaign.uuid)
         store.create_run(run)
         store.set_state(run.uuid, RunState.STOPPED)
         assert open_campaign(store, network, settings) == campaign
@@ -156,7 +156,7 @@ def test_a_stopped_layer_goes_on_where_it_was(tmp_path: Path, capsys: pytest.Cap
 def test_the_table_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "toy.onnx"
     onnx.save(toy(), str(path))
-    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=16, seed=4)
+    settings = RunSpec(workload=str(path), board="table:plain", tuner="random", trials=16, seed=4)
     assert tune_network(read_network(path), settings, tmp_path, Tables(), as_json=False) is Exit.OK
     out = capsys.readouterr().out
     table = [line.split() for line in out[out.index("layer  ") :].splitlines()[1:]]
@@ -200,7 +200,7 @@ def test_two_commands_that_come_to_a_layer_together_tune_it_once(tmp_path: Path)
     """As two that followed the layer before do when it ends."""
     path = tmp_path / "toy.onnx"
     onnx.save(toy(), str(path))
-    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
+    settings = RunSpec(workload=str(path), board="table:plain", tuner="random", trials=8, seed=4)
     with Store(database_path(tmp_path)) as store:
         campaign = open_campaign(store, read_network(path), settings)
     layer = read_network(path).supported[0]
@@ -210,7 +210,7 @@ def test_two_commands_that_come_to_a_layer_together_tune_it_once(tmp_path: Path)
     class Slow:
         """A launcher whose engines take a moment to start; they are none."""
 
-        def start(self, settings: Settings, home: Path, *, campaign: str | None = None) -> Run:
+        def start(self, settings: RunSpec, home: Path, *, campaign: str | None = None) -> Run:
             calls.append("start")
             run = design(settings, NetworkBoards().describe_board("table:plain"), campaign)
             with Store(database_path(home)) as store:
@@ -240,6 +240,6 @@ def test_a_models_name_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / os.fsdecode(b"caf\xe9.onnx")
     path.write_bytes(toy().SerializeToString())
     network = named_in_text(read_network(path))
-    settings = Settings(workload=str(path), board="table:plain", tuner="random", trials=2, seed=4)
+    settings = RunSpec(workload=str(path), board="table:plain", tuner="random", trials=2, seed=4)
     assert tune_network(network, settings, tmp_path, Tables(), as_json=True) in (Exit.OK, Exit.NOTHING_VERIFIED)
     assert json.loads(capsys.readouterr().out)["model"] == "caf\ufffd"

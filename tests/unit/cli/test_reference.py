@@ -27,20 +27,20 @@ def test_docs_cli_is_fresh() -> None:
 
 
 @pytest.mark.parametrize("command", reference.commands(), ids=lambda command: command.words)
-def test_it_has_every_parameter_that_the_parser_takes_and_says_what_it_is(command: reference.Command) -> None:
+def test_it_has_every_parameter_that_the_parser_takes_and_says_what_it_is(command: reference.CommandReference) -> None:
     assert command.help
     assert all(parameter.help for parameter in command.parameters)
-    spelled = [name.split()[0] for each in command.parameters for name in each.spelled.split(" / ")]
+    format_workload = [name.split()[0] for each in command.parameters for name in each.format_workload.split(" / ")]
     taken = [parameter for parameter in parsed(command.words).params if parameter.name != "help"]
     options = [
         name for parameter in taken for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("-")
     ]
-    assert sorted(name for name in spelled if name.startswith("-")) == sorted(options)
+    assert sorted(name for name in format_workload if name.startswith("-")) == sorted(options)
     assert len(command.parameters) == len(taken)
 
 
 @pytest.mark.parametrize("command", reference.commands(), ids=lambda command: command.words)
-def test_its_help_flows(command: reference.Command) -> None:
+def test_its_help_flows(command: reference.CommandReference) -> None:
     """A line break within a paragraph would be kept in the terminal, wherever its edge is."""
     assert not [part for part in (parsed(command.words).help or "").split("\n\n") if "\n" in part]
 

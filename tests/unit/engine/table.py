@@ -29,16 +29,16 @@ def description(name: str = "table:plain", bitstream: str = "f" * 64) -> BoardDe
     return BoardDescription(name, accelerator, bitstream, CLOCK_HZ, True)
 
 
-def answer(number: int, elements: int = ELEMENTS) -> Result:
+def answer(ordinal: int, elements: int = ELEMENTS) -> Result:
     """One in four fails, in three ways; the others differ in latency. `number` is anything that names the program."""
-    kind = number * 2654435761 % 2**32 / 2**32
+    kind = ordinal * 2654435761 % 2**32 / 2**32
     if kind < 0.1:
-        return Result(Outcome.WRONG_ANSWER, "3 differ", verification=Verification(elements, 3, number % elements, 7))
+        return Result(Outcome.WRONG_ANSWER, "3 differ", verification=Verification(elements, 3, ordinal % elements, 7))
     if kind < 0.2:
         return Result(Outcome.TIMEOUT, "no FINISH within the limit")
     if kind < 0.25:
         return Result(Outcome.BUS_ERROR, "DECERR at 0x1000")
-    cycles = 20_000 + number * 40503 % 65536
+    cycles = 20_000 + ordinal * 40503 % 65536
     return Result(
         Outcome.OK, "", cycles, cycles / 100, (cycles / 100,), Verification(elements, 0), "table:plain", {"run": 0.001}
     )
@@ -62,7 +62,7 @@ class TableMeasurer:
         for request in requests:
             self.before(request)
             self.keys.append(request.key)
-            report(request.number, self._answer_of(request))
+            report(request.ordinal, self._answer_of(request))
 
     def close(self) -> None:
         pass

@@ -18,9 +18,9 @@ from rich.console import Console
 from hilt.cli.following import follow, stopped_by_ctrl_c
 from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError
 from hilt.engine.errors import failure_of
-from hilt.engine.events import Command, Failure, Hello, StateChanged
-from hilt.engine.files import RunFiles
+from hilt.engine.events import EngineCommand, EngineHello, FailureCause, StateChanged
 from hilt.engine.launch import is_served, spawn
+from hilt.engine.run_files import RunFiles
 from hilt.engine.server import MAX_CLIENTS, EngineServer
 from hilt.store import RunState
 from tests.unit.store.examples import run
@@ -29,15 +29,15 @@ UUID = "e" * 32
 
 
 @contextmanager
-def serving(home: Path, obeyed: list[Command], busy: threading.Event | None = None) -> Iterator[EngineServer]:
+def serving(home: Path, obeyed: list[EngineCommand], busy: threading.Event | None = None) -> Iterator[EngineServer]:
     """An engine's server. The first command keeps it until `busy` is set."""
 
-    def obey(command: Command) -> None:
+    def obey(command: EngineCommand) -> None:
         if busy is not None and not obeyed:
             busy.wait()
         obeyed.append(command)
 
-    with EngineServer(RunFiles(home, UUID), Hello(UUID, os.getpid()), obey) as server:
+    with EngineServer(RunFiles(home, UUID), EngineHello(UUID, os.getpid()), obey) as server:
         try:
             yield server
         finally:
@@ -47,26 +47,26 @@ def serving(home: Path, obeyed: list[Command], busy: threading.Event | None = No
 
 def test_a_command_of_who_leaves_at_once_is_obeyed(tmp_path: Path) -> None:
     """The server is busy, and has an event for its clients before it gets to read what they sent."""
-    obeyed: list[Command] = []
+    obeyed: list[EngineCommand] = []
     busy = threading.Event()
     with serving(tmp_path, obeyed, busy) as server:
         client = EngineClient.attach(tmp_path, UUID)
-        server.obey(Command.PAUSE)
+        server.obey(EngineCommand.PAUSE)
         server.publish(StateChanged(RunState.RUNNING, "x" * 1000))
-        client.send(Command.STOP)
+        client.send(EngineCommand.STOP)
         left = threading.Thread(target=client.leave)
         left.start()
         busy.set()
         left.join()
-    assert obeyed == [Command.PAUSE, Command.STOP]
+    assert obeyed == [EngineCommand.PAUSE, EngineCommand.STOP]
 
 
 def test_who_leaves_an_engine_that_does_not_answer_is_told(tmp_path: Path) -> None:
     busy = threading.Event()
     with serving(tmp_path, [], busy) as server:
         client = EngineClient.attach(tmp_path, UUID)
-        server.obey(Command.PAUSE)
-        client.send(Command.STOP)
+        server.obey(EngineCommand.PAUSE)
+        client.send(EngineCommand.STOP)
         with pytest.raises(NoEngineError, match="does not take commands"):
             client.leave(timeout=0.1)
 
@@ -74,7 +74,7 @@ def test_who_leaves_an_engine_that_does_not_answer_is_told(tmp_path: Path) -> No
 def test_who_leaves_an_engine_that_died_unheard_is_told_that_it_is_gone() -> None:
     ours, engines = socket.socketpair()
     client = EngineClient(ours)
-    client.send(Command.STOP)
+    client.send(EngineCommand.STOP)
     engines.close()  # with the command unread
     with pytest.raises(NoEngineError, match="the engine is gone"):
         client.leave()
@@ -86,15 +86,15 @@ def test_one_client_too_many_is_told_that_and_not_that_the_run_ended(tmp_path: P
             stack.enter_context(EngineClient.attach(tmp_path, UUID))
         with pytest.raises(CrowdedEngineError, match="^32 are attached to the engine, .* close one of them$") as error:
             follow(tmp_path, run(UUID), Console(file=io.StringIO()))
-        assert failure_of(error.value) is Failure.BOARD
+        assert failure_of(error.value) is FailureCause.BOARD
         assert is_served(tmp_path, UUID), "nobody starts another"
 
 
 def test_ctrl_c_before_a_run_is_followed_stops_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    obeyed: list[Command] = []
+    obeyed: list[EngineCommand] = []
     with serving(tmp_path, obeyed), pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c(tmp_path, UUID):
         raise KeyboardInterrupt
-    assert obeyed == [Command.STOP]
+    assert obeyed == [EngineCommand.STOP]
     assert capsys.readouterr().err == "hilt: eeeeeeee stops when the board is done; `hilt resume eeeeeeee` goes on\n"
     with pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c(tmp_path, UUID):  # it has ended
         raise KeyboardInterrupt

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.engine.events import BoardChanged, Failure, TrialRecorded
-from hilt.engine.infrastructure import MOST_IN_A_ROW, Infrastructure
+from hilt.engine.board_health import MOST_IN_A_ROW, Infrastructure
+from hilt.engine.events import BoardChanged, FailureCause, TrialRecorded
 from hilt.store import RunState
 from hilt.trial import Outcome
 
@@ -52,7 +52,7 @@ def test_a_board_that_was_given_up_does_not_speak_for_the_others(end: str) -> No
 def test_a_run_stops_of_itself_and_goes_on_elsewhere(tmp_path: Path) -> None:
     run = start(tmp_path, board="table:plain@shaky")
     failed, before = to_the_end(tmp_path, run)
-    assert (failed.state, failed.failure) == (RunState.FAILED, Failure.BOARD)
+    assert (failed.state, failed.failure) == (RunState.FAILED, FailureCause.BOARD)
     assert "STOPPED: table:plain@shaky had to be recovered for each of the last 10 trials" in failed.detail
     assert f"hilt resume {run.uuid[:8]}" in failed.detail
     assert MOST_IN_A_ROW <= len(before) < 40

@@ -12,10 +12,10 @@ from queue import Empty, Queue
 import numpy as np
 import pytest
 
-from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import Command, Event, Progress, StateChanged, TrialRecorded
+from hilt.engine.events import EngineCommand, Event, RunProgress, StateChanged, TrialRecorded
 from hilt.engine.loop import TuningLoop
+from hilt.engine.run_control import Control
 from hilt.measure import Report, Request
 from hilt.schedule import Rejected
 from hilt.store import Run, RunState, Store, Trial
@@ -38,25 +38,25 @@ class PlainTask:
     def __init__(self) -> None:
         self.lowered: list[int] = []
 
-    def knobs(self, configuration: int) -> Mapping[str, int]:
-        return {"tile_h": configuration}
+    def knobs(self, index: int) -> Mapping[str, int]:
+        return {"tile_h": index}
 
-    def lower(self, configuration: int) -> Program:
-        self.lowered.append(configuration)
-        if configuration % 3 == 0:
+    def lower(self, index: int) -> Program:
+        self.lowered.append(index)
+        if index % 3 == 0:
             raise Rejected("inp_overflow", "too large")
-        uops = np.array([[configuration]], dtype=np.uint32)
+        uops = np.array([[index]], dtype=np.uint32)
         return Program("pynq", "A", np.zeros((1, 2), dtype=np.uint64), uops, (), 25)
 
-    def lower_many(self, configurations: Sequence[int]) -> Iterator[Program | Rejected]:
-        for configuration in configurations:
+    def lower_many(self, indices: Sequence[int]) -> Iterator[Program | Rejected]:
+        for index in indices:
             try:
-                yield self.lower(configuration)
+                yield self.lower(index)
             except Rejected as rejected:
                 yield rejected
 
-    def request(self, number: int, key: str, program: Program) -> Request:
-        return Request(number, key, program, None, 0.1)  # type: ignore[arg-type]
+    def request(self, ordinal: int, key: str, program: Program) -> Request:
+        return Request(ordinal, key, program, None, 0.1)  # type: ignore[arg-type]
 
 
 class GreedyTuner:
@@ -139,7 +139,7 @@ def undisturbed(tmp_path: Path) -> list[Trial]:
     assert quiet.session()
     trials = quiet.trials
     quiet.store.close()
-    assert [each.number for each in trials] == list(range(BUDGET))
+    assert [each.ordinal for each in trials] == list(range(BUDGET))
     assert {each.outcome for each in trials} > {Outcome.OK, Outcome.REJECTED}
     return trials
 
@@ -148,7 +148,7 @@ def test_a_batch_is_asked_for_while_the_one_before_is_on_the_board(bench: Bench)
     tuner = GreedyTuner()
     assert bench.session(tuner=tuner)
     assert tuner.calls == ["ask 4", *["ask 4", "tell 4"] * 4, "ask 3", "tell 4", "tell 3"]
-    assert [each.index for each in tuner.told] == [each.configuration for each in bench.trials]
+    assert [each.index for each in tuner.told] == [each.index for each in bench.trials]
     assert [(each.outcome, each.microseconds) for each in tuner.told] == [
         (each.outcome, each.microseconds) for each in bench.trials
     ]
@@ -164,10 +164,10 @@ def test_the_order_of_calls_does_not_depend_on_the_board(bench: Bench, undisturb
 
 
 def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
-    def on_disk(number: int) -> bool:
+    def on_disk(ordinal: int) -> bool:
         # A reader of its own each time: two threads that share one see what either's open snapshot holds.
         with closing(sqlite3.connect(bench.store.path)) as reader:
-            return bool(reader.execute("SELECT 1 FROM trials WHERE number = ?", (number,)).fetchall())
+            return bool(reader.execute("SELECT 1 FROM trials WHERE number = ?", (ordinal,)).fetchall())
 
     class Suspicious(GreedyTuner):
         def tell(self, feedback: Sequence[Feedback]) -> None:
@@ -178,8 +178,8 @@ def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
 
     def publish(event: Event) -> None:
         if isinstance(event, TrialRecorded):
-            assert on_disk(event.number)
-            heard.append(event.number)
+            assert on_disk(event.ordinal)
+            heard.append(event.ordinal)
 
     bench.session(tuner=Suspicious(), publish=publish)
     assert sorted(heard) == list(range(BUDGET))
@@ -188,21 +188,21 @@ def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
 def test_a_rejected_configuration_never_travels(bench: Bench) -> None:
     measurer = TableMeasurer(by_configuration)
     bench.session(measurer)
-    rejected = {each.number for each in bench.trials if each.outcome is Outcome.REJECTED}
-    assert rejected == {each.number for each in bench.trials if each.configuration % 3 == 0}
+    rejected = {each.ordinal for each in bench.trials if each.outcome is Outcome.REJECTED}
+    assert rejected == {each.ordinal for each in bench.trials if each.index % 3 == 0}
     assert {int(key.split("/")[1]) for key in measurer.keys} == set(range(BUDGET)) - rejected
-    assert all(bench.trials[number].reason == "inp_overflow" for number in rejected)
+    assert all(bench.trials[ordinal].reason == "inp_overflow" for ordinal in rejected)
 
 
 def test_the_last_progress_says_what_the_store_says(bench: Bench) -> None:
     bench.session()
-    last = [event for event in bench.events if isinstance(event, Progress)][-1]
+    last = [event for event in bench.events if isinstance(event, RunProgress)][-1]
     best = bench.store.best(UUID)
     assert best is not None
     assert (last.trials, last.budget) == (BUDGET, BUDGET)
     assert last.counts == bench.store.counts(UUID)
     assert last.valid == bench.store.summary(UUID).valid
-    assert (last.best_number, last.best_cycles, last.best_microseconds) == (best.number, best.cycles, best.microseconds)
+    assert (last.best_number, last.best_cycles, last.best_microseconds) == (best.ordinal, best.cycles, best.microseconds)
     assert last.best_gops == pytest.approx(2 * bench.run.macs / best.microseconds / 1000)
 
 
@@ -215,20 +215,20 @@ def test_stopped_after_any_trial_and_resumed_it_gives_the_same_records(
 
     def stop(request: Request) -> None:
         if len(measurer.keys) + 1 == instant:
-            control.obey(Command.STOP)
+            control.obey(EngineCommand.STOP)
 
     measurer.before = stop
     assert not bench.session(measurer, control=control)
     before = bench.trials
-    assert {each.number for each in before} < set(range(BUDGET))
+    assert {each.ordinal for each in before} < set(range(BUDGET))
     second = TableMeasurer(by_configuration)
     task = PlainTask()
     assert bench.session(second, task=task)
     assert bench.trials == undisturbed
     measured = {int(key.split("/")[1]) for key in second.keys}
-    assert not measured & {each.number for each in before}  # only what was missing was measured
+    assert not measured & {each.ordinal for each in before}  # only what was missing was measured
     assert sorted(task.lowered) == sorted(
-        each.configuration for each in undisturbed if each.number not in {earlier.number for earlier in before}
+        each.index for each in undisturbed if each.ordinal not in {earlier.ordinal for earlier in before}
     )
 
 
@@ -255,15 +255,15 @@ def test_broken_off_between_result_and_record_it_gives_the_same_records(
 
 def test_a_lost_board_does_not_count_against_a_configuration(bench: Bench, undisturbed: list[Trial]) -> None:
     def now_and_then(request: Request) -> Result:
-        _, number, attempt = request.key.split("/")
-        if int(number) % 5 == 1 and int(attempt) < 2:
+        _, ordinal, attempt = request.key.split("/")
+        if int(ordinal) % 5 == 1 and int(attempt) < 2:
             return Result(Outcome.BOARD_LOST, "link gone")
         return by_configuration(request)
 
     measurer = TableMeasurer(now_and_then)
     assert bench.session(measurer)
     assert bench.trials == undisturbed
-    told = [each for each in bench.trials if each.number % 5 == 1 and each.outcome in ("ok", "wrong_answer")]
+    told = [each for each in bench.trials if each.ordinal % 5 == 1 and each.outcome in ("ok", "wrong_answer")]
     assert {each.attempt for each in told} == {2}
     assert len(measurer.keys) == len(set(measurer.keys))
 
@@ -275,42 +275,42 @@ def test_a_fault_of_the_board_is_not_taken_for_the_configurations(
     """A killed worker looks like a program that crashes: a verdict counts when it was given twice."""
 
     def once(request: Request) -> Result:
-        if request.number % 4 == 2 and request.key.endswith("/0"):
+        if request.ordinal % 4 == 2 and request.key.endswith("/0"):
             return Result(doubtful, "the worker died")
         return by_configuration(request)
 
     measurer = TableMeasurer(once)
     assert bench.session(measurer)
     assert bench.trials == undisturbed
-    asked = {number: sum(key.split("/")[1] == str(number) for key in measurer.keys) for number in range(BUDGET)}
+    asked = {ordinal: sum(key.split("/")[1] == str(ordinal) for key in measurer.keys) for ordinal in range(BUDGET)}
     for trial in bench.trials:
-        struck = trial.number % 4 == 2 and trial.outcome is not Outcome.REJECTED
+        with_chaos = trial.ordinal % 4 == 2 and trial.outcome is not Outcome.REJECTED
         failed = trial.outcome in (Outcome.TIMEOUT, Outcome.BUS_ERROR)
-        apart = struck and trial.outcome is not doubtful
-        assert asked[trial.number] == (trial.outcome is not Outcome.REJECTED) * (1 + failed + apart)
+        apart = with_chaos and trial.outcome is not doubtful
+        assert asked[trial.ordinal] == (trial.outcome is not Outcome.REJECTED) * (1 + failed + apart)
 
 
 def test_a_board_that_stays_lost_ends_the_session_and_nothing_of_it_is_recorded(
     bench: Bench, undisturbed: list[Trial]
 ) -> None:
-    victim = next(each.number for each in undisturbed if each.number >= 6 and each.outcome is Outcome.OK)
+    victim = next(each.ordinal for each in undisturbed if each.ordinal >= 6 and each.outcome is Outcome.OK)
 
     def lost(request: Request) -> Result:
-        if request.number == victim:
+        if request.ordinal == victim:
             return Result(Outcome.BOARD_LOST, "no power")
         return by_configuration(request)
 
     with pytest.raises(BoardLostError, match=f"lost 3 times with trial {victim} .no power.; .*hilt resume aaaaaaaa"):
         bench.session(TableMeasurer(lost))
-    assert victim not in {each.number for each in bench.trials}
+    assert victim not in {each.ordinal for each in bench.trials}
     assert bench.session()
     assert bench.trials == undisturbed
 
 
 def test_another_tuner_is_noticed_with_both_configurations(bench: Bench) -> None:
     control = Control()
-    assert not bench.session(TableMeasurer(by_configuration, lambda _: control.obey(Command.STOP)), control=control)
-    first = bench.trials[0].configuration
+    assert not bench.session(TableMeasurer(by_configuration, lambda _: control.obey(EngineCommand.STOP)), control=control)
+    first = bench.trials[0].index
     other = GreedyTuner(seed=2).ask(1)[0]
     assert first != other
     with pytest.raises(RunMismatchError, match=f"trial 0 was of configuration {first}.* asks for {other} now"):
@@ -322,7 +322,7 @@ def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
     tuner = GreedyTuner()
     tuner._left = list(range(6))
     assert bench.session(tuner=tuner)
-    assert sorted(each.configuration for each in bench.trials) == list(range(6))
+    assert sorted(each.index for each in bench.trials) == list(range(6))
     assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2"]
     bench.store.close()
 
@@ -343,7 +343,7 @@ def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: li
 
     def pause(request: Request) -> None:
         if len(measurer.keys) == 4:
-            control.obey(Command.PAUSE)
+            control.obey(EngineCommand.PAUSE)
 
     measurer.before = pause
     running = threading.Thread(
@@ -358,7 +358,7 @@ def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: li
         wait_for(events, lambda event: isinstance(event, TrialRecorded) and event.outcome != "rejected", 0.2)
     assert len(measurer.keys) == measured
     measurer.before = lambda request: None
-    control.obey(Command.RESUME)
+    control.obey(EngineCommand.RESUME)
     wait_for(events, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
     running.join(20)
     assert bench.trials == undisturbed

@@ -54,7 +54,7 @@ def test_what_is_asked_again_and_what_the_budget_counts(tmp_path: Path, outcome:
     asked: list[str] = []
 
     def once(request) -> Result:  # type: ignore[no-untyped-def]
-        if request.number != victim:
+        if request.ordinal != victim:
             return by_configuration(request)
         asked.append(request.key)
         if len(asked) == 1 and outcome not in (Outcome.OK, Outcome.WRONG_ANSWER):
@@ -63,7 +63,7 @@ def test_what_is_asked_again_and_what_the_budget_counts(tmp_path: Path, outcome:
 
     quiet, bench = Bench(tmp_path / "quiet.db"), Bench(tmp_path / "struck.db")
     assert quiet.session()
-    victim = next(each.number for each in quiet.trials if each.outcome is Outcome.OK)
+    victim = next(each.ordinal for each in quiet.trials if each.outcome is Outcome.OK)
     assert bench.session(TableMeasurer(once))
     again = table()[outcome][2].startswith(("until", "yes"))
     assert len(asked) == 1 + again

@@ -19,23 +19,23 @@ from pathlib import Path
 
 import pytest
 
-from hilt.engine import files as files_module
 from hilt.engine import launch
+from hilt.engine import run_files as files_module
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.design import Settings
 from hilt.engine.errors import EngineStartError, RunBusyError, RunMismatchError, RunOverError
 from hilt.engine.events import (
-    Command,
+    EngineCommand,
+    EngineHello,
     Event,
-    Failure,
+    FailureCause,
     Finished,
-    Hello,
     Logged,
-    Progress,
+    RunProgress,
     StateChanged,
     TrialRecorded,
 )
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.engine.server import MAX_UNSENT_BYTES, EngineServer
 from hilt.store import Run, RunState, Store, Trial, database_path
 from hilt.trial import Outcome
@@ -52,9 +52,9 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)  # where `tests` can be imported by the engine's process
 
 
-def settings(**changes: object) -> Settings:
+def settings(**changes: object) -> RunSpec:
     values = {"workload": WORKLOAD, "board": "table:plain", "tuner": "random", "trials": 40, "seed": 3, "batch": 5}
-    return Settings(**values | changes)  # type: ignore[arg-type]
+    return RunSpec(**values | changes)  # type: ignore[arg-type]
 
 
 def start(home: Path, **changes: object) -> Run:
@@ -119,9 +119,9 @@ def test_a_client_sees_the_whole_run(tmp_path: Path, gate: Gate, undisturbed: li
     with EngineClient.attach(tmp_path, run.uuid) as client:
         gate.open()
         events = list(client.events(SECONDS))
-    assert isinstance(events[0], Hello) and events[0].run == run.uuid
+    assert isinstance(events[0], EngineHello) and events[0].run == run.uuid
     assert isinstance(events[-1], Finished) and events[-1].state is RunState.FINISHED
-    progress = [event for event in events if isinstance(event, Progress)][-1]
+    progress = [event for event in events if isinstance(event, RunProgress)][-1]
     assert progress.trials == 40 and progress.valid == sum(each.verified for each in undisturbed)
     _, trials = to_the_end(tmp_path, run)
     assert trials == undisturbed
@@ -141,7 +141,7 @@ def test_the_same_events_in_asyncio(tmp_path: Path, gate: Gate) -> None:
     with EngineClient.attach(tmp_path, uuid) as other:
         streamed = asyncio.run(watch())
         events = list(other.events(SECONDS))
-    assert isinstance(streamed[0], Hello) and isinstance(streamed[-1], Finished)
+    assert isinstance(streamed[0], EngineHello) and isinstance(streamed[-1], Finished)
     assert len(measured(streamed)) > 20 and measured(streamed) == measured(events)
 
 
@@ -154,15 +154,15 @@ def test_two_clients_and_pause_resume_stop(tmp_path: Path, gate: Gate, undisturb
     gate.shut()
     run = start(tmp_path)
     with EngineClient.attach(tmp_path, run.uuid) as one, EngineClient.attach(tmp_path, run.uuid) as two:
-        one.send(Command.PAUSE)
+        one.send(EngineCommand.PAUSE)
         wait(one, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
         gate.open()
         for client in (one, two):
             wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
         gate.shut()
-        two.send(Command.RESUME)
+        two.send(EngineCommand.RESUME)
         wait(one, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
-        two.send(Command.STOP)
+        two.send(EngineCommand.STOP)
         wait(one, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
         gate.open()
         for client in (one, two):
@@ -172,7 +172,7 @@ def test_two_clients_and_pause_resume_stop(tmp_path: Path, gate: Gate, undisturb
     after, trials = to_the_end(tmp_path, run)
     assert after.state is RunState.STOPPED
     assert 0 < len(trials) < 40
-    assert {each.number: each for each in undisturbed}.items() >= {each.number: each for each in trials}.items()
+    assert {each.ordinal: each for each in undisturbed}.items() >= {each.ordinal: each for each in trials}.items()
 
 
 def wait(client: EngineClient, wanted: Callable[[Event], bool]) -> None:
@@ -182,7 +182,7 @@ def wait(client: EngineClient, wanted: Callable[[Event], bool]) -> None:
 def stop(home: Path, run: Run, gate: Gate) -> None:
     """Opens the gate only when the engine knows that it is to stop."""
     with EngineClient.attach(home, run.uuid) as client:
-        client.send(Command.STOP)
+        client.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
         gate.open()
         assert isinstance(list(client.events(SECONDS))[-1], Finished)
@@ -197,7 +197,7 @@ def test_one_engine_a_run(tmp_path: Path, gate: Gate) -> None:
         pass
     with pytest.raises(EngineStartError, match="already running") as refused:
         launch.spawn(run.uuid, tmp_path, ENGINE)
-    assert refused.value.failure is Failure.INPUT
+    assert refused.value.failure is FailureCause.INPUT
     assert resume(tmp_path, run.uuid).uuid == run.uuid  # it is running: there is nothing to start
     stop(tmp_path, run, gate)
 
@@ -227,11 +227,11 @@ def test_who_looks_whether_a_run_has_an_engine_keeps_none_from_starting(
 
 _INTERRUPTED = """
 import signal, sys, threading
-from hilt.engine.chronicle import Chronicle
+from hilt.engine.event_log import Event log
 from hilt.engine.process import main
 from tests.unit.engine.table import TableBoards
 
-append = Chronicle._append
+append = EventLog._append
 
 def interrupted(self, line):
     if threading.current_thread() is threading.main_thread():
@@ -239,7 +239,7 @@ def interrupted(self, line):
             signal.raise_signal(signal.SIGTERM)
     append(self, line)
 
-Chronicle._append = interrupted
+EventLog._append = interrupted
 sys.exit(main(boards=TableBoards()))
 """
 
@@ -297,16 +297,16 @@ def read_all(connection: socket.socket) -> bytes:
 
 def test_a_client_that_does_not_read_is_dropped_and_the_run_goes_on(tmp_path: Path) -> None:
     files = RunFiles(tmp_path, "a" * 32)
-    with EngineServer(files, Hello("a" * 32, 1), lambda command: None) as server:
+    with EngineServer(files, EngineHello("a" * 32, 1), lambda command: None) as server:
         slow = files.connect()
         slow.recv(1)  # it was let in
         with EngineClient.attach(tmp_path, "a" * 32) as quick:
             texts = 2 * MAX_UNSENT_BYTES // 4000
-            for number in range(texts):
-                server.publish(Logged("info", f"{number} ".ljust(4000), 0.0))
-                if number % 50 == 49:  # the quick one keeps up
+            for ordinal in range(texts):
+                server.publish(Logged("info", f"{ordinal} ".ljust(4000), 0.0))
+                if ordinal % 50 == 49:  # the quick one keeps up
                     seen = (event.text for event in quick.events(SECONDS) if isinstance(event, Logged))
-                    assert any(text.startswith(f"{number} ") for text in seen)
+                    assert any(text.startswith(f"{ordinal} ") for text in seen)
         received = 0
         try:
             while chunk := slow.recv(1 << 20):
@@ -330,9 +330,9 @@ def test_killed_at_any_instant_and_resumed_it_gives_the_same_records(
             gate.open()
             after = chance.randrange(60)
             pid = 0
-            for number, event in enumerate(client.events(SECONDS)):
-                pid = event.pid if isinstance(event, Hello) else pid
-                if number >= after or isinstance(event, Finished):
+            for ordinal, event in enumerate(client.events(SECONDS)):
+                pid = event.pid if isinstance(event, EngineHello) else pid
+                if ordinal >= after or isinstance(event, Finished):
                     os.kill(pid, signal.SIGKILL)
                     break
             for _ in client.events(SECONDS):
@@ -372,7 +372,7 @@ def test_resume_is_refused_with_both_values(tmp_path: Path, gate: Gate) -> None:
             store._connection.execute(f"UPDATE runs SET {column} = ?", (then,))
         with pytest.raises(EngineStartError, match=now) as refused:
             resume(tmp_path, run.uuid)
-        assert refused.value.failure is Failure.INPUT
+        assert refused.value.failure is FailureCause.INPUT
         assert "\n" not in str(refused.value)
         with Store(database_path(tmp_path)) as store:
             store._connection.execute(f"UPDATE runs SET {column} = ?", (original,))
@@ -401,7 +401,7 @@ def test_a_board_that_cannot_be_opened_fails_the_run_which_can_be_resumed(
 ) -> None:
     run = start(tmp_path, board="table:plain@away")
     failed, trials = to_the_end(tmp_path, run)
-    assert (failed.state, failed.failure) == (RunState.FAILED, Failure.BOARD)
+    assert (failed.state, failed.failure) == (RunState.FAILED, FailureCause.BOARD)
     assert failed.detail == "table:plain@away is not reachable; is it on?"
     assert trials == []
     resume(tmp_path, run.uuid, board="table:plain")
@@ -418,7 +418,7 @@ def test_an_engine_that_cannot_begin_says_why_in_a_line(tmp_path: Path) -> None:
             boards=TableBoards(),
             engine=(sys.executable, "-c", "raise SystemExit('no such thing')"),
         )
-    assert died.value.failure is Failure.INTERNAL
+    assert died.value.failure is FailureCause.INTERNAL
     with Store(database_path(tmp_path)) as store:
         assert store.runs()[0].state is RunState.FAILED
 
@@ -436,7 +436,7 @@ def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, gate: Gate, un
         gate.open()
         finished = list(client.events(SECONDS))[-1]
     assert isinstance(finished, Finished)
-    assert (finished.state, finished.failure) == (RunState.FAILED, Failure.STORE)
+    assert (finished.state, finished.failure) == (RunState.FAILED, FailureCause.STORE)
     assert "disk" in finished.detail and "\n" not in finished.detail
     _, before = to_the_end(tmp_path, run)
     assert len(before) < 40
@@ -451,7 +451,7 @@ def test_a_dying_engine_is_not_taken_for_one_that_runs(tmp_path: Path, gate: Gat
     gate.shut()
     run = start(tmp_path)
     with EngineClient.attach(tmp_path, run.uuid) as client:
-        pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, Hello))
+        pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, EngineHello))
         os.kill(pid, signal.SIGKILL)
         for _ in client.events(SECONDS):
             pass

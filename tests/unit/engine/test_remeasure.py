@@ -10,9 +10,9 @@ import pytest
 
 from hilt.cli.summary import summary_text
 from hilt.engine import remeasure
-from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError
-from hilt.engine.events import Command, Logged
+from hilt.engine.events import EngineCommand, Logged
+from hilt.engine.run_control import Control
 from hilt.measure import Request
 from hilt.store import Purpose, confirmed_latencies, largest_drift
 from hilt.trial import Outcome, Result, Verification
@@ -43,9 +43,9 @@ LUCKY = 7
 
 def latency(request: Request) -> Result:
     """Configuration n takes 1000 + n µs; the lucky one 1 µs at first."""
-    configuration = int(request.program.uops[0, 0])
+    index = int(request.program.uops[0, 0])
     again = int(request.key.rpartition("/")[2]) >= 1000
-    microseconds = 1.0 if configuration == LUCKY and not again else 1000.0 + configuration
+    microseconds = 1.0 if index == LUCKY and not again else 1000.0 + index
     return Result(Outcome.OK, "", None, microseconds, (microseconds,), Verification(ELEMENTS, 0), "table:plain")
 
 
@@ -64,15 +64,15 @@ def test_the_winner_is_named_after_all_have_taken_turns(bench: Bench, monkeypatc
     monkeypatch.setattr(remeasure, "FINALISTS", 3)
     board = measurer(latency)
     assert bench.session(board, tuner=InOrder())
-    tried = sorted(trial.configuration for trial in bench.trials if trial.verified)
-    number = {trial.configuration: trial.number for trial in bench.trials}
+    tried = sorted(trial.index for trial in bench.trials if trial.verified)
+    ordinal = {trial.index: trial.ordinal for trial in bench.trials}
     best = bench.store.best(UUID)
-    assert best is not None and best.configuration == min(set(tried) - {LUCKY})
+    assert best is not None and best.index == min(set(tried) - {LUCKY})
     turns = [key.split("/")[1:] for key in board.keys if int(key.rpartition("/")[2]) >= 9000]
-    order = [number[each] for each in (LUCKY, *sorted(set(tried) - {LUCKY})[:2])]
+    order = [ordinal[each] for each in (LUCKY, *sorted(set(tried) - {LUCKY})[:2])]
     expected = [(each, 9000 + turn) for turn in range(remeasure.ROUNDS) for each in order]
     assert [(int(n), int(attempt)) for n, attempt in turns] == expected
-    assert confirmed_latencies(bench.store.remeasurements(UUID))[number[LUCKY]] == 1000.0 + LUCKY
+    assert confirmed_latencies(bench.store.remeasurements(UUID))[ordinal[LUCKY]] == 1000.0 + LUCKY
     assert any("measured again in turn" in event.text for event in bench.events if isinstance(event, Logged))
     assert len(bench.trials) == BUDGET
 
@@ -82,7 +82,7 @@ def test_a_stop_while_confirming_is_gone_on_with(bench: Bench) -> None:
 
     def stop_at(request: Request) -> None:
         if request.key.endswith("/9002"):
-            control.obey(Command.STOP)
+            control.obey(EngineCommand.STOP)
 
     first = measurer(latency, before=stop_at)
     assert not bench.session(first, control=control, tuner=InOrder())
@@ -122,7 +122,7 @@ def test_a_board_that_gets_slower_is_told_once_and_stored(bench: Bench, monkeypa
     warnings = [event.text for event in bench.events if isinstance(event, Logged) and "drifts" in event.text]
     assert len(warnings) == 1 and "3.0 % off" in warnings[0]
     rows = [row for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.DRIFT]
-    assert len({row.number for row in rows}) == 1 and len(rows) >= 5
+    assert len({row.ordinal for row in rows}) == 1 and len(rows) >= 5
     first, last = min(row.round for row in rows), max(row.round for row in rows)
     assert largest_drift(rows) == pytest.approx((1 + 0.01 * last) / (1 + 0.01 * first) - 1)
 
@@ -133,7 +133,7 @@ def test_a_deterministic_board_is_asked_nothing_again(bench: Bench) -> None:
     assert bench.store.remeasurements(UUID) == []
     assert all(int(key.rpartition("/")[2]) < 1000 for key in board.keys)
     best = bench.store.best(UUID)
-    assert best is not None and best.configuration == LUCKY
+    assert best is not None and best.index == LUCKY
 
 
 def test_the_summary_says_what_was_measured_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_one_board_of_several_confirms(bench: Bench) -> None:
     def two(request: Request) -> Result:
         result = latency(request)
         if int(request.key.rpartition("/")[2]) < 9000:
-            return replace(result, board="ab"[request.number % 2])
+            return replace(result, board="ab"[request.ordinal % 2])
         boards.append(request.board)
         board = request.board or "b"
         assert result.microseconds is not None

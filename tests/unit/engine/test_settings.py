@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from hilt.engine.design import Settings
 from hilt.engine.errors import SettingsError
+from hilt.engine.run_spec import RunSpec
 
 
-def settings(**changes: object) -> Settings:
+def settings(**changes: object) -> RunSpec:
     values = {"workload": "resnet18.C2", "board": "virtual:pynq", "tuner": "random", "trials": 8}
-    return Settings(**values | changes)  # type: ignore[arg-type]
+    return RunSpec(**values | changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def settings(**changes: object) -> Settings:
         ("trials", 2**63, "at most 9223372036854775807"),
         ("batch", 2**63, "at most 9223372036854775807"),
         ("repeat", 1001, "at most 1000"),
-        ("average", 1001, "at most 1000"),
+        ("number", 1001, "at most 1000"),
     ],
 )
 def test_a_number_that_neither_database_nor_board_can_hold_is_refused(name: str, value: int, limit: str) -> None:
@@ -33,5 +33,5 @@ def test_a_number_that_neither_database_nor_board_can_hold_is_refused(name: str,
 
 
 def test_the_largest_numbers_are_taken() -> None:
-    largest = settings(seed=2**63 - 1, trials=2**63 - 1, repeat=1000, average=1000)
+    largest = settings(seed=2**63 - 1, trials=2**63 - 1, repeat=1000, number=1000)
     assert (largest.seed, largest.trials) == (2**63 - 1, 2**63 - 1)

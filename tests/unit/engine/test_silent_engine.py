@@ -8,7 +8,7 @@ import pytest
 
 from hilt.engine import client
 from hilt.engine.client import EngineClient, SilentEngineError
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 
 UUID = "3f2a91bc-0000-4000-8000-000000000001"
 

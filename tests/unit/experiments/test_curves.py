@@ -10,8 +10,8 @@ from hilt.experiments.curves import convergence_rows, mean_ratio, median_trials,
 from hilt.experiments.ml2tuner import _converged
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Cell, Runs
-from hilt.measure.landscape import Landscape
-from tests.unit.measure.landscape.small import PYNQ, small_subject
+from hilt.measure.dataset import Dataset
+from tests.unit.measure.dataset.small import PYNQ, small_subject
 
 BUDGET = 6
 LATENCIES = [105.0, 0.0, 120.0, 100.0, 0.0, 101.0]
@@ -22,11 +22,11 @@ def runs(*held: list[int]) -> Runs:
     """Runs that asked for these indices, and then ended."""
     metadata = {"name": "x", "identity": {"clock_hz": 1_000_000}, "outcomes": ["ok", "crash"], "reasons": [""]}
     outcome = np.array([latency == 0 for latency in LATENCIES], dtype=np.uint8)
-    landscape = Landscape(metadata, outcome, np.zeros(6, np.uint8), np.array(LATENCIES, dtype=np.uint32))
+    dataset = Dataset(metadata, outcome, np.zeros(6, np.uint8), np.array(LATENCIES, dtype=np.uint32))
     indices = np.array([[*run, *[-1] * (BUDGET - len(run))] for run in held], dtype=np.int64)
     seconds = {part: np.full(len(held), 0.25) for part in ("make", "ask", "tell")}
     cell = Cell(small_subject(PYNQ), Contender.of("random"), Protocol(trials=BUDGET, batch=2))
-    return Runs(cell, landscape, np.arange(len(held)), indices, seconds)
+    return Runs(cell, dataset, np.arange(len(held)), indices, seconds)
 
 
 def test_trials_are_counted_from_one_and_invalid_ones_are_trials() -> None:
@@ -62,11 +62,11 @@ def test_invalid_trials_are_those_held_and_not_those_after_a_run_has_ended() -> 
 def test_what_the_compiler_refuses_is_a_trial_that_no_board_sees() -> None:
     held = runs([1, 4, 3], [5, 0, 2], [1, 2])
     crashes = held.sent([3, 1, None])
-    held.landscape.metadata["outcomes"][1] = "rejected"
+    held.dataset.metadata["outcomes"][1] = "rejected"
     assert crashes.tolist() == [3, 1, 2] and held.sent([3, 1, None]).tolist() == [1, 1, 1]
 
 
-def test_ratios_are_of_medians_landscape_by_landscape() -> None:
+def test_ratios_are_of_medians_dataset_by_dataset() -> None:
     quick, slow = runs([3], [3], [1, 3]), runs([1, 4, 2, 3], [1, 1, 1, 3], [3])
     assert ratio_of_medians([quick, slow], [slow, quick], 0.0) == pytest.approx(1.0)  # 1/4 and 4/1, geometric
     assert mean_ratio([quick, slow], [slow, quick], 0.0) == pytest.approx((1 / 4 + 4) / 2)

@@ -10,10 +10,10 @@ import pytest
 
 from hilt.experiments import peers
 from hilt.experiments.contenders import Contender
-from hilt.experiments.problem import SharedProblem
+from hilt.experiments.problem import SharedTuningProblem
 from hilt.experiments.replay import Protocol, replay
-from hilt.measure.landscape import Landscape, Subject
-from tests.unit.measure.landscape.small import built, small_subject
+from hilt.measure.dataset import Dataset, DatasetKey
+from tests.unit.measure.dataset.small import built, small_subject
 
 TRIALS = 14
 PACKAGES = {"optuna": "optuna", "smac": "smac", "kernel": "kernel_tuner"}
@@ -22,22 +22,22 @@ NAMES = ["optuna-tpe", "optuna-gp", "optuna-cmaes", "smac", *KERNEL_TUNER]
 
 
 @pytest.fixture(scope="module")
-def landscape(tmp_path_factory: pytest.TempPathFactory) -> tuple[Subject, Landscape]:
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[DatasetKey, Dataset]:
     """A third of it is invalid."""
     subject = small_subject()
-    return subject, built(Path(tmp_path_factory.mktemp("landscapes")), [subject])[0]
+    return subject, built(Path(tmp_path_factory.mktemp("datasets")), [subject])[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_peer_searches_and_repeats_itself_for_a_seed(name: str, landscape: tuple[Subject, Landscape]) -> None:
+def test_a_peer_searches_and_repeats_itself_for_a_seed(name: str, dataset: tuple[DatasetKey, Dataset]) -> None:
     package = PACKAGES[name.split("-")[0]]
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed: pip install 'hilt[peers]'")
-    subject, recorded = landscape
+    subject, recorded = dataset
     assert name in peers.peer_names()
     runs = []
     for seed in (1, 1):
-        tuner = Contender.of(name).make(SharedProblem.of_subject(subject), seed)
+        tuner = Contender.of(name).make(SharedTuningProblem.of_subject(subject), seed)
         runs.append(replay(tuner, recorded, Protocol(trials=TRIALS, batch=1, pipelined=False)).indices)
     assert len(set(runs[0].tolist())) == TRIALS
     assert np.array_equal(runs[0], runs[1])

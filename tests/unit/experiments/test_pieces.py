@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hilt.experiments.pieces import Piece, Row, rows_of
-from hilt.measure.landscape import Subject
+from hilt.experiments.shards import Row, Shard, rows_of
+from hilt.measure.dataset import DatasetKey
 
 
-def number(subjects: Sequence[Subject], folder: str, wanted: int) -> list[Row]:
+def number(subjects: Sequence[DatasetKey], folder: str, wanted: int) -> list[Row]:
     """Notes in a file that it was called, and fails while there is one called `broken`."""
     Path(folder, f"{wanted}.{os.getpid()}").touch()
     if wanted == 2 and Path(folder, "broken").exists():
@@ -20,8 +20,8 @@ def number(subjects: Sequence[Subject], folder: str, wanted: int) -> list[Row]:
     return [{"number": wanted, "share": 0.1 * wanted}, {"number": wanted, "share": float("nan")}]
 
 
-def pieces(folder: Path, count: int) -> list[Piece]:
-    return [Piece("numbers", number, (), (str(folder), each)) for each in range(count)]
+def shards(folder: Path, count: int) -> list[Shard]:
+    return [Shard("numbers", number, (), (str(folder), each)) for each in range(count)]
 
 
 def test_what_was_computed_is_read_and_what_failed_is_computed_again(
@@ -32,18 +32,18 @@ def test_what_was_computed_is_read_and_what_failed_is_computed_again(
     calls.mkdir()
     (calls / "broken").touch()
     with pytest.raises(ValueError, match="2 is broken"):
-        rows_of(pieces(calls, 3), 1, lambda line: None)
+        rows_of(shards(calls, 3), 1, lambda line: None)
     (calls / "broken").unlink()
     said: list[str] = []
-    rows = rows_of(pieces(calls, 4), 1, said.append)
+    rows = rows_of(shards(calls, 4), 1, said.append)
     assert [row["number"] for row in rows] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert [row["share"] for row in rows[::2]] == [0.0, 0.1, 0.2, 0.1 * 3]
     assert said == ["1/2 pieces", "2/2 pieces"]
     called = [path.name.split(".")[0] for path in calls.iterdir()]
     assert sorted(called) == ["0", "1", "2", "2", "3"]
-    assert rows_of(pieces(calls, 4), 1, said.append)[:1] == rows[:1] and len(said) == 2
+    assert rows_of(shards(calls, 4), 1, said.append)[:1] == rows[:1] and len(said) == 2
 
 
 def test_other_arguments_and_another_experiment_are_another_file(tmp_path: Path) -> None:
-    paths = {piece.path for piece in pieces(tmp_path, 3)}
-    assert len(paths) == 3 and Piece("others", number, (), (str(tmp_path), 0)).path not in paths
+    paths = {shard.path for shard in shards(tmp_path, 3)}
+    assert len(paths) == 3 and Shard("others", number, (), (str(tmp_path), 0)).path not in paths

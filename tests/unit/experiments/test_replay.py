@@ -10,15 +10,15 @@ import pytest
 
 from hilt.experiments import runs
 from hilt.experiments.contenders import Contender, known
-from hilt.experiments.problem import SharedProblem
+from hilt.experiments.problem import SharedTuningProblem
 from hilt.experiments.replay import Protocol, replay
 from hilt.experiments.runs import Cell, perform, run_cell
-from hilt.measure.landscape import Landscape, Shelf, Subject
-from hilt.measure.landscape.shelf import MissingLandscapeError
+from hilt.measure.dataset import Dataset, DatasetKey, DatasetStore
+from hilt.measure.dataset.dataset_store import MissingDatasetError
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem
+from hilt.tune import Feedback, TuningProblem
 from hilt.tune.metrics import trials_to_within
-from tests.unit.measure.landscape.small import PYNQ, built, small_subject
+from tests.unit.measure.dataset.small import PYNQ, built, small_subject
 
 
 class Scripted:
@@ -39,10 +39,10 @@ class Scripted:
         self.heard += feedback
 
 
-def made_up() -> Landscape:
+def made_up() -> Dataset:
     metadata = {"name": "x", "identity": {"clock_hz": 1_000_000}, "outcomes": ["ok", "crash"], "reasons": [""]}
     outcome = np.array([0, 1, 0, 0, 1, 0], dtype=np.uint8)
-    return Landscape(metadata, outcome, np.zeros(6, np.uint8), np.array([9, 0, 7, 8, 0, 5], dtype=np.uint32))
+    return Dataset(metadata, outcome, np.zeros(6, np.uint8), np.array([9, 0, 7, 8, 0, 5], dtype=np.uint32))
 
 
 def test_pipelined_is_the_engines_order() -> None:
@@ -69,7 +69,7 @@ def test_ends_with_the_batch_that_has_the_optimum() -> None:
 def test_what_a_compiler_rejects_is_a_trial_like_any_other() -> None:
     """Though no board has to do with it: who asks a compiler first does not pay for it."""
     metadata = made_up().metadata | {"outcomes": ["ok", "rejected"]}
-    refusing = Landscape(metadata, *(getattr(made_up(), name) for name in ("outcome", "reason", "cycles")))
+    refusing = Dataset(metadata, *(getattr(made_up(), name) for name in ("outcome", "reason", "cycles")))
     run = replay(tuner := Scripted([1, 4, 5]), refusing, Protocol(trials=3, batch=1, pipelined=False))
     assert [each.outcome for each in tuner.heard] == [Outcome.REJECTED, Outcome.REJECTED, Outcome.OK]
     assert run.indices.tolist() == [1, 4, 5]
@@ -82,13 +82,13 @@ def test_asking_twice_is_an_error() -> None:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DatasetKey:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
-    built(Shelf().folder, [small_subject()])
+    built(DatasetStore().folder, [small_subject()])
     return small_subject()
 
 
-def test_runs_are_kept_and_more_seeds_only_add(recorded: Subject) -> None:
+def test_runs_are_kept_and_more_seeds_only_add(recorded: DatasetKey) -> None:
     cell = Cell(recorded, Contender.of("random"), Protocol(trials=30))
     run_cell(cell, 2)
     first = perform([cell], 2, 1, print)[0]
@@ -98,16 +98,16 @@ def test_runs_are_kept_and_more_seeds_only_add(recorded: Subject) -> None:
     run_cell(cell, 4)
     more = perform([cell], 4, 1, print)[0]
     assert np.array_equal(more.indices[:2], first.indices) and len(more.seeds) == 4
-    latencies = more.landscape.microseconds[more.indices]
+    latencies = more.dataset.microseconds[more.indices]
     assert np.array_equal(more.best_so_far, np.minimum.accumulate(latencies, axis=1))
     reached = more.trials_to(0.0)
     for row, trials in zip(latencies, reached, strict=True):
-        hits = np.flatnonzero(row == more.landscape.optimum)
+        hits = np.flatnonzero(row == more.dataset.optimum)
         assert trials == (hits[0] + 1 if len(hits) else None)
     assert more.invalid_share() == pytest.approx(np.isinf(latencies).mean(axis=1))
 
 
-def test_what_another_process_ran_meanwhile_is_kept(recorded: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_process_ran_meanwhile_is_kept(recorded: DatasetKey, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two commands that hold the same experiment share the files of its runs."""
     cell = Cell(recorded, Contender.of("random"), Protocol(trials=30))
     run_cell(cell, 2)
@@ -126,8 +126,8 @@ def test_what_another_process_ran_meanwhile_is_kept(recorded: Subject, monkeypat
     assert len(read(cell).seeds) == 5
 
 
-def test_other_options_trials_or_landscapes_are_other_files(recorded: Subject) -> None:
-    def path(contender: Contender, trials: int = 30, of: Subject = recorded) -> Path:
+def test_other_options_trials_or_datasets_are_other_files(recorded: DatasetKey) -> None:
+    def path(contender: Contender, trials: int = 30, of: DatasetKey = recorded) -> Path:
         return Cell(of, contender, Protocol(trials=trials)).path
 
     autotvm = Contender.of("autotvm")
@@ -142,9 +142,9 @@ def test_other_options_trials_or_landscapes_are_other_files(recorded: Subject) -
     assert path(Contender.of("autotvm", "another label", loss="rank")) == paths[0]  # the default, spelled out
 
 
-def test_a_missing_landscape_says_how_it_is_built(recorded: Subject) -> None:
+def test_a_missing_dataset_says_how_it_is_built(recorded: DatasetKey) -> None:
     cell = Cell(small_subject(checks="tvm"), Contender.of("random"), Protocol())
-    with pytest.raises(MissingLandscapeError, match=r"`hilt landscape build conv2d:.* --checks tvm --orders 1` builds"):
+    with pytest.raises(MissingDatasetError, match=r"`hilt dataset build conv2d:.* --checks tvm --orders 1` builds"):
         perform([cell], 1, 1, print)
 
 
@@ -154,9 +154,9 @@ def test_contenders_that_are_not_here_are_named() -> None:
     assert len(lines) == 1 and "of-tomorrow" in lines[0]
 
 
-def test_a_shared_problem_answers_as_a_problem(recorded: Subject) -> None:
-    shared = SharedProblem.of_subject(recorded)
-    alone = Problem(recorded.workload, recorded.accelerator, recorded.space, recorded.checks)
+def test_a_shared_problem_answers_as_a_problem(recorded: DatasetKey) -> None:
+    shared = SharedTuningProblem.of_subject(recorded)
+    alone = TuningProblem(recorded.workload, recorded.accelerator, recorded.space, recorded.checks)
     memories = [PYNQ.memory_model, small_subject().memory]
     indices = np.array([3, 40, 0, 41, 3])
     for asked in (indices[:2], indices, indices[::-1]):
@@ -167,10 +167,10 @@ def test_a_shared_problem_answers_as_a_problem(recorded: Subject) -> None:
 
 
 @pytest.mark.parametrize("contender", [Contender.of("hilt"), Contender.of("hilt", published_faults=False)])
-def test_a_run_after_others_of_its_problem_is_the_run_alone(recorded: Subject, contender: Contender) -> None:
-    landscape, shared = Shelf().get(recorded), SharedProblem.of_subject(recorded)
+def test_a_run_after_others_of_its_problem_is_the_run_alone(recorded: DatasetKey, contender: Contender) -> None:
+    dataset, shared = DatasetStore().get(recorded), SharedTuningProblem.of_subject(recorded)
     for seed in range(4):
-        alone = Problem(recorded.workload, recorded.accelerator, recorded.space, recorded.checks)
+        alone = TuningProblem(recorded.workload, recorded.accelerator, recorded.space, recorded.checks)
         protocol = Protocol(trials=60, batch=4)
-        first, later = (replay(contender.make(problem, seed), landscape, protocol) for problem in (alone, shared))
+        first, later = (replay(contender.make(problem, seed), dataset, protocol) for problem in (alone, shared))
         assert later.indices.tolist() == first.indices.tolist()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hilt.experiments.autotvm import transferred
-from hilt.measure.landscape import Shelf
-from tests.unit.measure.landscape.small import built, small_subject
+from hilt.measure.dataset import DatasetStore
+from tests.unit.measure.dataset.small import built, small_subject
 
 
 @pytest.mark.parametrize("features", ["knob", "ast", "context"])
@@ -17,6 +17,6 @@ def test_more_samples_than_a_space_has_leave_some_to_judge_by(
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     subject = small_subject()
-    built(Shelf().folder, [subject])
+    built(DatasetStore().folder, [subject])
     (row,) = transferred([subject, subject], "within", features, 10 * len(subject.space), seed=0)
     assert 0 <= row["accuracy"] <= 1 and 0 <= row["ndcg"] <= 1

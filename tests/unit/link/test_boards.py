@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.link.boards import REMOTE_PATH, Endpoint, add_board, registered_board, registered_boards
+from hilt.link.board_registry import REMOTE_PATH, Endpoint, add_board, registered_board, registered_boards
 from hilt.link.errors import BoardFileError, UnknownBoardError
 
 
@@ -78,8 +78,8 @@ def test_no_remote_path_can_be_an_option_or_hold_what_a_shell_reads() -> None:
 @pytest.mark.parametrize("key", ["~/Schlüssel/\U0001f511", '~/"\\', "~/\x7f"])
 def test_a_key_file_of_any_name_reads_back_and_hides_no_other_board(home: Path, key: str) -> None:
     add_board("desk", {"host": "192.168.2.99", "bitstream": "pynq", "key": key})
-    add_board("shelf", {"host": "192.168.2.98", "bitstream": "pynq"})
-    assert list(registered_boards()) == ["desk", "shelf"]
+    add_board("dataset_store", {"host": "192.168.2.98", "bitstream": "pynq"})
+    assert list(registered_boards()) == ["desk", "dataset_store"]
     assert registered_board("desk").endpoint.key_file == Path(key).expanduser()
 
 

@@ -24,10 +24,11 @@ from hilt.link.errors import (
 )
 from hilt_board.protocol import (
     Acknowledged,
-    Failure,
+    AgentFailure,
+    AgentHello,
+    AgentStatus,
     Frame,
     FrameDecoder,
-    Hello,
     Limits,
     Measured,
     Missing,
@@ -35,7 +36,6 @@ from hilt_board.protocol import (
     Record,
     Results,
     ResultsReport,
-    Status,
     StatusReport,
     Stored,
     Welcome,
@@ -126,12 +126,12 @@ WELCOME = Welcome(
 
 def test_replies_find_their_requests_in_any_order(line: tuple[AgentClient, Peer]) -> None:
     client, peer = line
-    futures = [client.send(Status()) for _ in range(3)]
+    futures = [client.send(AgentStatus()) for _ in range(3)]
     numbers = [peer.receive()[0] for _ in range(3)]
     peer.answer(numbers[2], Missing(("a" * 64,)))
     peer.answer(12345, Missing(()))  # nobody asked: ignored
     peer.answer(numbers[0], STATUS)
-    peer.answer(numbers[1], Failure("internal", "oh"))
+    peer.answer(numbers[1], AgentFailure("internal", "oh"))
     assert client.reply(futures[0], StatusReport, Deadline(20)) == STATUS
     with pytest.raises(RefusedError, match=r"oh \(internal\)"):
         client.reply(futures[1], StatusReport, Deadline(20))
@@ -150,28 +150,28 @@ def test_replies_find_their_requests_in_any_order(line: tuple[AgentClient, Peer]
 )
 def test_refusals_have_their_types(line: tuple[AgentClient, Peer], code: str, kind: type[LinkError]) -> None:
     client, peer = line
-    future = client.send(Hello("me"))
-    peer.answer(peer.receive()[0], Failure(code, "because"))
+    future = client.send(AgentHello("me"))
+    peer.answer(peer.receive()[0], AgentFailure(code, "because"))
     with pytest.raises(kind, match="because"):
         client.reply(future, StatusReport, Deadline(20))
 
 
 def test_the_end_of_the_stream_ends_every_request(line: tuple[AgentClient, Peer]) -> None:
     client, peer = line
-    futures = [client.send(Status()) for _ in range(3)]
+    futures = [client.send(AgentStatus()) for _ in range(3)]
     peer.receive()
     peer.connection.shutdown(socket.SHUT_RDWR)
     for future in futures:
         with pytest.raises(LinkLostError, match="ended"):
             client.reply(future, StatusReport, Deadline(20))
     with pytest.raises(LinkLostError):
-        client.send(Status())
+        client.send(AgentStatus())
     assert isinstance(client.lost, LinkLostError)
 
 
 def test_a_stream_cut_within_a_frame_or_damaged_is_an_agent_error(line: tuple[AgentClient, Peer]) -> None:
     client, peer = line
-    future = client.send(Status())
+    future = client.send(AgentStatus())
     number, _ = peer.receive()
     data = bytearray(encode_frame(to_frame(STATUS, number)))
     data[-3] ^= 1
@@ -211,7 +211,7 @@ def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def welcome() -> None:
         number, message = peer.receive()
-        assert isinstance(message, Hello)
+        assert isinstance(message, AgentHello)
         now[0] = 1000.0  # a worker that takes its time to start is not silence
         peer.answer(number, WELCOME)
 
@@ -220,7 +220,7 @@ def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.hello("me", Deadline(20)) == WELCOME
     server.join()
     number, beat = peer.receive()
-    assert isinstance(beat, Status)
+    assert isinstance(beat, AgentStatus)
     now[0] += 10
     peer.answer(number, STATUS)
     future = client.send(Results(0))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hilt.link import power
-from hilt.link.boards import registered_board
+from hilt.link.board_registry import registered_board
 from hilt.link.errors import BoardFileError, PowerError
 from hilt.link.power import PowerSwitch
 
@@ -94,7 +94,7 @@ def test_two_boards_are_switched_at_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     words = {word: f"sh -c 'echo {word} >> {log}; sleep 0.1; echo done >> {log}'" for word in ("on", "off")}
     commands = {f"cmd_{word}": command for word, command in words.items()}
-    switches = [PowerSwitch(name, {"drivers": {"ExternalPowerDriver": commands}}) for name in ("desk", "shelf")]
+    switches = [PowerSwitch(name, {"drivers": {"ExternalPowerDriver": commands}}) for name in ("desk", "dataset_store")]
     with ThreadPoolExecutor(2) as pool:
         for switched in [pool.submit(switch.on) for switch in switches]:
             switched.result()

@@ -13,11 +13,11 @@ import asyncssh
 import paramiko
 import pytest
 
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import AuthenticationError, KnownHostsError, LinkError, LinkTimeoutError, UnreachableError
 from hilt.link.host_keys import HostKeys
-from hilt.link.session import Session
+from hilt.link.session import SshSession
 
 
 class Leaves(asyncssh.SSHServer):
@@ -84,7 +84,7 @@ def test_only_a_refused_key_is_for_somebody_to_mend(
 ) -> None:
     """A board that goes away in the middle of a login comes back: the recovery ladder tries again."""
     with served(kind, tmp_path) as endpoint, pytest.raises(LinkError) as raised:
-        Session.connect(endpoint, HostKeys(), Deadline(seconds))
+        SshSession.connect(endpoint, HostKeys(), Deadline(seconds))
     assert type(raised.value) is error
     assert raised.value.permanent is permanent
 
@@ -141,9 +141,9 @@ def deaf(tmp_path: Path) -> Iterator[Endpoint]:
     ids=["execute", "stream", "put"],
 )
 def test_a_server_that_answers_no_request_is_given_up_at_the_deadline(
-    call: Callable[[Session], object], deaf: Endpoint
+    call: Callable[[SshSession], object], deaf: Endpoint
 ) -> None:
-    with Session.connect(deaf, HostKeys(), Deadline(20)) as session:
+    with SshSession.connect(deaf, HostKeys(), Deadline(20)) as session:
         raised: list[Exception] = []
 
         def run() -> None:
@@ -162,4 +162,4 @@ def test_a_server_that_answers_no_request_is_given_up_at_the_deadline(
 def test_a_damaged_line_of_known_hosts_is_named(blob: str, tmp_path: Path) -> None:
     (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:2222 ssh-ed25519 {blob}\n")
     with pytest.raises(KnownHostsError, match=r"\[127.0.0.1\]:2222 in .*known_hosts .*remove it"):
-        Session.connect(Endpoint("desk", "127.0.0.1", 2222), HostKeys(tmp_path / "known_hosts"), Deadline(5))
+        SshSession.connect(Endpoint("desk", "127.0.0.1", 2222), HostKeys(tmp_path / "known_hosts"), Deadline(5))

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from hilt.measure import Request, connection, describe_board
-from hilt.measure.board import BoardMeasurer
+from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.connection import Connected
 from hilt.measure.fleet import FleetMeasurer
 from hilt.trial import Outcome, Result
-from hilt_board.protocol import Comparison, Measured, Record, Trial
+from hilt_board.protocol import Measured, Record, Trial, WireVerification
 from tests.e2e.small_programs import dot_product
 
 BOARD = describe_board("virtual:pynq")
@@ -36,7 +36,7 @@ class Agent:
     def measure(self, trial: Trial, code: bytes) -> Future[Record]:
         self.ran.append(trial.key)
         found: Future[Record] = Future()
-        verified = Comparison(compared=16, mismatched=0)
+        verified = WireVerification(compared=16, mismatched=0)
         found.set_result(Measured(trial.key, "ok", "", len(self.ran), (10.0,), (0.1,), verified))
         return found
 
@@ -67,7 +67,7 @@ def board(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def requests(count: int) -> list[Request]:
-    return [dot_product(BOARD.accelerator, number, run="r") for number in range(count)]
+    return [dot_product(BOARD.accelerator, ordinal, run="r") for ordinal in range(count)]
 
 
 def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: BoardMeasurer, agent: Agent) -> None:
@@ -75,7 +75,7 @@ def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: B
     asked[1] = replace(asked[1], repeat=5000)
     results: dict[int, Result] = {}
     board.measure(asked, results.__setitem__)
-    assert [results[number].outcome for number in range(3)] == [Outcome.OK, Outcome.REJECTED, Outcome.OK]
+    assert [results[ordinal].outcome for ordinal in range(3)] == [Outcome.OK, Outcome.REJECTED, Outcome.OK]
     assert "Trial.repeat: an integer from 1 to 1000" in results[1].reason
     assert agent.ran == ["r/0/0", "r/2/0"]
 

@@ -12,15 +12,15 @@ from threading import Barrier
 import pytest
 
 from hilt.engine.errors import failure_of
-from hilt.engine.events import Failure
+from hilt.engine.events import AgentFailure
 from hilt.link.errors import UnknownBoardError
 from hilt.measure import describe_board
-from hilt.measure.boards import board_names, resolve
+from hilt.measure.board_description import board_names, resolve
 from hilt.measure.identity import identity_of
 from hilt.virtual import bitstream
-from hilt.virtual.errors import UnknownPersonalityError, VirtualBoardError
+from hilt.virtual.board_model import BOARD_MODELS
+from hilt.virtual.errors import UnknownBoardModelError, VirtualBoardError
 from hilt.virtual.names import chaos_of
-from hilt.virtual.personality import PERSONALITIES
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_boards_opened_side_by_side_make_their_bitstream_once_whole(
 
         def make() -> bytes:
             both_ready.wait(10)  # noqa: B023  each round has its own
-            return bitstream.make_bitstream(PERSONALITIES["pynq"], "golden").path.read_bytes()
+            return bitstream.make_bitstream(BOARD_MODELS["pynq"], "golden").path.read_bytes()
 
         with ThreadPoolExecutor(2) as pool:
             one, other = (future.result() for future in [pool.submit(make), pool.submit(make)])
@@ -92,11 +92,11 @@ def test_a_name_that_no_virtual_board_can_have_is_bad_input(name: str, message: 
     with pytest.raises(VirtualBoardError, match=message) as raised:
         chaos_of(name)
         describe_board(name)
-    assert failure_of(raised.value) is Failure.INPUT
+    assert failure_of(raised.value) is AgentFailure.INPUT
 
 
 def test_unknown_boards_are_named_errors(home: Path) -> None:
-    with pytest.raises(UnknownPersonalityError, match="virtual:ultra96"):
+    with pytest.raises(UnknownBoardModelError, match="virtual:ultra96"):
         describe_board("virtual:ultra")
     with pytest.raises(UnknownBoardError, match="no board 'desk'"):
         describe_board("desk")
@@ -106,11 +106,11 @@ def test_identity_words_are_those_of_the_register_map() -> None:
     """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock: written by hand from docs/architecture.md."""
     identity = identity_of(describe_board("virtual:pynq").accelerator)
     assert (identity.version, identity.blocks, identity.buffers) == (1, 0x53340, 0x11120F0F)
-    assert identity.configuration == 0x1600
+    assert identity.index == 0x1600
 
 
 def test_other_memory_is_another_board_to_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     known = describe_board("virtual:pynq").bitstream
-    slower = replace(PERSONALITIES["pynq"], read_latency=PERSONALITIES["pynq"].read_latency + 1)
-    monkeypatch.setitem(PERSONALITIES, "pynq", slower)
+    slower = replace(BOARD_MODELS["pynq"], read_latency=BOARD_MODELS["pynq"].read_latency + 1)
+    monkeypatch.setitem(BOARD_MODELS, "pynq", slower)
     assert describe_board("virtual:pynq").bitstream != known

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 
 from hilt.link.agent import AgentConnection, Archive, build_archive
-from hilt.link.boards import Endpoint
+from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import BoardBusyError, UploadError
-from hilt.link.session import Completed, Session
+from hilt.link.session import Completed, SshSession
 from hilt.measure import doctor
-from hilt.measure.boards import Target
+from hilt.measure.board_description import BoardTarget
 from hilt.measure.doctor import Finding
 
 PYNQ_Z2: dict[str, Any] = {
@@ -59,7 +59,7 @@ def agent(answer: Completed) -> tuple[Board, list[Finding]]:
     board = Board(inspect=answer)
     findings = []
     try:
-        findings.extend(doctor._agent(cast(Session, board)))
+        findings.extend(doctor._agent(cast(SshSession, board)))
     except doctor._StopError:
         findings.append(Finding("stopped", False, ""))
     return board, findings
@@ -98,13 +98,13 @@ def test_what_is_wrong_is_named_with_what_to_do(changes: dict[str, Any], what: s
 def test_a_full_card_is_not_taken_for_an_unsteady_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenSSH's SFTP server says of it no more than `Failure`."""
 
-    def deploy(session: Session, archive: Archive, deadline: Deadline) -> bool:
+    def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
         raise UploadError(f"{archive.remote_path} cannot be written on desk: Failure")
 
     monkeypatch.setattr(doctor, "deploy", deploy)
     finding, stopped = agent(Completed(0, b"", b""))[1]
     assert (finding.what, finding.well, stopped.what) == ("agent", False, "stopped")
-    assert "Failure" in finding.found and "full, or read-only" in finding.mend
+    assert "AgentFailure" in finding.found and "full, or read-only" in finding.mend
 
 
 def test_without_a_device_nothing_is_loaded() -> None:
@@ -115,7 +115,7 @@ def test_an_image_whose_sudo_asks_for_a_password_is_told_what_to_allow() -> None
     board = Board(true=Completed(1, b"", b"sudo: a password is required\n"))
     findings = []
     with pytest.raises(doctor._StopError):
-        for each in doctor._root(cast(Session, board)):
+        for each in doctor._root(cast(SshSession, board)):
             findings.append(each)
     assert findings[0].found == "sudo: a password is required"
     assert "xilinx ALL=(ALL) NOPASSWD: ALL" in findings[0].mend
@@ -135,7 +135,7 @@ def test_two_who_check_a_board_at_once_are_two_clients(monkeypatch: pytest.Monke
     )
     for process in (11, 12):
         monkeypatch.setattr("hilt.measure.connection.os.getpid", lambda process=process: process)
-        (finding,) = doctor._device(cast(Target, target))
+        (finding,) = doctor._device(cast(BoardTarget, target))
         assert (finding.what, finding.well) == ("lease", False)
     assert len(set(told)) == 2
     assert all("hilt boards check" in each for each in told)

@@ -11,7 +11,7 @@ import pytest
 from hilt.link.errors import UnreachableError
 from hilt.measure import BoardDescription, FleetError, Request, describe_board
 from hilt.measure.fleet import FleetMeasurer, describe_fleet
-from hilt.measure.work import Pool, PoolClosedError, Work
+from hilt.measure.request_queue import Pool, PoolClosedError, Work
 from hilt.trial import Outcome, Result
 
 
@@ -37,7 +37,7 @@ class Fake:
             if result is None:
                 work.put_back([request], self.gave_up)
                 return self.gave_up
-            self.served.append(request.number)
+            self.served.append(request.ordinal)
             try:
                 work.answer(request, result)
             except PoolClosedError:
@@ -53,7 +53,7 @@ def requests(count: int) -> list[Request]:
 
 
 def ok(request: Request) -> Result:
-    return Result(Outcome.OK, cycles=request.number)
+    return Result(Outcome.OK, cycles=request.ordinal)
 
 
 def fleet(*boards: Fake) -> FleetMeasurer:
@@ -64,13 +64,13 @@ def measure(measurer: FleetMeasurer, wanted: Sequence[Request]) -> dict[int, Res
     results: dict[int, Result] = {}
     thread = threading.current_thread()
 
-    def report(number: int, result: Result) -> None:
+    def report(ordinal: int, result: Result) -> None:
         assert threading.current_thread() is thread
-        assert number not in results, f"trial {number} was reported twice"
-        results[number] = result
+        assert ordinal not in results, f"trial {ordinal} was reported twice"
+        results[ordinal] = result
 
     measurer.measure(wanted, report)
-    assert sorted(results) == [request.number for request in wanted]
+    assert sorted(results) == [request.ordinal for request in wanted]
     return results
 
 
@@ -83,8 +83,8 @@ def test_a_slow_board_gets_less() -> None:
     measurer = fleet(slow, fast)
     results: dict[int, Result] = {}
 
-    def report(number: int, result: Result) -> None:
-        results[number] = result
+    def report(ordinal: int, result: Result) -> None:
+        results[ordinal] = result
         if len(results) == 19:
             others_done.set()
 
@@ -125,24 +125,24 @@ def test_a_report_that_fails_leaves_the_fleet_usable_and_no_answer_for_the_wrong
     held, arrived = threading.Event(), threading.Event()
 
     def pause(request: Request) -> None:
-        if request.number == 1 and request.key == "run/1/0":
+        if request.ordinal == 1 and request.key == "run/1/0":
             arrived.set()
             held.wait(30)
 
     measurer = fleet(Fake("a", lambda request: Result(Outcome.OK, reason=request.key), pause=pause),
                      Fake("b", lambda request: Result(Outcome.OK, reason=request.key), pause=pause))  # fmt: skip
 
-    def fail(number: int, result: Result) -> None:
+    def fail(ordinal: int, result: Result) -> None:
         arrived.wait(30)
         raise ValueError("the disk is full")
 
     with pytest.raises(ValueError, match="the disk is full"):
         measurer.measure(requests(4), fail)
     # Number 1 of the batch before is still on a board; this is another request of that number.
-    again = [replace(request, key=f"run/{request.number}/1") for request in requests(4)]
+    again = [replace(request, key=f"run/{request.ordinal}/1") for request in requests(4)]
     held.set()
-    assert {number: result.reason for number, result in measure(measurer, again).items()} == {
-        number: f"run/{number}/1" for number in range(4)
+    assert {ordinal: result.reason for ordinal, result in measure(measurer, again).items()} == {
+        ordinal: f"run/{ordinal}/1" for ordinal in range(4)
     }
     measurer.close()
 
@@ -151,7 +151,7 @@ def test_closing_in_the_middle_reports_the_rest_lost() -> None:
     measurer = fleet(Fake("a", ok), Fake("b", ok))
     seen: list[Outcome] = []
 
-    def report(number: int, result: Result) -> None:
+    def report(ordinal: int, result: Result) -> None:
         seen.append(result.outcome)
         if len(seen) == 3:
             threading.Thread(target=measurer.close).start()
@@ -164,11 +164,11 @@ def test_closing_in_the_middle_reports_the_rest_lost() -> None:
 
 def test_a_request_for_one_board_is_answered_by_no_other() -> None:
     measurer = fleet(*(Fake(name, lambda request, name=name: replace(ok(request), board=name)) for name in "ab"))
-    wanted = [replace(request, board="ab"[request.number % 3 == 0]) for request in requests(30)]
+    wanted = [replace(request, board="ab"[request.ordinal % 3 == 0]) for request in requests(30)]
     results = measure(measurer, wanted)
     gone = measure(measurer, [replace(requests(1)[0], board="c")])
     measurer.close()
-    assert {number: result.board for number, result in results.items()} == {each.number: each.board for each in wanted}
+    assert {ordinal: result.board for ordinal, result in results.items()} == {each.ordinal: each.board for each in wanted}
     assert gone[0].outcome is Outcome.BOARD_LOST
 
 
@@ -178,7 +178,7 @@ def test_an_error_of_a_boards_thread_reaches_who_waits() -> None:
 
     measurer = fleet(Fake("a", broken))
     with pytest.raises(KeyError):
-        measurer.measure(requests(2), lambda number, result: None)
+        measurer.measure(requests(2), lambda ordinal, result: None)
     measurer.close()
 
 
@@ -190,7 +190,7 @@ def test_a_request_that_loses_every_board_is_given_back() -> None:
 
     def board() -> None:
         while (request := pool.take("a", idle=True)) is not None:
-            losses.append(request.number)
+            losses.append(request.ordinal)
             pool.put_back([request], "frozen")
 
     thread = threading.Thread(target=board)
@@ -204,16 +204,16 @@ def test_a_request_that_loses_every_board_is_given_back() -> None:
 
 
 def test_opening_goes_on_with_the_boards_that_are_there() -> None:
-    class Target:
+    class BoardTarget:
         def __init__(self, name: str) -> None:
             self.description = replace(describe_board("virtual:pynq"), name=name)
 
-    def open_one(target: Target, listen: object) -> Fake:
+    def open_one(target: BoardTarget, listen: object) -> Fake:
         if target.description.name == "away":
             raise UnreachableError("away is not reachable")
         return Fake(target.description.name, ok)
 
-    targets = [Target("away"), Target("here")]
+    targets = [BoardTarget("away"), BoardTarget("here")]
     measurer = FleetMeasurer.open(targets, lambda event: None, open_one)  # type: ignore[arg-type]
     assert measurer.description.name == "away,here"
     assert len(measure(measurer, requests(3))) == 3

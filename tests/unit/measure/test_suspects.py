@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilt.measure import Request
-from hilt.measure.suspects import Suspects
+from hilt.measure.poison_trials import Suspects
 
 
-def request(number: int, attempt: int = 0) -> Request:
-    return Request(number, f"run/{number}/{attempt}", None, None, 0.1)  # type: ignore[arg-type]
+def request(ordinal: int, attempt: int = 0) -> Request:
+    return Request(ordinal, f"run/{ordinal}/{attempt}", None, None, 0.1)  # type: ignore[arg-type]
 
 
 def test_the_first_loss_accuses_nobody_and_makes_all_suspects() -> None:
@@ -44,7 +44,7 @@ def test_whom_the_agent_names_is_accused_at_once_and_only_once() -> None:
 def test_the_accused_was_alone_and_lost_before(losses: list[set[int]]) -> None:
     suspects, seen = Suspects(), set()
     for taken in losses:
-        accused = suspects.after_loss([request(number) for number in sorted(taken)])
+        accused = suspects.after_loss([request(ordinal) for ordinal in sorted(taken)])
         expected = taken if len(taken) == 1 and taken <= seen else set()
-        assert ({accused.number} if accused else set()) == expected
+        assert ({accused.ordinal} if accused else set()) == expected
         seen |= taken

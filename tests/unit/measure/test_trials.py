@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilt.measure import trials
-from hilt.measure.trials import Blobs, result_of, ship
+from hilt.measure.trial_encoding import WireBlobs, result_of, ship
 from hilt.trial import Outcome, Verification
 from hilt.vta.accelerator import Accelerator, load_parameters
-from hilt_board.protocol import Comparison, Measured, MessageError
+from hilt_board.protocol import Measured, MessageError, WireVerification
 from tests.e2e.small_programs import dot_product
 
 BITSTREAM = "b" * 64
@@ -21,11 +20,11 @@ BITSTREAM = "b" * 64
 @pytest.mark.parametrize("parameters", ["pynq", "pynq_batched", "zcu102"])
 def test_a_trial_holds_the_whole_program(parameters: str) -> None:
     accelerator = Accelerator.for_parameters(load_parameters(parameters))
-    request = replace(dot_product(accelerator, 3, rounds=9, run="r"), average=2, repeat=4)
+    request = replace(dot_product(accelerator, 3, rounds=9, run="r"), number=2, repeat=4)
     program, tensors = request.program, request.tensors
-    shipment = ship(request, Blobs().digests(tensors), BITSTREAM)
+    shipment = ship(request, WireBlobs().digests(tensors), BITSTREAM)
     trial = shipment.trial
-    assert (trial.key, trial.bitstream, trial.number, trial.repeat) == ("r/3/0", BITSTREAM, 2, 4)
+    assert (trial.key, trial.bitstream, trial.ordinal, trial.repeat) == ("r/3/0", BITSTREAM, 2, 4)
     assert trial.instruction_bytes == accelerator.instruction_bytes
     assert trial.uop_bytes == accelerator.uop_element_bytes
     assert len(shipment.code) == trial.code_bytes
@@ -47,10 +46,10 @@ def test_a_trial_holds_the_whole_program(parameters: str) -> None:
 def test_blobs_are_the_bytes_of_tensors_whatever_their_strides() -> None:
     accelerator = Accelerator.for_parameters(load_parameters("pynq"))
     tensors = dot_product(accelerator, 0).tensors
-    blobs = Blobs()
+    blobs = WireBlobs()
     plain = blobs.digests(tensors)
     strided = replace(tensors, inputs={**tensors.inputs, "wgt": np.asfortranarray(tensors.inputs["wgt"])})
-    assert Blobs().digests(strided) == plain
+    assert WireBlobs().digests(strided) == plain
     assert plain["wgt"] == hashlib.sha256(tensors.inputs["wgt"].tobytes()).hexdigest()
     assert blobs.contents(plain["out"]) == tensors.expected.tobytes()
 
@@ -58,7 +57,7 @@ def test_blobs_are_the_bytes_of_tensors_whatever_their_strides() -> None:
 def test_code_that_no_frame_holds_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instructions and micro-ops may have 32 MiB each, and their relocations come on top."""
     request = dot_product(Accelerator.for_parameters(load_parameters("pynq")), 0)
-    digests = Blobs().digests(request.tensors)
+    digests = WireBlobs().digests(request.tensors)
     size = len(ship(request, digests, BITSTREAM).code)
     monkeypatch.setattr(trials, "MAX_BODY_BYTES", size)
     ship(request, digests, BITSTREAM)
@@ -72,11 +71,11 @@ def test_programs_and_tensors_that_do_not_fit_are_named() -> None:
     request = dot_product(accelerator, 0)
     short = replace(request.tensors, inputs={**request.tensors.inputs, "inp": np.zeros(3, np.int8)})
     with pytest.raises(ValueError, match="buffer inp has 16 bytes, its tensor 3"):
-        ship(replace(request, tensors=short), Blobs().digests(short), BITSTREAM)
+        ship(replace(request, tensors=short), WireBlobs().digests(short), BITSTREAM)
 
 
 def test_figures_are_medians_and_only_of_ok() -> None:
-    comparison = Comparison(compared=8, mismatched=0)
+    comparison = WireVerification(compared=8, mismatched=0)
     measured = Measured(
         "r/1/0",
         "ok",

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from hilt.campaign.budget import Budget
-from hilt.campaign.design import design_campaign, design_runs
-from hilt.engine.chronicle import Chronicle
-from hilt.engine.design import Settings
+from hilt.campaign.design import make_campaign, make_runs
+from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged, Logged
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Run, RunState, Slice, Store, Trial, database_path
 from hilt.store.campaigns import end_layer, record_slice, set_campaign_state
@@ -33,20 +33,20 @@ LATENCIES = ([44_000.0, 5_000.0, None, 4_700.5, 4_800.0], [12_000.0, None, 400.2
 
 def make(home: Path) -> tuple[Campaign, Run]:
     """The campaign, and its first layer's run."""
-    campaign = design_campaign(
-        NETWORK, Settings(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7), Budget(trials=9)
+    campaign = make_campaign(
+        NETWORK, RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7), Budget(trials=9)
     )
-    runs = design_runs(campaign, TableBoards(), "table:plain")
+    runs = make_runs(campaign, TableBoards(), "table:plain")
     with Store(database_path(home)) as store:
         store.create_campaign(campaign)
         for place, (run, latencies) in enumerate(zip(runs, LATENCIES, strict=True)):
             run = replace(run, created=float(place + 1))
             store.create_run(run)
-            store.record(run.uuid, [_trial(run, number, latency) for number, latency in enumerate(latencies)])
+            store.record(run.uuid, [_trial(run, ordinal, latency) for ordinal, latency in enumerate(latencies)])
             record_slice(store, campaign.uuid, Slice(place, run.workload, len(latencies) - 1, 12.5))
             end_layer(store, run.uuid)
         set_campaign_state(store, campaign.uuid, RunState.FINISHED)
-    publish = Chronicle(RunFiles(home, campaign.uuid).chronicle_path).recording(lambda event: None)
+    publish = EventLog(RunFiles(home, campaign.uuid).event_log_path).recording(lambda event: None)
     publish(BoardChanged("table:plain", "recovering", f"reboot over SSH {EVIL}", 1000.0))
     for celsius in (51.2, 63.4, 48.0):
         publish(BoardChanged("table:plain", "ready", "programmed in 0.4 s", 1000.5, celsius))
@@ -56,14 +56,14 @@ def make(home: Path) -> tuple[Campaign, Run]:
     return campaign, runs[0]
 
 
-def _trial(run: Run, number: int, latency: float | None) -> Trial:
-    knobs = {"tile_b": 1, "tile_h": 2, "tile_w": 7 + number}
+def _trial(run: Run, ordinal: int, latency: float | None) -> Trial:
+    knobs = {"tile_b": 1, "tile_h": 2, "tile_w": 7 + ordinal}
     if latency is None:
-        outcome = Outcome.TIMEOUT if number == 2 else Outcome.CRASH
-        return Trial(number, 40 * number, knobs, outcome, f"because {EVIL}", board="table:plain", attempt=1)
+        outcome = Outcome.TIMEOUT if ordinal == 2 else Outcome.CRASH
+        return Trial(ordinal, 40 * ordinal, knobs, outcome, f"because {EVIL}", board="table:plain", attempt=1)
     seen = Verification(run.output_elements, 0)
     cycles = int(latency * 100)
     return Trial(
-        number, 40 * number, knobs, Outcome.OK, "", cycles, latency, (latency,), seen, run.output_elements,
+        ordinal, 40 * ordinal, knobs, Outcome.OK, "", cycles, latency, (latency,), seen, run.output_elements,
         "table:plain", 0, {"run": 0.25, "answer": 0.5},
     )  # fmt: skip

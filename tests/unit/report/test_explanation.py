@@ -33,7 +33,7 @@ def last_of(verdict_is_ok: bool) -> int:
 def test_an_accepted_configuration() -> None:
     index = last_of(True)
     explained = explain(C9, SPACE, index, PYNQ, MEMORY)
-    program = lower(C9, SPACE.configuration(index), PYNQ)
+    program = lower(C9, SPACE.knobs_at(index), PYNQ)
     assert explained.program is not None and explained.prediction is not None
     assert explained.program.instructions == len(program.instructions)
     assert explained.program.mix["FINISH"] == 1
@@ -66,13 +66,13 @@ def test_an_accepted_configuration() -> None:
     assert "compiler  accepted" in text and f"{explained.prediction.cycles:,} cycles" in text
     values = json.loads(json.dumps(explanation_values(explained)))
     assert values["prediction"]["cycles"] == explained.prediction.cycles
-    assert values["configuration"] == SPACE.configuration(index)
+    assert values["index"] == SPACE.knobs_at(index)
     assert "instructions" not in values
 
 
 def test_a_rejected_configuration_says_why_and_by_how_much() -> None:
     index = last_of(False)
-    explained = explain(C9, SPACE, SPACE.configuration(index), PYNQ, MEMORY)
+    explained = explain(C9, SPACE, SPACE.knobs_at(index), PYNQ, MEMORY)
     assert explained.index == index
     assert explained.program is None and explained.prediction is None
     verdict = explained.verdicts["compiler"]
@@ -97,7 +97,7 @@ def test_other_spaces(options: dict[str, Any]) -> None:
     for index in space.sample(6, np.random.default_rng(2)).tolist():
         explained = explain(C9, space, index, PYNQ, MEMORY)
         text = explanation_text(explained)
-        assert " ".join(f"{name}={value}" for name, value in space.configuration(index).items()) in text
+        assert " ".join(f"{name}={value}" for name, value in space.knobs_at(index).items()) in text
         if explained.program is not None and explained.prediction is not None:
             moved = explained.program.bytes
             assert explained.prediction.stages["load"].bytes == moved["inp"] + moved["wgt"]
@@ -110,7 +110,7 @@ def test_outside_the_space() -> None:
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     index = last_of(True)
-    knobs = ",".join(f"{name}={value}" for name, value in SPACE.configuration(index).items() if name != "tile_b")
+    knobs = ",".join(f"{name}={value}" for name, value in SPACE.knobs_at(index).items() if name != "tile_b")
     assert hilt(["explain", "resnet18.C9", str(index)]) == 0
     by_index = capsys.readouterr().out
     assert hilt(["explain", "resnet18.C9", knobs]) == 0
@@ -120,11 +120,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said["instructions"]) == said["program"]["instructions"]
     ml2 = "TH=4 TW=7 nVT=2 nFilterInLoop=8 tile_ci=2"
     assert hilt(["explain", "resnet18.C9", "--space", "ml2", "--json", ml2]) == 0
-    assert json.loads(capsys.readouterr().out)["configuration"]["nVT"] == 2
+    assert json.loads(capsys.readouterr().out)["index"]["nVT"] == 2
 
 
 @pytest.mark.parametrize(
-    ("configuration", "words"),
+    ("index", "words"),
     [
         ("99999", "numbered 0 to"),
         ("9" * 5000, "999..."),
@@ -135,7 +135,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         ("tile_h=x", "KNOB=NUMBER"),
     ],
 )
-def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str], configuration: str, words: str) -> None:
-    assert hilt(["explain", "resnet18.C9", configuration]) == 2
+def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str], index: str, words: str) -> None:
+    assert hilt(["explain", "resnet18.C9", index]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and words in said

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hilt.campaign.budget import Budget
-from hilt.campaign.design import design_campaign, design_runs
+from hilt.campaign.design import make_campaign, make_runs
 from hilt.engine.campaign_results import load_result
-from hilt.engine.design import Settings
+from hilt.engine.run_spec import RunSpec
 from hilt.report.facts import Facts, facts_of_campaign
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Run, Slice, Store, Trial, database_path
@@ -28,9 +28,9 @@ ASKED = [(C5, None), (C5, 900.0), (C10, 70.0), (C10, 60.0), (C10, None), (C5, 95
 
 
 def recorded(home: Path, now: Callable[[], float]) -> Facts:
-    settings = Settings(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7)
-    campaign = design_campaign(NETWORK, settings, Budget(trials=30))
-    runs = {run.workload: run for run in design_runs(campaign, TableBoards(), "table:plain")}
+    settings = RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7)
+    campaign = make_campaign(NETWORK, settings, Budget(trials=30))
+    runs = {run.workload: run for run in make_runs(campaign, TableBoards(), "table:plain")}
     with Store(database_path(home), now=now) as store:
         store.create_campaign(campaign)
         for run in runs.values():
@@ -44,12 +44,12 @@ def recorded(home: Path, now: Callable[[], float]) -> Facts:
         return facts_of_campaign(store, load_result(store, campaign))
 
 
-def trial(run: Run, number: int, latency: float | None) -> Trial:
+def trial(run: Run, ordinal: int, latency: float | None) -> Trial:
     if latency is None:
-        return Trial(number, number, {}, Outcome.TIMEOUT, "late", board="table:plain")
+        return Trial(ordinal, ordinal, {}, Outcome.TIMEOUT, "late", board="table:plain")
     seen = Verification(run.output_elements, 0)
     return Trial(
-        number, number, {}, Outcome.OK, "", int(latency * 100), latency, (latency,), seen, run.output_elements, "b"
+        ordinal, ordinal, {}, Outcome.OK, "", int(latency * 100), latency, (latency,), seen, run.output_elements, "b"
     )
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from hilt.atomic_write import UnwritableFileError
 from hilt.engine.campaign_results import load_result
-from hilt.engine.chronicle import Chronicle
+from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.report import html
 from hilt.report.facts import Facts, facts_of_campaign, facts_of_run
 from hilt.report.html import render, write_report
 from hilt.report.reproduce import records_digest
 from hilt.store import Campaign, Run, RunState, Store, database_path
-from hilt.whole_file import UnwritableFileError
 
 from .campaign_store import EVIL, LATENCIES, make
 
@@ -175,7 +175,7 @@ def test_a_network_without_a_budget_has_its_layers_states_and_what_befell_their_
 ) -> None:
     """Of `hilt tune` of a model each layer had an engine of its own."""
     monkeypatch.setattr(html, "pictures", lambda facts: ())
-    publish = Chronicle(RunFiles(tmp_path, made[1].uuid).chronicle_path).recording(lambda event: None)
+    publish = EventLog(RunFiles(tmp_path, made[1].uuid).event_log_path).recording(lambda event: None)
     publish(BoardChanged("table:plain", "recovering", "power cycle", 1000.0))
     campaign = replace(made[0], budget=None, settings={**made[0].settings, "trials": 5})
     with Store(database_path(home)) as store, Store(database_path(tmp_path)) as own:

@@ -68,8 +68,8 @@ def test_slices_are_ordered_apart_and_add_up_to_the_twin_s_counters(timeline: di
     for event in of_phase(timeline, "X")[1:]:
         moved[event["tid"]] += event["args"]["bytes"]
     assert [moved[stage] for stage in (1, 2, 3)] == [int(predicted[name]["bytes"]) for name in STAGES[1:]]
-    numbers = [event["args"]["number"] for event in of_phase(timeline, "X")[1:]]
-    assert sorted(numbers) == list(range(len(program.instructions)))
+    ordinals = [event["args"]["ordinal"] for event in of_phase(timeline, "X")[1:]]
+    assert sorted(ordinals) == list(range(len(program.instructions)))
 
 
 def test_a_token_arrives_after_it_left_and_leaves_and_meets_a_slice(timeline: dict[str, Any]) -> None:
@@ -79,9 +79,9 @@ def test_a_token_arrives_after_it_left_and_leaves_and_meets_a_slice(timeline: di
     ends = {event["id"]: event for event in of_phase(timeline, "f")}
     assert len(starts) == len(ends) == popped > 0
     assert starts.keys() == ends.keys()
-    for number, start in starts.items():
-        assert start["ts"] < ends[number]["ts"]
-        assert abs(start["tid"] - ends[number]["tid"]) == 1
+    for ordinal, start in starts.items():
+        assert start["ts"] < ends[ordinal]["ts"]
+        assert abs(start["tid"] - ends[ordinal]["tid"]) == 1
     for stage in (1, 2, 3):
         edges = slices_of(timeline, stage)
         lasts, firsts = {round(end) - 1 for _, end in edges}, {round(start) for start, _ in edges}

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hilt.atomic_write import atomic_write
 from hilt.report.space_csv import write_space_csv
 from hilt.schedule import Rejected, load_workload, lower, space_for
-from hilt.schedule.survey import survey
-from hilt.whole_file import whole_file
+from hilt.schedule.validity_summary import summarize_validity
 from tests.unit.schedule.cases import PYNQ
 
 
 def test_rows_say_what_lowering_says(tmp_path: Path) -> None:
     workload = load_workload("resnet18.C9")
     space = space_for(workload, PYNQ)
-    found = survey(workload, PYNQ, space, "strict")
+    found = summarize_validity(workload, PYNQ, space, "strict")
     write_space_csv(tmp_path / "space.csv", space, found)
     with (tmp_path / "space.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -26,7 +26,7 @@ def test_rows_say_what_lowering_says(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"accepted", "rejected"}
     for index in np.random.default_rng(9).choice(len(space), 40, replace=False).tolist():
         knobs = {name: int(rows[index][name]) for name in space.names}
-        assert knobs == space.configuration(index)
+        assert knobs == space.knobs_at(index)
         try:
             lower(workload, knobs, PYNQ, "strict")
             said = ("accepted", "")
@@ -41,10 +41,10 @@ def test_rows_say_what_lowering_says(tmp_path: Path) -> None:
 def test_an_unfinished_file_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "kept.txt"
     path.write_text("before")
-    with pytest.raises(RuntimeError), whole_file(path) as file:
+    with pytest.raises(RuntimeError), atomic_write(path) as file:
         file.write("half of it")
         raise RuntimeError
     assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write("after")
     assert path.read_text() == "after" and list(tmp_path.iterdir()) == [path]

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet
 import pytest
 
-from hilt.cli.exits import Exit
+from hilt.cli.exit_codes import Exit
 from hilt.cli.main import run as hilt
 from hilt.store import Campaign, Run
 
@@ -40,7 +40,7 @@ def test_csv_and_parquet_say_the_same(made: tuple[Campaign, Run], tmp_path: Path
     for line, row in zip(lines, table, strict=True):
         assert list(line) == list(row)
         assert line["reason"] == row["reason"] and (EVIL in row["reason"]) == (row["outcome"] != "ok")
-        assert int(line["knob_tile_w"]) == row["knob_tile_w"] == 7 + row["number"]
+        assert int(line["knob_tile_w"]) == row["knob_tile_w"] == 7 + row["ordinal"]
         assert row["verified"] is (row["outcome"] == "ok")
     assert table[0]["cycles"] == 4_400_000 and table[0]["seconds_run"] == 0.25 and table[2]["seconds_run"] is None
 

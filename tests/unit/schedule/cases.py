@@ -20,7 +20,7 @@ def accepted(workload: Conv2d, accelerator: Accelerator, count: int, seed: int) 
     space = space_for(workload, accelerator)
     good = np.flatnonzero(verdicts(workload, accelerator, space.columns(np.arange(len(space)))) == 0)
     chosen = np.random.default_rng(seed).choice(good, size=min(count, len(good)), replace=False)
-    return [space.configuration(int(index)) for index in chosen]
+    return [space.knobs_at(int(index)) for index in chosen]
 
 
 @st.composite
@@ -29,7 +29,7 @@ def small_convolutions(draw: st.DrawFn) -> Conv2d:
     or not."""
     kernel = (draw(st.integers(1, 5)), draw(st.integers(1, 4)))
     padding = tuple(draw(st.integers(0, side + 1)) for side in kernel)
-    behind = draw(st.none() | st.tuples(*(st.integers(0, side + 1) for side in kernel)))
+    pad_end = draw(st.none() | st.tuples(*(st.integers(0, side + 1) for side in kernel)))
     low = draw(st.integers(-128, 0))
     return Conv2d(
         name="small",
@@ -41,13 +41,13 @@ def small_convolutions(draw: st.DrawFn) -> Conv2d:
         kernel=kernel,
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(padding[0], padding[1]),
-        padding_behind=behind,
+        padding_end=pad_end,
         bias=draw(st.booleans()),
         shift=draw(st.integers(0, 12)),
         clip=(low, draw(st.integers(low, 127))),
     )
 
 
-def describe(configuration: dict[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in configuration.items())
+def describe(knobs: dict[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in knobs.items())
 

@@ -17,13 +17,13 @@ def test_a_verdict_is_what_lowering_says(accelerator: Accelerator, level: str) -
         space = space_for(workload, accelerator)
         indices = space.sample(25, generator)
         for index, verdict in zip(indices, verdicts(workload, accelerator, space.columns(indices), level), strict=True):
-            configuration = space.configuration(int(index))
+            knobs = space.knobs_at(int(index))
             try:
-                lower(workload, configuration, accelerator, level)
+                lower(workload, knobs, accelerator, level)
                 said = Reason.OK.text
             except Rejected as rejected:
                 said = rejected.reason
-            assert said == Reason(verdict).text, f"{name} {describe(configuration)}"
+            assert said == Reason(verdict).text, f"{name} {describe(knobs)}"
 
 
 def test_more_is_accepted_than_tvm_accepts() -> None:
@@ -55,36 +55,36 @@ def test_a_rejection_says_why_in_numbers(changes: dict[str, int], reason: str, d
 
 
 def test_weights_beyond_their_buffer_are_rejected() -> None:
-    configuration = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 32, "tile_co": 4}
+    knobs = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 32, "tile_co": 4}
     with pytest.raises(Rejected) as raised:
-        lower(load_workload("resnet18.C11"), {**configuration, "oc_nthread": 1, "h_nthread": 1}, PYNQ)
+        lower(load_workload("resnet18.C11"), {**knobs, "oc_nthread": 1, "h_nthread": 1}, PYNQ)
     assert raised.value.reason == "wgt_overflow"
     assert raised.value.detail == "needs 1152 elements of weights, the buffer holds 1024"
 
 
 def test_pads_beyond_their_field_are_rejected_by_field() -> None:
     workload = load_workload("conv2d:n=1,ci=16,h=4,w=4,co=16,k=33x3,p=16x1")
-    configuration = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
+    knobs = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
     with pytest.raises(Rejected) as raised:
-        lower(workload, configuration, PYNQ)
+        lower(workload, knobs, PYNQ)
     assert raised.value.reason == "field_overflow:y_pad_0"
 
 
 def test_what_loses_sums_is_rejected_by_strict_only() -> None:
-    configuration = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 4, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
+    knobs = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 4, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
     workload = load_workload("resnet18.C2")
-    lower(workload, configuration, PYNQ)
+    lower(workload, knobs, PYNQ)
     with pytest.raises(Rejected) as raised:
-        lower(workload, configuration, PYNQ, "strict")
+        lower(workload, knobs, PYNQ, "strict")
     assert raised.value.reason == "acc_hazard"
 
 
 def test_what_is_no_configuration_is_an_error_of_the_caller() -> None:
-    configuration = {"tile_b": 1, "tile_h": 9, "tile_w": 1, "tile_ci": 4, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
+    knobs = {"tile_b": 1, "tile_h": 9, "tile_w": 1, "tile_ci": 4, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
     workload = load_workload("resnet18.C2")
     with pytest.raises(ConfigurationError, match="tile_h is 9, which does not divide 56"):
-        lower(workload, configuration, PYNQ)
+        lower(workload, knobs, PYNQ)
     with pytest.raises(ConfigurationError, match="has no h_nthread"):
-        lower(workload, {name: 1 for name in configuration if name != "h_nthread"}, PYNQ)
+        lower(workload, {name: 1 for name in knobs if name != "h_nthread"}, PYNQ)
     with pytest.raises(ValueError, match="check level 'lax'"):
-        verdicts(workload, BATCHED, {name: [1] for name in configuration}, "lax")  # type: ignore[arg-type]
+        verdicts(workload, BATCHED, {name: [1] for name in knobs}, "lax")  # type: ignore[arg-type]

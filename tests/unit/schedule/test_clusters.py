@@ -9,7 +9,7 @@ from scipy import ndimage
 from hilt.schedule import load_workload, space_for
 from hilt.schedule.clusters import clusters
 from hilt.schedule.space import Knob, Space
-from hilt.schedule.survey import survey
+from hilt.schedule.validity_summary import summarize_validity
 from hilt.vta.accelerator import Accelerator, load_parameters
 
 
@@ -60,7 +60,7 @@ def test_valid_configurations_lie_together_in_a_mostly_invalid_space() -> None:
     accelerator = Accelerator.for_parameters(load_parameters("pynq"))
     workload = load_workload("deepbench.48")
     space = space_for(workload, accelerator, orders=4)
-    valid = survey(workload, accelerator, space, "tvm").verdicts == 0
+    valid = summarize_validity(workload, accelerator, space, "tvm").verdicts == 0
     shuffled = np.random.default_rng(0).permutation(valid)
     found, random = clusters(space, valid), clusters(space, shuffled)
     assert found.neighbours > 3 * random.neighbours

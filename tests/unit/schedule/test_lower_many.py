@@ -24,7 +24,7 @@ def test_as_one_by_one(kind: SpaceKind, checks: Checks) -> None:
     assert len(together) == len(indices)
     for index, found in zip(indices, together, strict=True):
         try:
-            alone: Program | Rejected = lower(workload, space.configuration(int(index)), PYNQ, checks)
+            alone: Program | Rejected = lower(workload, space.knobs_at(int(index)), PYNQ, checks)
         except Rejected as rejection:
             alone = rejection
         if isinstance(alone, Rejected):

@@ -14,31 +14,31 @@ from tests.unit.schedule.cases import BATCHED, PYNQ, RESNET18, ZCU102, accepted,
 from tests.unit.schedule.dependences import check_order, drains, least_sum_distance
 
 
-def check(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> None:
-    program = lower(workload, configuration, accelerator)
+def check(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> None:
+    program = lower(workload, knobs, accelerator)
     if len(program.instructions) > 2500:
         return
     check_order(program, accelerator)
-    assert drains(program, accelerator, queue_depth=1), describe(configuration)
-    assert drains(program, accelerator, queue_depth=512), describe(configuration)
-    claimed = int(hazard_distance(workload, accelerator, {name: [value] for name, value in configuration.items()})[0])
+    assert drains(program, accelerator, queue_depth=1), describe(knobs)
+    assert drains(program, accelerator, queue_depth=512), describe(knobs)
+    claimed = int(hazard_distance(workload, accelerator, {name: [value] for name, value in knobs.items()})[0])
     assert (least_sum_distance(program, accelerator) or NO_HAZARD) == claimed
 
 
 @pytest.mark.parametrize("name", RESNET18)
 def test_resnet18(name: str) -> None:
     workload = load_workload(name)
-    for configuration in accepted(workload, PYNQ, 8, seed=18):
-        check(workload, configuration, PYNQ)
+    for knobs in accepted(workload, PYNQ, 8, seed=18):
+        check(workload, knobs, PYNQ)
 
 
 @settings(max_examples=60, deadline=None)
 @given(small_convolutions(), st.sampled_from([PYNQ, BATCHED, ZCU102]), st.integers(0, 2**31))
 def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed: int) -> None:
     space = space_for(workload, accelerator)
-    configuration = space.configuration(int(np.random.default_rng(seed).integers(len(space))))
+    knobs = space.knobs_at(int(np.random.default_rng(seed).integers(len(space))))
     try:
-        check(workload, configuration, accelerator)
+        check(workload, knobs, accelerator)
     except Rejected as rejected:
         assert rejected.reason  # what is refused is tested in test_checks.py
 
@@ -60,11 +60,11 @@ def test_a_tile_with_room_keeps_its_sums_three_apart() -> None:
 def test_a_program_without_a_token_is_found_out(flag: str) -> None:
     """The checker itself: every token of a program is needed."""
     workload = load_workload("resnet18.C9")
-    configuration = {
+    knobs = {
         **{"tile_b": 1, "tile_h": 1, "tile_w": 7, "tile_ci": 4, "tile_co": 4},
         **{"oc_nthread": 2, "h_nthread": 1},
     }
-    program = lower(workload, configuration, PYNQ)
+    program = lower(workload, knobs, PYNQ)
     bit = np.uint64(1 << {"pop_prev": 3, "pop_next": 4, "push_prev": 5, "push_next": 6}[flag])
     having = np.flatnonzero(program.instructions[:, 0] & bit)
     for number in having[:: max(1, len(having) // 8)]:

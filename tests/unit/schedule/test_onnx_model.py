@@ -64,7 +64,7 @@ def test_padding(tmp_path: Path, attributes: dict[str, Any], expected: tuple[int
     others = {name: value for name, value in attributes.items() if name != "kernel"}
     layer = only(tmp_path, graph, graph.conv("data", 32, 48, kernel, **others), 2, 32, 9, 11)
     workload = load_workload(layer.workload)
-    assert workload.padding + workload.behind == (expected if len(expected) == 4 else expected * 2)
+    assert workload.padding + workload.pad_end == (expected if len(expected) == 4 else expected * 2)
     assert not workload.bias
     assert (workload.batch, workload.in_channels, workload.height, workload.width) == (2, 32, 9, 11)
 

@@ -14,9 +14,9 @@ from tests.unit.schedule import test_lowering_on_golden, test_lowering_order
 from tests.unit.schedule.cases import BATCHED, PYNQ, ZCU102, accepted
 
 
-def check(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> None:
-    test_lowering_order.check(workload, configuration, accelerator)
-    test_lowering_on_golden.check(workload, configuration, accelerator)
+def check(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> None:
+    test_lowering_order.check(workload, knobs, accelerator)
+    test_lowering_on_golden.check(workload, knobs, accelerator)
 
 
 @st.composite
@@ -50,9 +50,9 @@ def grouped_convolutions(draw: st.DrawFn) -> Conv2d:
 )
 def test_any_grouped_convolution(workload: Conv2d, accelerator: Accelerator, kind: str, seed: int) -> None:
     space = space_for(workload, accelerator, orders=4, kind=kind)  # type: ignore[arg-type]
-    configuration = space.configuration(int(np.random.default_rng(seed).integers(len(space))))
+    knobs = space.knobs_at(int(np.random.default_rng(seed).integers(len(space))))
     try:
-        check(workload, configuration, accelerator)
+        check(workload, knobs, accelerator)
     except Rejected as rejected:
         assert rejected.reason
 
@@ -109,22 +109,22 @@ def test_padding_of_two_sides(data: st.DataObject) -> None:
             ]
             total = sum((weights[:, :, i, j] @ image[:, row + i, column + j] for i, j in inside), np.zeros(3, np.int64))
             assert np.array_equal(found[:, y, x], np.clip(total >> 8, -128, 127))
-    for configuration in accepted(workload, PYNQ, 1, seed=draw(st.integers(0, 1000))):
-        check(workload, configuration, PYNQ)
+    for knobs in accepted(workload, PYNQ, 1, seed=draw(st.integers(0, 1000))):
+        check(workload, knobs, PYNQ)
 
 
 @pytest.mark.parametrize("name", [name for name in workload_names() if name.startswith("mobilenet.")])
 def test_mobilenet(name: str) -> None:
     workload = load_workload(name)
-    for configuration in accepted(workload, PYNQ, 2, seed=31):
-        test_lowering_on_golden.check(workload, configuration, PYNQ)
+    for knobs in accepted(workload, PYNQ, 2, seed=31):
+        test_lowering_on_golden.check(workload, knobs, PYNQ)
 
 
 @pytest.mark.parametrize("accelerator", [PYNQ, BATCHED], ids=["pynq", "batched"])
 def test_a_dense_layer_is_a_matrix_product(accelerator: Accelerator) -> None:
     workload = load_workload("dense:n=5,ci=100,co=70,bias=1,shift=6,clip=-128:127")
-    for configuration in accepted(workload, accelerator, 6, seed=8):
-        check(workload, configuration, accelerator)
+    for knobs in accepted(workload, accelerator, 6, seed=8):
+        check(workload, knobs, accelerator)
     tensors = make_tensors(workload, accelerator, seed=3)
     data = unpack_data(tensors.inputs["inp"], 5, 100)[:, :, 0, 0].astype(np.int64)
     weights = unpack_weights(tensors.inputs["wgt"], 70, 100)[:, :, 0, 0].astype(np.int64)
@@ -169,8 +169,8 @@ def test_a_transposed_convolution_scatters_its_inputs(data: st.DataObject) -> No
     inside = sums[:, padding[0] : size[0] - padding[0], padding[1] : size[1] - padding[1]]
     assert (workload.out_height, workload.out_width) == inside.shape[1:]
     assert np.array_equal(unpack_data(tensors.expected, 1, 17)[0], np.clip(inside >> 7, -128, 127))
-    for configuration in accepted(workload, PYNQ, 1, seed=draw(st.integers(0, 1000))):
-        check(workload, configuration, PYNQ)
+    for knobs in accepted(workload, PYNQ, 1, seed=draw(st.integers(0, 1000))):
+        check(workload, knobs, PYNQ)
 
 
 @pytest.mark.parametrize(

@@ -17,18 +17,18 @@ def spaces(workload: Conv2d, accelerator: Accelerator) -> list[Space]:
     return [space_for(workload, accelerator, orders=4), space_for(workload, accelerator, kind="ml2")]
 
 
-def check(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> None:
-    test_lowering_order.check(workload, configuration, accelerator)
-    test_lowering_on_golden.check(workload, configuration, accelerator)
+def check(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> None:
+    test_lowering_order.check(workload, knobs, accelerator)
+    test_lowering_on_golden.check(workload, knobs, accelerator)
 
 
 @settings(max_examples=200, deadline=None)
 @given(small_convolutions(), st.sampled_from([PYNQ, BATCHED, ZCU102]), st.sampled_from([0, 1]), st.integers(0, 2**31))
 def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, kind: int, seed: int) -> None:
     space = spaces(workload, accelerator)[kind]
-    configuration = space.configuration(int(np.random.default_rng(seed).integers(len(space))))
+    knobs = space.knobs_at(int(np.random.default_rng(seed).integers(len(space))))
     try:
-        check(workload, configuration, accelerator)
+        check(workload, knobs, accelerator)
     except Rejected as rejected:
         assert rejected.reason
 
@@ -45,8 +45,8 @@ def test_the_first_quarter_of_four_orders_is_the_space_of_one() -> None:
     workload = load_workload("resnet18.C9")
     one, four = space_for(workload, PYNQ), space_for(workload, PYNQ, orders=4)
     assert len(four) == 4 * len(one)
-    assert four.configuration(137) == {**one.configuration(137), "loop_order": 1}
-    program, again = (lower(workload, space.configuration(137), PYNQ) for space in (one, four))
+    assert four.knobs_at(137) == {**one.knobs_at(137), "loop_order": 1}
+    program, again = (lower(workload, space.knobs_at(137), PYNQ) for space in (one, four))
     assert program.sha256 == again.sha256
 
 
@@ -59,13 +59,13 @@ def test_strict_is_right_on_golden_in_every_order_and_at_every_edge(name: str) -
         good = indices[verdicts(workload, PYNQ, space.columns(indices), "strict") == 0]
         orders = space.columns(good).get("loop_order", np.ones_like(good))
         for order in np.unique(orders):
-            configuration = space.configuration(int(generator.choice(good[orders == order])))
-            test_lowering_on_golden.check(workload, configuration, PYNQ)
+            knobs = space.knobs_at(int(generator.choice(good[orders == order])))
+            test_lowering_on_golden.check(workload, knobs, PYNQ)
 
 
-def loaded(name: str, configuration: dict[str, int]) -> dict[MemoryType, int]:
+def loaded(name: str, knobs: dict[str, int]) -> dict[MemoryType, int]:
     """Elements read from memory, by memory type."""
-    records = decode(lower(load_workload(name), configuration, PYNQ).instructions, PYNQ)
+    records = decode(lower(load_workload(name), knobs, PYNQ).instructions, PYNQ)
     loads = records[records["opcode"] == Opcode.LOAD]
     sizes = loads["y_size"].astype(np.int64) * loads["x_size"]
     return {memory: int(sizes[loads["memory_type"] == memory].sum()) for memory in MemoryType}
@@ -106,11 +106,11 @@ def test_boundary_tiles_are_smaller() -> None:
 def test_without_checks_there_is_always_a_program(workload: Conv2d, kind: int, seed: int) -> None:
     """The same as with checks where those accept it."""
     space = spaces(workload, PYNQ)[kind]
-    configuration = space.configuration(int(np.random.default_rng(seed).integers(len(space))))
-    program = lower(workload, configuration, PYNQ, "off")
+    knobs = space.knobs_at(int(np.random.default_rng(seed).integers(len(space))))
+    program = lower(workload, knobs, PYNQ, "off")
     assert len(program.instructions)
     try:
-        assert lower(workload, configuration, PYNQ).sha256 == program.sha256
+        assert lower(workload, knobs, PYNQ).sha256 == program.sha256
     except Rejected as rejected:
         assert rejected.reason
 

@@ -24,9 +24,9 @@ def test_order_is_that_of_tvm() -> None:
     assert space.names == ("tile_b", "tile_h", "tile_w", "tile_ci", "tile_co", "oc_nthread", "h_nthread")
     assert space.knobs[1].values == (1, 2, 4, 7, 8, 14, 28, 56)
     names = space.names
-    assert space.configuration(1) == dict(zip(names, (1, 2, 1, 1, 1, 1, 1), strict=True))
-    assert space.configuration(8) == dict(zip(names, (1, 1, 2, 1, 1, 1, 1), strict=True))
-    assert space.configuration(2303) == dict(zip(names, (1, 56, 56, 4, 4, 2, 2), strict=True))
+    assert space.knobs_at(1) == dict(zip(names, (1, 2, 1, 1, 1, 1, 1), strict=True))
+    assert space.knobs_at(8) == dict(zip(names, (1, 1, 2, 1, 1, 1, 1), strict=True))
+    assert space.knobs_at(2303) == dict(zip(names, (1, 56, 56, 4, 4, 2, 2), strict=True))
 
 
 @given(st.integers(1, 5000))
@@ -48,7 +48,7 @@ def test_indices_positions_and_values_are_one_to_one(space: Space) -> None:
     assert np.array_equal(space.indices(positions), everything)
     assert len({tuple(row) for row in space.values(everything).tolist()}) == len(space)
     for index in (0, len(space) // 2, len(space) - 1):
-        assert space.index(space.configuration(index)) == index
+        assert space.index(space.knobs_at(index)) == index
 
 
 @settings(max_examples=80, deadline=None)
@@ -75,7 +75,7 @@ def test_what_is_outside_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="outside its knob"):
         space.indices([0, 0, 0, 0, 0, 0, 2])
     with pytest.raises(ConfigurationError, match="tile_h is 3; it may be"):
-        space.index({**space.configuration(0), "tile_h": 3})
+        space.index({**space.knobs_at(0), "tile_h": 3})
     with pytest.raises(ConfigurationError, match="a configuration of"):
         space.index({"tile_h": 1})
 

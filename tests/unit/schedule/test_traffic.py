@@ -17,10 +17,10 @@ from hilt.vta.isa import MemoryType, Opcode, decode
 from tests.unit.schedule.cases import BATCHED, PYNQ, accepted, small_convolutions
 
 
-def counted(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> dict[str, int]:
+def counted(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> dict[str, int]:
     """From the instructions themselves."""
     parameters = accelerator.parameters
-    instructions = decode(lower(workload, configuration, accelerator).instructions, accelerator)
+    instructions = decode(lower(workload, knobs, accelerator).instructions, accelerator)
 
     def chosen(opcode: Opcode, memory: MemoryType | None = None) -> NDArray[Any]:
         found = instructions["opcode"] == opcode
@@ -47,18 +47,18 @@ def counted(workload: Conv2d, configuration: dict[str, int], accelerator: Accele
     }
 
 
-def compare(workload: Conv2d, configuration: dict[str, int], accelerator: Accelerator) -> bool:
+def compare(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> bool:
     """Asserts that both agree; False where the threads do not share the tiles evenly."""
-    analysis = analyse(workload, accelerator, {name: [value] for name, value in configuration.items()})
+    analysis = analyse(workload, accelerator, {name: [value] for name, value in knobs.items()})
     tiling = analysis.tiling
     mixed = tiling.problem.groups > 1 and max(tiling.problem.co // tiling.co[0], 1) % tiling.oc_threads[0]
     if tiling.h_tiles[0] % tiling.h_threads[0] or tiling.co_tiles[0] % tiling.oc_threads[0]:
         return False
     if mixed and not tiling.problem.block_by_block:
         return False
-    found = counted(workload, configuration, accelerator)
+    found = counted(workload, knobs, accelerator)
     said = traffic(analysis)
-    assert {name: int(getattr(said, name)[0]) for name in found} == found, configuration
+    assert {name: int(getattr(said, name)[0]) for name in found} == found, knobs
     return True
 
 
@@ -76,12 +76,12 @@ def test_known_layers(name: str, space: str) -> None:
     chosen = space_for(workload, PYNQ, **SPACES[space])
     indices = chosen.sample(200, np.random.default_rng(4))
     valid = indices[verdicts(workload, PYNQ, chosen.columns(indices)) == 0][:10]
-    assert sum(compare(workload, chosen.configuration(int(index)), PYNQ) for index in valid) >= 4
+    assert sum(compare(workload, chosen.knobs_at(int(index)), PYNQ) for index in valid) >= 4
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(small_convolutions())
 def test_any_convolution(workload: Conv2d) -> None:
     for accelerator in (PYNQ, BATCHED):
-        for configuration in accepted(workload, accelerator, 3, seed=1):
-            compare(workload, configuration, accelerator)
+        for knobs in accepted(workload, accelerator, 3, seed=1):
+            compare(workload, knobs, accelerator)

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilt.schedule.transfers import Moves, fold
+from hilt.schedule.transfers import DmaTransfers, fold
 
 
-def performed(moves: Moves, box: int, memory: np.ndarray, start: int, size: int) -> np.ndarray:
+def performed(moves: DmaTransfers, box: int, memory: np.ndarray, start: int, size: int) -> np.ndarray:
     """What a box's moves put on chip, by LOAD's definition (HARDWARE.md section 3); -1 where they put nothing."""
     chip = np.full(size, -1)
     fields = {name: int(values[box]) for name, values in moves.fields.items()}

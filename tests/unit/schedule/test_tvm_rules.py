@@ -62,8 +62,8 @@ def test_what_tvm_runs_is_accepted_here() -> None:
 def test_tvm_never_applies_its_batch_tile() -> None:
     workload = load_workload("deepbench.107")
     space = space_for(workload, PYNQ)
-    configuration = space.configuration(int(np.flatnonzero(tvm_verdicts("deepbench.107") == 0)[0]))
-    one, two = (lower(workload, {**configuration, "tile_b": images}, PYNQ, "tvm") for images in (1, 2))
+    knobs = space.knobs_at(int(np.flatnonzero(tvm_verdicts("deepbench.107") == 0)[0]))
+    one, two = (lower(workload, {**knobs, "tile_b": images}, PYNQ, "tvm") for images in (1, 2))
     assert one.sha256 == two.sha256
 
 

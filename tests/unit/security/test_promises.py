@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hilt import paths
-from hilt.link.boards import REMOTE_PATH, Endpoint
+from hilt.link.board_registry import REMOTE_PATH, Endpoint
 from hilt.link.errors import BoardFileError
 from hilt.link.session import Session
 from hilt_board.home import HomeError, open_home

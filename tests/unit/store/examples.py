@@ -41,8 +41,8 @@ def run(uuid: str, **changes: Any) -> Run:
     return Run(**values | changes)
 
 
-def trial(number: int, configuration: int, microseconds: float) -> Trial:
+def trial(ordinal: int, index: int, microseconds: float) -> Trial:
     return Trial(
-        number, configuration, {"tile_h": 2, "tile_w": 7}, Outcome.OK, "", int(microseconds * 100), microseconds,
+        ordinal, index, {"tile_h": 2, "tile_w": 7}, Outcome.OK, "", int(microseconds * 100), microseconds,
         (microseconds,), Verification(ELEMENTS, 0), ELEMENTS,
     )  # fmt: skip

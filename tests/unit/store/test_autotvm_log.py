@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from hilt.cli.main import run as hilt
 from hilt.schedule import Conv2d, WorkloadError, load_workload, space_for
-from hilt.schedule.spelling import name_of, spelled
+from hilt.schedule.workload_syntax import format_workload, name_of
 from hilt.store import Store, Trial, database_path
 from hilt.store.autotvm_exchange import export_run, import_records
 from hilt.store.autotvm_log import ErrorNumber, LogFormatError, LogRecord, decode, encode, read_log, write_log
@@ -29,18 +29,18 @@ ELEMENTS = 28 * 28 * 128
 
 
 def trials() -> list[Trial]:
-    def verified(number: int, configuration: int, microseconds: tuple[float, ...]) -> Trial:
-        knobs = SPACE.configuration(configuration)
+    def verified(ordinal: int, index: int, microseconds: tuple[float, ...]) -> Trial:
+        knobs = SPACE.knobs_at(index)
         seen = Verification(ELEMENTS, 0)
         middle = sorted(microseconds)[len(microseconds) // 2]
         took = {"run": 0.5, "send": 0.25}
         return Trial(
-            number, configuration, knobs, Outcome.OK, "", 1, middle, microseconds, seen, ELEMENTS,
-            seconds=took, recorded_at=1.7e9 + number,
+            ordinal, index, knobs, Outcome.OK, "", 1, middle, microseconds, seen, ELEMENTS,
+            seconds=took, recorded_at=1.7e9 + ordinal,
         )  # fmt: skip
 
-    def failed(number: int, outcome: Outcome) -> Trial:
-        return Trial(number, 100 + number, SPACE.configuration(100 + number), outcome, "why")
+    def failed(ordinal: int, outcome: Outcome) -> Trial:
+        return Trial(ordinal, 100 + ordinal, SPACE.knobs_at(100 + ordinal), outcome, "why")
 
     return [
         verified(0, 869, (4811.0, 4812.0, 4815.5)),
@@ -115,9 +115,9 @@ def test_what_tvm_could_not_run_does_not_go_out() -> None:
     ml2 = {"TH": 5, "TW": 5, "nVT": 1, "nFilterInLoop": 1, "tile_ci": 1}
     others = [
         replace(first, knobs={**first.knobs, "loop_order": 1}),
-        replace(first, number=1, knobs={**first.knobs, "loop_order": 3}),
-        replace(first, number=2, knobs=ml2),
-        replace(first, number=3, knobs=SPACE.configuration(891)),  # its output box has three dimensions
+        replace(first, ordinal=1, knobs={**first.knobs, "loop_order": 3}),
+        replace(first, ordinal=2, knobs=ml2),
+        replace(first, ordinal=3, knobs=SPACE.knobs_at(891)),  # its output box has three dimensions
     ]
     found = export_run(run("a" * 32, workload_spec=C5.to_dict()), others, PYNQ.parameters, "pynq")
     assert [record.index for record in found.records] == [869]
@@ -127,7 +127,7 @@ def test_what_tvm_could_not_run_does_not_go_out() -> None:
 def test_a_dense_layer() -> None:
     layer = load_workload("dense:n=1,ci=512,co=1000")
     space = space_for(layer, PYNQ)
-    knobs = space.configuration(len(space) // 2 - 1)  # the last without a second thread of rows
+    knobs = space.knobs_at(len(space) // 2 - 1)  # the last without a second thread of rows
     trial = replace(trials()[0], knobs=knobs)
     (record,) = export_run(run("a" * 32, workload_spec=layer.to_dict()), [trial], PYNQ.parameters, "pynq").records
     assert record.task == "dense_packed.vta"
@@ -147,8 +147,8 @@ def test_other_operators_are_no_task_of_tvms() -> None:
 def test_out_and_in_again_says_the_same() -> None:
     (back,) = import_records(list(enumerate(exported(), 1)), Path("x.log"), 2.0)
     assert back.run.workload == "resnet18.C5" and back.run.board == "tvm:pynq_1x16_i8w8a32_15_15_18_17"
-    sent = [each for each in trials() if each.number != 5]
-    assert [each.configuration for each in back.trials] == [each.configuration for each in sent]
+    sent = [each for each in trials() if each.ordinal != 5]
+    assert [each.index for each in back.trials] == [each.index for each in sent]
     assert [dict(each.knobs) for each in back.trials] == [dict(each.knobs) for each in sent]
     same = {Outcome.BUS_ERROR: Outcome.CRASH}  # TVM has one number for both
     assert [each.outcome for each in back.trials] == [same.get(each.outcome, each.outcome) for each in sent]
@@ -166,12 +166,12 @@ def test_a_later_record_of_a_configuration_replaces_the_earlier() -> None:
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(small_convolutions())
 def test_workloads_come_back_in_whole_blocks(workload: Conv2d) -> None:
-    plain = replace(workload, bias=False, shift=8, clip=(0, 127), padding_behind=None)
+    plain = replace(workload, bias=False, shift=8, clip=(0, 127), padding_end=None)
     record = replace(exported()[0], args=args_of(plain, PYNQ.parameters))
     back = workload_of(replace(record, task="conv2d_packed.vta" if len(record.args) == 7 else "dense_packed.vta"))
     whole = replace(plain, in_channels=-(-plain.in_channels // 16) * 16, out_channels=-(-plain.out_channels // 16) * 16)
     assert replace(back, name="") == replace(whole, name="", batch=plain.batch)
-    assert replace(load_workload(spelled(workload)), name="") == replace(workload, name="")
+    assert replace(load_workload(format_workload(workload)), name="") == replace(workload, name="")
 
 
 def test_names() -> None:

@@ -23,7 +23,7 @@ UUID = "a" * 32
 def filled(path: Path, trials: int = 500) -> None:
     with Store(path) as store:
         store.create_run(run(UUID))
-        store.record(UUID, [trial(number, number, 1.0 + number) for number in range(trials)])
+        store.record(UUID, [trial(ordinal, ordinal, 1.0 + ordinal) for ordinal in range(trials)])
 
 
 def test_text_is_not_a_database(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_full_disk_keeps_all_that_was_reported_and_no_half(tmp_path: Path, lim
     assert kind == "StoreWriteError" and message.count("\n") == 1
     with Store(path) as store:  # space was made: it opens, whole
         if store.runs():
-            assert [each.number for each in store.trials(UUID)] == list(range(int(kept) + 1))
+            assert [each.ordinal for each in store.trials(UUID)] == list(range(int(kept) + 1))
             store.record(UUID, [trial(int(kept) + 1, int(kept) + 1, 5.0)])
         else:
             assert kept == "-1"

@@ -62,7 +62,7 @@ def test_only_a_trial_compared_in_full_and_right_is_best(
         is_best = outcome is Outcome.OK and compared == elements == ELEMENTS and mismatched == 0
         best = store.best("a" * 32)
         assert best is not None
-        assert best.number == (0 if is_best else 1)
+        assert best.ordinal == (0 if is_best else 1)
         assert fast.verified is is_best
         assert store.summary("a" * 32).valid == 1 + is_best
 
@@ -70,8 +70,8 @@ def test_only_a_trial_compared_in_full_and_right_is_best(
 def test_of_two_equals_the_earlier_is_best(store: Store) -> None:
     store.create_run(run("a" * 32))
     assert store.best("a" * 32) is None
-    for number, latency in ((4, 9.0), (2, 9.0), (1, 10.0), (0, 11.0), (5, 30.0)):
-        store.record("a" * 32, [trial(number, number, latency)])
+    for ordinal, latency in ((4, 9.0), (2, 9.0), (1, 10.0), (0, 11.0), (5, 30.0)):
+        store.record("a" * 32, [trial(ordinal, ordinal, latency)])
     assert store.best("a" * 32) == trial(2, 2, 9.0)
     assert store.improvements("a" * 32) == [(0, 11.0), (1, 10.0), (2, 9.0)]
 
@@ -96,8 +96,8 @@ def test_board_lost_and_ok_without_latency_are_not_facts(store: Store) -> None:
 
 
 def test_runs_are_found_by_prefix(store: Store) -> None:
-    for number, uuid in enumerate(("ab" * 16, "ac" * 16, "bb" * 16)):
-        store.create_run(run(uuid, created=float(number)))
+    for ordinal, uuid in enumerate(("ab" * 16, "ac" * 16, "bb" * 16)):
+        store.create_run(run(uuid, created=float(ordinal)))
     assert store.run("ab").uuid == "ab" * 16
     assert store.run("B").uuid == "bb" * 16
     assert store.run("last").uuid == "bb" * 16
@@ -135,9 +135,9 @@ def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: S
 
 
 def test_the_newest_is_what_was_created_last_whatever_the_clock_said(store: Store) -> None:
-    for number, clock in enumerate((500.0, 900.0, 100.0)):
-        store.create_campaign(Campaign(f"{number}" * 32, "net", {}, {}, clock))
-        store.create_run(run("abc"[number] * 32, created=clock, campaign="1" * 32 if number else None))
+    for ordinal, clock in enumerate((500.0, 900.0, 100.0)):
+        store.create_campaign(Campaign(f"{ordinal}" * 32, "net", {}, {}, clock))
+        store.create_run(run("abc"[ordinal] * 32, created=clock, campaign="1" * 32 if ordinal else None))
     assert [each.uuid[0] for each in store.runs()] == ["c", "b", "a"]
     assert store.run("last").uuid[0] == store.runs(1)[0].uuid[0] == "c"
     assert [each.uuid[0] for each in store.runs_of("1" * 32)] == ["b", "c"]
@@ -182,15 +182,15 @@ def test_quick_at_a_hundred_thousand_trials(tmp_path: Path) -> None:
     with Store(tmp_path / "hilt.db") as store:
         for uuid in ("a" * 32, "b" * 32):
             store.create_run(run(uuid))
-            store.record(uuid, [trial(number, number, 1e6 - number) for number in range(50_000)])
+            store.record(uuid, [trial(ordinal, ordinal, 1e6 - ordinal) for ordinal in range(50_000)])
     with Store(tmp_path / "hilt.db") as store:
         in_a_pass = steps_of(store, lambda: store.summary("a" * 32))
         summary = store.summary("a" * 32)
         assert (summary.trials, summary.valid) == (50_000, 50_000)
         assert in_a_pass < 20 * 50_000, "more than one pass over the run's trials"
-        assert [each.number for each in store.latest_trials("a" * 32, 100)] == list(range(49_999, 49_899, -1))
+        assert [each.ordinal for each in store.latest_trials("a" * 32, 100)] == list(range(49_999, 49_899, -1))
         assert steps_of(store, lambda: store.latest_trials("a" * 32, 100)) < 10_000
-        assert [best.number for _, best in store.best_of_each()] == [49_999]
+        assert [best.ordinal for _, best in store.best_of_each()] == [49_999]
         assert steps_of(store, store.best_of_each) < 10_000
 
 

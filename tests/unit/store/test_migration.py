@@ -37,7 +37,7 @@ def test_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     with Store(path) as store:
         (found,) = store.runs()
         assert (found.uuid, found.space_kind, found.orders, found.checks) == (UUID, "autotvm", 1, "compiler")
-        assert [each.number for each in store.trials(UUID)] == [0, 1]
+        assert [each.ordinal for each in store.trials(UUID)] == [0, 1]
         best = store.best(UUID)
         assert best is not None and best.microseconds == 6.0
         store.create_run(run("b" * 32))

@@ -10,10 +10,10 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from hilt.engine.events import BoardChanged, Command, Event, Hello, Progress, TrialRecorded
-from hilt.engine.files import RunFiles
+from hilt.engine.events import BoardChanged, EngineCommand, EngineHello, Event, RunProgress, TrialRecorded
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_statistics import RunStatistics
 from hilt.engine.server import EngineServer
-from hilt.engine.tally import Tally
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from hilt.tui.app import HiltApp
@@ -25,21 +25,21 @@ UUID = "3f2a91bc-0000-4000-8000-000000000001"
 KNOBS = {"tile_b": 1, "tile_h": 7, "tile_w": 14, "tile_ci": 2, "tile_co": 4, "oc_nthread": 2, "h_nthread": 1}
 
 
-def trial(number: int) -> Trial:
+def trial(ordinal: int) -> Trial:
     """Every third is rejected; the others are the faster the later."""
-    if number % 3 == 2:
-        return Trial(number, number, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
-    microseconds = 1000.0 + 90_000.0 / (number + 1)
+    if ordinal % 3 == 2:
+        return Trial(ordinal, ordinal, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
+    microseconds = 1000.0 + 90_000.0 / (ordinal + 1)
     seen = Verification(examples.ELEMENTS, 0)
     cycles = int(microseconds * 100)
     return Trial(
-        number, number, KNOBS, Outcome.OK, "", cycles, microseconds, (microseconds,), seen, examples.ELEMENTS, "board"
+        ordinal, ordinal, KNOBS, Outcome.OK, "", cycles, microseconds, (microseconds,), seen, examples.ELEMENTS, "board"
     )
 
 
 def event_of(trial: Trial) -> TrialRecorded:
     return TrialRecorded(
-        trial.number, trial.configuration, trial.knobs, trial.outcome, trial.reason, trial.cycles, trial.microseconds,
+        trial.ordinal, trial.index, trial.knobs, trial.outcome, trial.reason, trial.cycles, trial.microseconds,
         trial.verified, trial.board, 0.0,
     )  # fmt: skip
 
@@ -47,7 +47,7 @@ def event_of(trial: Trial) -> TrialRecorded:
 def make_run(home: Path, trials: int = 0, uuid: str = UUID, **changes: object) -> None:
     with Store(database_path(home)) as store:
         store.create_run(examples.run(uuid, budget=1000, **changes))
-        store.record(uuid, [trial(number) for number in range(trials)])
+        store.record(uuid, [trial(ordinal) for ordinal in range(trials)])
 
 
 class LiveEngine:
@@ -55,22 +55,22 @@ class LiveEngine:
 
     def __init__(self, home: Path, uuid: str = UUID) -> None:
         self.home, self.uuid = home, uuid
-        self.commands: list[Command] = []
+        self.commands: list[EngineCommand] = []
         self.store = Store(database_path(home))
         self.store.set_state(uuid, RunState.RUNNING)
-        self._tally = Tally(self.store.summary(uuid), self.store.counts(uuid))
+        self._tally = RunStatistics(self.store.summary(uuid), self.store.counts(uuid))
         self._held = ExitStack()
         files = RunFiles(home, uuid)
         self._held.enter_context(files.locked())
         self._serving = self._held.enter_context(ExitStack())
-        self._server = self._serving.enter_context(EngineServer(files, Hello(uuid, os.getpid()), self.commands.append))
+        self._server = self._serving.enter_context(EngineServer(files, EngineHello(uuid, os.getpid()), self.commands.append))
         self.tell(BoardChanged("virtual:pynq", "running", "64 of 64 MiB free", 1.0))
 
     def tell(self, *events: Event) -> None:
         for event in events:
             self._server.publish(event)
 
-    def record(self, *trials: Trial) -> Progress:
+    def record(self, *trials: Trial) -> RunProgress:
         self.store.record(self.uuid, trials)
         for each in trials:
             self._tally.add(each)

@@ -17,10 +17,10 @@ import pytest
 from textual.widgets import Input
 
 from hilt.engine import client
-from hilt.engine.chronicle import Chronicle
-from hilt.engine.design import Settings
+from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged, Logged
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.store import CorruptStoreError, Run, RunState, Store, Trial, database_path, listing
 from hilt.tui import board_work, trial_list
 from hilt.tui.messages import RunLoaded
@@ -94,7 +94,7 @@ async def test_an_engine_of_another_version_is_asked_once_a_second(
 
 
 def _refused(line: bytes) -> None:
-    raise client.ProtocolError("an event of another version")
+    raise client.EngineProtocolError("an event of another version")
 
 
 @pytest.mark.parametrize(("key", "screen"), [("1", CampaignScreen), ("n", NewRunScreen)])
@@ -129,10 +129,10 @@ async def test_what_comes_late_of_another_run_is_left_alone(tmp_path: Path) -> N
 async def test_rows_that_cannot_be_read_hide_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = range(20, 30)
 
-    def read(store: Store, uuid: str, numbers: Sequence[int]) -> list[Trial]:
-        if not set(numbers).isdisjoint(damaged):
+    def read(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
+        if not set(ordinals).isdisjoint(damaged):
             raise CorruptStoreError("database disk image is malformed")
-        return listing.trials_of(store, uuid, numbers)
+        return listing.trials_of(store, uuid, ordinals)
 
     monkeypatch.setattr(trial_list, "trials_of", read)
     make_run(tmp_path, trials=300)
@@ -184,7 +184,7 @@ async def test_what_a_board_says_does_not_steer_the_terminal(tmp_path: Path) -> 
     """A title, a colour, a cleared screen and a clipboard that a board asked for stay text."""
     evil = "\x1b]2;title\x07 \x1b[31mred \x1b[2J \x1b]52;c;cm0gLXJm\x07 \x9b2J"
     make_run(tmp_path, trials=3)
-    keep = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(lambda event: None)
+    keep = EventLog(RunFiles(tmp_path, UUID).event_log_path).recording(lambda event: None)
     keep(Logged("warning", f"virtual:pynq: {evil}", 1.0))
     with live_engine(tmp_path) as engine, app_of(tmp_path, UUID) as app:
         engine.tell(BoardChanged("virtual:pynq", "ready", evil, 1.0))
@@ -200,10 +200,10 @@ async def test_what_a_board_says_does_not_steer_the_terminal(tmp_path: Path) -> 
 
 
 async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Settings] = []
+    started: list[RunSpec] = []
     go_on = threading.Event()
 
-    def start(settings: Settings, home: Path) -> Run:
+    def start(settings: RunSpec, home: Path) -> Run:
         started.append(settings)
         go_on.wait(60)
         raise ValueError("the engine did not start")
@@ -229,9 +229,9 @@ async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: 
 async def test_a_new_run_is_as_the_one_before_it_but_for_the_fields(
     tuner: str, board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Settings] = []
+    started: list[RunSpec] = []
 
-    def start(settings: Settings, home: Path) -> Run:
+    def start(settings: RunSpec, home: Path) -> Run:
         started.append(settings)
         raise ValueError("the engine did not start")
 

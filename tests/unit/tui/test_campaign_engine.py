@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilt.engine import client
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.store import RunState
 from hilt.store.campaigns import set_campaign_state
 from hilt.tui.screens import campaign_screen

@@ -39,8 +39,8 @@ async def test_a_list_that_fills_says_so(tmp_path: Path) -> None:
             make_run(tmp_path)
             await pilot.press("f5")
             await until(pilot, lambda: "runs, newest first" in text_of(pilot) and "no runs yet" not in text_of(pilot))
-            for number in range(100):
-                make_run(tmp_path, uuid=f"{number:032x}")
+            for ordinal in range(100):
+                make_run(tmp_path, uuid=f"{ordinal:032x}")
             await pilot.press("f5")
             await until(pilot, lambda: "the newest 100 runs" in text_of(pilot))
             assert app.screen.query_one(DataTable).row_count == 100
@@ -57,8 +57,8 @@ async def test_the_live_run_is_chosen_before_the_newest(tmp_path: Path) -> None:
 
 async def test_a_live_run_is_found_behind_a_campaigns_many_layers(tmp_path: Path) -> None:
     make_run(tmp_path)
-    for number in range(30):
-        make_run(tmp_path, uuid=f"{number:032x}")
+    for ordinal in range(30):
+        make_run(tmp_path, uuid=f"{ordinal:032x}")
     with live_engine(tmp_path), app_of(tmp_path) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: loaded(pilot))

@@ -28,7 +28,7 @@ async def test_what_cannot_be_explained_leaves_nothing_of_the_one_before(
             assert isinstance(screen, ConfigurationScreen)
             assembly = screen.query_one("#assembly", LineView)
             await until(pilot, lambda: any("LOAD" in line for line in assembly.lines))
-            screen.watched.configuration = 99_999_999
+            screen.watched.index = 99_999_999
             screen.take(())
             await until(pilot, lambda: "is not in the space" in text_of(pilot))
             assert assembly.lines == []

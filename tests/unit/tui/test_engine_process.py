@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hilt.engine import client, launch
-from hilt.engine.design import Settings
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec
 from hilt.store import RunState, Store, database_path
 from hilt.tui import feed
 from hilt.tui.run_view import Link
@@ -29,7 +29,7 @@ async def test_a_run_is_paused_killed_resumed_and_finished(tmp_path: Path, monke
     monkeypatch.setenv(GATE, str(tmp_path / "gate"))
     with (tmp_path / "gate").open("w") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)  # the board answers nothing until it is unlocked
-        settings = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=40, seed=3, batch=5)
+        settings = RunSpec(workload=WORKLOAD, board="table:plain", tuner="random", trials=40, seed=3, batch=5)
         run = launch.start(settings, tmp_path, boards=TableBoards(), engine=ENGINE)
         with app_of(tmp_path) as app:
             async with app.run_test(size=(120, 40)) as pilot:
@@ -65,7 +65,7 @@ async def test_an_engine_that_is_stopped_while_it_is_watched_is_said(
     monkeypatch.setattr(client, "_HELLO_SECONDS", 1.0)
     with (tmp_path / "gate").open("w") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)  # a board that takes long, at which the engine is rightly silent
-        asked = Settings(workload=WORKLOAD, board="table:plain", tuner="random", trials=40, seed=3, batch=5)
+        asked = RunSpec(workload=WORKLOAD, board="table:plain", tuner="random", trials=40, seed=3, batch=5)
         run = launch.start(asked, tmp_path, boards=TableBoards(), engine=ENGINE)
         pid = int(RunFiles(tmp_path, run.uuid).lock_path.read_text())
         with app_of(tmp_path) as app:

@@ -19,9 +19,9 @@ from textual.widgets import Input
 
 import hilt.tui.screens
 import hilt.tui.widgets
-from hilt.engine.chronicle import Chronicle
-from hilt.engine.events import Command, Logged
-from hilt.engine.files import RunFiles
+from hilt.engine.event_log import EventLog
+from hilt.engine.events import EngineCommand, Logged
+from hilt.engine.run_files import RunFiles
 from hilt.link.quarantine import quarantined
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Store, database_path
@@ -71,21 +71,21 @@ class Stage:
     def says(self, words: str) -> bool:
         return words in self.text
 
-    def asked(self, command: Command) -> bool:
+    def asked(self, command: EngineCommand) -> bool:
         assert self.engine is not None
         return bool(self.engine.commands) and self.engine.commands[-1] is command
 
-    def row(self, number: int) -> bool:
-        return self.screen.query_one(TrialsTable).cursor_row == number
+    def row(self, ordinal: int) -> bool:
+        return self.screen.query_one(TrialsTable).cursor_row == ordinal
 
-    def line(self, number: int) -> bool:
-        return self.screen.query_one("#log", LineView).cursor_row == number
+    def line(self, ordinal: int) -> bool:
+        return self.screen.query_one("#log", LineView).cursor_row == ordinal
 
     def cell(self, column: int, row: int) -> bool:
         grid = self.screen.query_one(SpaceGrid)
         return (grid._column, grid._row) == (column, row)
 
-    def configuration(self, index: int) -> bool:
+    def index(self, index: int) -> bool:
         explained = getattr(self.screen, "explained", None)
         return explained is not None and explained.index == index
 
@@ -131,23 +131,23 @@ def silent(words: str) -> Condition:
     return lambda stage: not stage.says(words)
 
 
-def row(number: int) -> Condition:
-    return lambda stage: stage.row(number)
+def row(ordinal: int) -> Condition:
+    return lambda stage: stage.row(ordinal)
 
 
-def line(number: int) -> Condition:
-    return lambda stage: stage.line(number)
+def line(ordinal: int) -> Condition:
+    return lambda stage: stage.line(ordinal)
 
 
 def cell(column: int, at_row: int) -> Condition:
     return lambda stage: stage.cell(column, at_row)
 
 
-def configuration(index: int) -> Condition:
-    return lambda stage: stage.configuration(index)
+def index(index: int) -> Condition:
+    return lambda stage: stage.knobs_at(index)
 
 
-def asked(command: Command) -> Condition:
+def asked(command: EngineCommand) -> Condition:
     return lambda stage: stage.asked(command)
 
 
@@ -188,14 +188,14 @@ LIVE: dict[str, Journey] = {
     ),
     "leaving": (Press(HiltApp, "ctrl+q", lambda stage: not stage.pilot.app.is_running or stage.pilot.app._exit),),
     "steering a run": (
-        Press(RunPage, "p", asked(Command.PAUSE)),
-        Press(RunPage, "r", asked(Command.RESUME)),
+        Press(RunPage, "p", asked(EngineCommand.PAUSE)),
+        Press(RunPage, "r", asked(EngineCommand.RESUME)),
         Press(RunPage, "s", at(Confirm)),
         Press(Confirm, "n", at(RunScreen)),
         Go(("s",), at(Confirm)),
         Press(Confirm, "escape", at(RunScreen)),
         Go(("s",), at(Confirm)),
-        Press(Confirm, "y", asked(Command.STOP)),
+        Press(Confirm, "y", asked(EngineCommand.STOP)),
         Press(RunPage, "e", at(ExportScreen)),
         Press(ExportScreen, "escape", at(RunScreen)),
     ),
@@ -259,19 +259,19 @@ STILL: dict[str, Journey] = {
         Press(SpaceGrid, "pageup", cell(0, 0)),
         Press(SpaceGrid, "end", lambda stage: stage.screen.query_one(SpaceGrid)._column > 10),
         Press(SpaceGrid, "home", cell(0, 0)),
-        Press(SpaceScreen, "b", lambda stage: stage.screen.query_one(SpaceGrid).configuration == 3),
+        Press(SpaceScreen, "b", lambda stage: stage.screen.query_one(SpaceGrid).index == 3),
         Press(SpaceScreen, "c", lambda stage: stage.clipboard == "3"),
         Press(SpaceScreen, "m", says("largest cluster …")),
         Press(SpaceGrid, "enter", at(ConfigurationScreen)),
     ),
     "a configuration": (
-        Go(("5",), configuration(3)),
-        Press(ConfigurationScreen, "right_square_bracket", configuration(4)),
-        Press(ConfigurationScreen, "left_square_bracket", configuration(3)),
+        Go(("5",), index(3)),
+        Press(ConfigurationScreen, "right_square_bracket", index(4)),
+        Press(ConfigurationScreen, "left_square_bracket", index(3)),
         Press(ConfigurationScreen, "c", lambda stage: '"tile_h"' in stage.clipboard),
         Press(ConfigurationScreen, "i", shows("#index")),
-        Go(("7", "enter"), configuration(7)),
-        Press(ConfigurationScreen, "b", configuration(3)),
+        Go(("7", "enter"), index(7)),
+        Press(ConfigurationScreen, "b", index(3)),
         Press(ConfigurationScreen, "a", lambda stage: stage.screen.has_class("-assembly")),
         Go(("a", "i"), shows("#index")),
         Press(ConfigurationScreen, "escape", hides("#index")),
@@ -309,9 +309,9 @@ def done() -> list[object]:
 async def test_keys_of_a_live_run(name: str, tmp_path: Path, done: list[object]) -> None:
     make_run(tmp_path, trials=90, board="virtual:pynq,virtual:pynq@two" if name == "the board" else "virtual:pynq")
     files = RunFiles(tmp_path, UUID)
-    publish = Chronicle(files.chronicle_path).recording(lambda event: None)
-    for number in range(200):
-        publish(Logged("info", f"line {number} {'and more ' * 20}", 1.0))
+    publish = EventLog(files.event_log_path).recording(lambda event: None)
+    for ordinal in range(200):
+        publish(Logged("info", f"line {ordinal} {'and more ' * 20}", 1.0))
     files.log_path.write_text("what the engine said\n")
     with live_engine(tmp_path) as engine, app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from textual.message import Message
 
-from hilt.engine.events import Command, Failure, Finished, Logged, StateChanged
+from hilt.engine.events import EngineCommand, FailureCause, Finished, Logged, StateChanged
 from hilt.store import RunState, Store, database_path
 from hilt.tui import feed
 from hilt.tui.messages import EventsArrived, RunLoaded
@@ -38,7 +38,7 @@ async def test_a_live_run_shows_curve_trials_board_outcomes_and_progress(tmp_pat
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: attached(pilot))
-            engine.record(*(trial(number) for number in range(10, 30)))
+            engine.record(*(trial(ordinal) for ordinal in range(10, 30)))
             await until(pilot, lambda: run_screen(pilot).view.progress.trials == 30)
             for words in (
                 "RUNNING  3f2a91bc  resnet18.C5 on virtual:pynq",
@@ -60,8 +60,8 @@ async def test_a_live_run_shows_curve_trials_board_outcomes_and_progress(tmp_pat
                 await until(pilot, lambda words=words: words in text_of(pilot))
 
 
-@pytest.mark.parametrize(("key", "command"), [("p", Command.PAUSE), ("r", Command.RESUME)])
-async def test_keys_send_commands(tmp_path: Path, key: str, command: Command) -> None:
+@pytest.mark.parametrize(("key", "command"), [("p", EngineCommand.PAUSE), ("r", EngineCommand.RESUME)])
+async def test_keys_send_commands(tmp_path: Path, key: str, command: EngineCommand) -> None:
     make_run(tmp_path)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test() as pilot:
@@ -81,7 +81,7 @@ async def test_stop_asks_and_can_be_declined(tmp_path: Path, keys: list[str]) ->
             await pilot.press(keys[1])
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("p")
-            await until(pilot, lambda: engine.commands == [Command.PAUSE])
+            await until(pilot, lambda: engine.commands == [EngineCommand.PAUSE])
 
 
 async def test_stop_stops_once_confirmed(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ async def test_stop_stops_once_confirmed(tmp_path: Path) -> None:
             await pilot.press("s")
             await until(pilot, lambda: "Stop run" in text_of(pilot))
             await pilot.press("y")
-            await until(pilot, lambda: engine.commands == [Command.STOP])
+            await until(pilot, lambda: engine.commands == [EngineCommand.STOP])
             engine.tell(Finished(RunState.STOPPED))
             await until(pilot, lambda: "STOPPED: `hilt resume 3f2a91bc` goes on with it" in text_of(pilot))
 
@@ -106,7 +106,7 @@ async def test_paused_finished_and_failed_are_said_in_words(tmp_path: Path) -> N
             await until(pilot, lambda: "RUNNING: pausing after what is on the board" in text_of(pilot))
             engine.tell(StateChanged(RunState.PAUSED))
             await until(pilot, lambda: "PAUSED" in text_of(pilot))
-            engine.tell(Finished(RunState.FAILED, "the board did not come back", Failure.BOARD))
+            engine.tell(Finished(RunState.FAILED, "the board did not come back", FailureCause.BOARD))
             await until(pilot, lambda: "FAILED: the board did not come back" in text_of(pilot))
 
 
@@ -234,8 +234,8 @@ async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
             await until(pilot, lambda: attached(pilot))
             batches.clear()
             began = time.monotonic()
-            for number in range(1000):
-                engine.tell(Logged("info", f"line {number}", 1.0))
+            for ordinal in range(1000):
+                engine.tell(Logged("info", f"line {ordinal}", 1.0))
             await until(pilot, lambda: "line 999" in text_of(pilot))
             assert sum(batches) == 1000
             assert len(batches) <= 2 + (time.monotonic() - began) / feed.REPAINT_SECONDS, batches
@@ -248,7 +248,7 @@ async def test_copy_gives_the_selected_trial_as_json(tmp_path: Path) -> None:
             await until(pilot, lambda: attached(pilot))
             await pilot.press("up", "c")
             await until(pilot, lambda: app.clipboard)
-            assert json.loads(app.clipboard)["number"] == 3
+            assert json.loads(app.clipboard)["ordinal"] == 3
             assert json.loads(app.clipboard)["knobs"]["tile_h"] == 7
 
 
@@ -261,11 +261,11 @@ async def test_the_table_reaches_every_trial(tmp_path: Path) -> None:
             table = run_screen(pilot).query_one(TrialsTable)
             await until(pilot, lambda: (table.row_count, table.cursor_row) == (total, total - 1))
             await pilot.press("home")
-            await until(pilot, lambda: table.selected_trial().number == 0 and "trial▲" in text_of(pilot))
+            await until(pilot, lambda: table.selected_trial().ordinal == 0 and "trial▲" in text_of(pilot))
             below = 2 * (table.scrollable_content_region.height - 1) + 1
             await pilot.press("pagedown", "pagedown", "down")
             await until(pilot, lambda: table.cursor_row == below)
-            assert 10 < below < 40 and json.loads(table.selected() or "")["number"] == below
+            assert 10 < below < 40 and json.loads(table.selected() or "")["ordinal"] == below
             engine.record(trial(total))
             await until(pilot, lambda: table.row_count == total + 1)
             assert table.cursor_row == below  # who looks at an older trial stays there
@@ -306,7 +306,7 @@ async def test_a_burst_of_first_trials_is_followed(tmp_path: Path) -> None:
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
-            engine.record(*(trial(number) for number in range(60)))
+            engine.record(*(trial(ordinal) for ordinal in range(60)))
             await until(pilot, lambda: "\n│     59 " in text_of(pilot))
 
 
@@ -317,18 +317,18 @@ async def test_filter_order_and_search(tmp_path: Path) -> None:
             await until(pilot, lambda: attached(pilot))
             table, rows = run_screen(pilot).query_one(TrialsTable), run_screen(pilot).watched.trials
 
-            def numbers() -> list[int]:
-                return [rows.number(row) for row in range(len(rows))]
+            def ordinals() -> list[int]:
+                return [rows.ordinal(row) for row in range(len(rows))]
 
             await pilot.press("f")  # valid ones
-            await until(pilot, lambda: numbers() == [n for n in range(30) if n % 3 != 2])
+            await until(pilot, lambda: ordinals() == [n for n in range(30) if n % 3 != 2])
             await pilot.press("o")  # by latency: the later, the faster
-            await until(pilot, lambda: numbers() == [n for n in range(29, -1, -1) if n % 3 != 2])
-            await until(pilot, lambda: table.selected_trial().number == 28 and "valid, by latency" in text_of(pilot))
+            await until(pilot, lambda: ordinals() == [n for n in range(29, -1, -1) if n % 3 != 2])
+            await until(pilot, lambda: table.selected_trial().ordinal == 28 and "valid, by latency" in text_of(pilot))
             engine.record(trial(30))
-            await until(pilot, lambda: rows.number(0) == 30)
+            await until(pilot, lambda: rows.ordinal(0) == 30)
             await pilot.press("f")
-            await until(pilot, lambda: numbers() == [n for n in range(30) if n % 3 == 2])
+            await until(pilot, lambda: ordinals() == [n for n in range(30) if n % 3 == 2])
             await pilot.press("f", "f")
             await type_in(pilot, "slash", "OVERFLOW")
             await until(pilot, lambda: len(rows) == 10 and 'with "OVERFLOW"' in text_of(pilot))
@@ -346,9 +346,9 @@ async def test_an_ordered_list_that_is_due_at_once_is_made_anew(
             await until(pilot, lambda: attached(pilot))
             await pilot.press("o")
             table = run_screen(pilot).query_one(TrialsTable)
-            for number in range(30, 40):
-                engine.record(trial(number))
-                await until(pilot, lambda number=number: table.row_count == number + 1)
+            for ordinal in range(30, 40):
+                engine.record(trial(ordinal))
+                await until(pilot, lambda ordinal=ordinal: table.row_count == ordinal + 1)
 
 
 async def test_the_cursor_stays_on_its_trial_when_better_ones_come(tmp_path: Path) -> None:
@@ -362,15 +362,15 @@ async def test_the_cursor_stays_on_its_trial_when_better_ones_come(tmp_path: Pat
             await until(pilot, lambda: "by latency" in text_of(pilot) and table.cursor_row == 0)
             await pilot.press("down", "down")
             await until(pilot, lambda: table.cursor_row == 2)
-            chosen = table.selected_trial().number
+            chosen = table.selected_trial().ordinal
             engine.record(trial(30), trial(31))
             await until(pilot, lambda: table.row_count == 32)
-            assert table.selected_trial().number == chosen == 25 and table.cursor_row == 4
+            assert table.selected_trial().ordinal == chosen == 25 and table.cursor_row == 4
             await pilot.press("home")
             await until(pilot, lambda: table.cursor_row == 0)
             engine.record(trial(33))
             await until(pilot, lambda: table.row_count == 33)
-            assert table.selected_trial().number == 33
+            assert table.selected_trial().ordinal == 33
 
 
 async def test_the_mouse_selects_sorts_and_changes_screens(tmp_path: Path) -> None:
@@ -384,10 +384,10 @@ async def test_the_mouse_selects_sorts_and_changes_screens(tmp_path: Path) -> No
             await pilot.click(TrialsTable, offset=(5, 3))
             await until(pilot, lambda: table.cursor_row == top + 1)  # border, titles, first row, second row
             await pilot.click(TrialsTable, offset=(15, 1))
-            await until(pilot, lambda: "by latency" in text_of(pilot) and table.selected_trial().number == 28)
+            await until(pilot, lambda: "by latency" in text_of(pilot) and table.selected_trial().ordinal == 28)
             await pilot.click(TrialsTable, offset=(15, 1))
             await until(pilot, lambda: "by latency, last first" in text_of(pilot))
-            await until(pilot, lambda: table.selected_trial().number == 0)
+            await until(pilot, lambda: table.selected_trial().ordinal == 0)
             await pilot.click("NavigationBar", offset=(text_of(pilot).splitlines()[0].index("6 Log"), 0))
             await until(pilot, lambda: isinstance(app.screen, LogScreen))
 

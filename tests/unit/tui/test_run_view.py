@@ -8,14 +8,14 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilt.engine.chronicle import Chronicle
+from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, StateChanged
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link, RunView
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 
 from ..store import examples
 from .live import KNOBS, UUID, event_of, make_run
@@ -23,12 +23,12 @@ from .live import KNOBS, UUID, event_of, make_run
 _NO_LATENCY = 9
 
 
-def trial(number: int, microseconds: int) -> Trial:
+def trial(ordinal: int, microseconds: int) -> Trial:
     if microseconds == _NO_LATENCY:
-        return Trial(number, number, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
+        return Trial(ordinal, ordinal, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
     latency, seen = float(microseconds), Verification(examples.ELEMENTS, 0)
     return Trial(
-        number, number, KNOBS, Outcome.OK, "", 100 * microseconds, latency, (latency,), seen, examples.ELEMENTS, "board"
+        ordinal, ordinal, KNOBS, Outcome.OK, "", 100 * microseconds, latency, (latency,), seen, examples.ELEMENTS, "board"
     )
 
 
@@ -43,7 +43,7 @@ def test_trials_in_any_order_give_what_the_store_says(
     order: list[int], latencies: list[int], loaded: int, again: int
 ) -> None:
     """Those of several boards are not answered in the order of their numbers, and some are told and loaded both."""
-    trials = [trial(number, latencies[number]) for number in order]
+    trials = [trial(ordinal, latencies[ordinal]) for ordinal in order]
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         make_run(home)
@@ -56,20 +56,20 @@ def test_trials_in_any_order_give_what_the_store_says(
                 view.apply(event_of(each))
             assert view.curve == store.improvements(UUID)
             best = store.best(UUID)
-    assert (view.best.number if view.best else None) == (best.number if best else None)
+    assert (view.best.ordinal if view.best else None) == (best.ordinal if best else None)
     assert sum(view.recent) == sum(each.verified for each in trials) and len(view.recent) == len(trials)
 
 
 def test_a_long_run_that_is_watched_keeps_few_rows_in_memory(tmp_path: Path) -> None:
     make_run(tmp_path)
     with Store(database_path(tmp_path)) as store:
-        trials = [trial(number, 5) for number in range(9_000)]
+        trials = [trial(ordinal, 5) for ordinal in range(9_000)]
         store.record(UUID, trials)
-        rows = Watch(tmp_path, store, UUID, lambda message: None).trials
+        rows = WatchedRun(tmp_path, store, UUID, lambda message: None).trials
         for each in trials:
             rows.add([event_of(each)])
         assert len(rows._kept) <= 8192 and len(rows) == 9_000
-        assert [rows.trial(row).number for row in (0, 5_000, 8_999)] == [0, 5_000, 8_999]
+        assert [rows.trial(row).ordinal for row in (0, 5_000, 8_999)] == [0, 5_000, 8_999]
 
 
 def test_who_watches_has_the_lines_that_one_who_comes_later_reads(tmp_path: Path) -> None:
@@ -88,13 +88,13 @@ def test_who_watches_has_the_lines_that_one_who_comes_later_reads(tmp_path: Path
     pause = StateChanged(RunState.PAUSED, "the board is idle")
     end = Finished(RunState.STOPPED, "`hilt resume` goes on")
     told: list[Event] = []
-    tell = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(told.append)
+    tell = EventLog(RunFiles(tmp_path, UUID).event_log_path).recording(told.append)
     with Store(database_path(tmp_path)) as store:
-        watch = Watch(tmp_path, store, UUID, lambda message: None)
+        watch = WatchedRun(tmp_path, store, UUID, lambda message: None)
         watch.take(RunLoaded(RunView.load(store, UUID, Link.ATTACHED)))
         for event in [*first, *trials, pause, end, *second, *trials, pause]:
             tell(event)
         watch.take(EventsArrived((*told, pause, told[-2], end)))  # attached again
         tell(end)
-        later = Watch(tmp_path, store, UUID, lambda message: None)
+        later = WatchedRun(tmp_path, store, UUID, lambda message: None)
     assert list(watch.history) == list(later.history) == [*first, pause, end, *second, pause, end]

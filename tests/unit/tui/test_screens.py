@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import DataTable, Input, RadioSet
 
-from hilt.engine.chronicle import Chronicle
 from hilt.engine.client import NoEngineError
-from hilt.engine.design import Settings, design
-from hilt.engine.events import BoardChanged, Command, Logged, TunerTold
-from hilt.engine.files import RunFiles
+from hilt.engine.event_log import EventLog
+from hilt.engine.events import BoardChanged, EngineCommand, Logged, TunerUpdated
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec, design
 from hilt.link.quarantine import quarantined
 from hilt.measure import describe_board
 from hilt.schedule.onnx_model import Layer, Network
@@ -46,7 +46,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def real_run(home: Path, workload: str = WORKLOAD, campaign: str | None = None, valid: int = 4) -> Run:
     """A run of a space that there is, with trials of its first configurations; the later the faster."""
-    settings = Settings(workload=workload, board="virtual:pynq", tuner="random", trials=20)
+    settings = RunSpec(workload=workload, board="virtual:pynq", tuner="random", trials=20)
     run = design(settings, describe_board("virtual:pynq"), campaign)
     seen = Verification(run.output_elements, 0)
     trials = [
@@ -141,14 +141,14 @@ async def test_the_power_is_cycled_only_after_a_question(tmp_path: Path, monkeyp
 
 
 async def test_a_recording_has_no_board_to_be_looked_at(tmp_path: Path) -> None:
-    make_run(tmp_path, board="landscape:somewhere")
+    make_run(tmp_path, board="dataset:somewhere")
     with app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
             await pilot.press("3")
             await until(pilot, lambda: shown(pilot, BoardScreen))
             await pilot.press("d")
-            await until(pilot, lambda: "landscape:somewhere is a recording, not a board" in text_of(pilot))
+            await until(pilot, lambda: "dataset:somewhere is a recording, not a board" in text_of(pilot))
             await pilot.press("escape")
             await until(pilot, lambda: "no fault, no recovery yet" in text_of(pilot))
 
@@ -165,14 +165,14 @@ async def test_the_space_is_a_picture_with_a_cursor(tmp_path: Path, size: tuple[
             await pilot.press("4")
             await until(pilot, lambda: shown(pilot, SpaceScreen) and "accepted (" in text_of(pilot))
             grid = app.screen.query_one(SpaceGrid)
-            await until(pilot, lambda: grid.configuration == 3)  # the best
+            await until(pilot, lambda: grid.index == 3)  # the best
             await until(pilot, lambda: f"configuration 3 of {run.space_size:,}" in text_of(pilot))
             await until(pilot, lambda: "97.0 µs" in text_of(pilot) and "×" in text_of(pilot))
             await pilot.press("home", "pageup", "pageup")
-            await until(pilot, lambda: grid.configuration == 0)
+            await until(pilot, lambda: grid.index == 0)
             await until(pilot, lambda: "100.0 µs" in text_of(pilot))
             await pilot.press("b")
-            await until(pilot, lambda: grid.configuration == 3)
+            await until(pilot, lambda: grid.index == 3)
             await pilot.press("m")
             await until(pilot, lambda: "largest cluster" in text_of(pilot))
             await pilot.press("enter")
@@ -240,14 +240,14 @@ async def test_enter_on_a_trial_shows_its_configuration(tmp_path: Path) -> None:
 
 async def test_the_log_holds_earlier_sessions_and_can_be_searched(tmp_path: Path) -> None:
     make_run(tmp_path)
-    publish = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(lambda event: None)
+    publish = EventLog(RunFiles(tmp_path, UUID).event_log_path).recording(lambda event: None)
     publish(Logged("info", "said yesterday", 1.0))
     publish(Logged("error", "the disk is full", 2.0))
-    publish(TunerTold(8, 0.875, 3.0))
+    publish(TunerUpdated(8, 0.875, 3.0))
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test(size=(130, 40)) as pilot:
             await until(pilot, lambda: "87.5% sure that nothing is 1% better, after 8 trials" in text_of(pilot))
-            engine.tell(TunerTold(16, 0.99, 4.0))
+            engine.tell(TunerUpdated(16, 0.99, 4.0))
             await until(pilot, lambda: "99.0% sure" in text_of(pilot))
             await pilot.press("6")
             await until(pilot, lambda: shown(pilot, LogScreen) and "said yesterday" in text_of(pilot))
@@ -267,9 +267,9 @@ async def test_the_log_holds_earlier_sessions_and_can_be_searched(tmp_path: Path
 
 async def test_a_long_log_is_shown_at_its_end(tmp_path: Path) -> None:
     make_run(tmp_path)
-    publish = Chronicle(RunFiles(tmp_path, UUID).chronicle_path).recording(lambda event: None)
-    for number in range(200):
-        publish(Logged("info", f"line {number}", 1.0))
+    publish = EventLog(RunFiles(tmp_path, UUID).event_log_path).recording(lambda event: None)
+    for ordinal in range(200):
+        publish(Logged("info", f"line {ordinal}", 1.0))
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: "line 199" in text_of(pilot))  # the run's own panel
@@ -343,7 +343,7 @@ async def test_a_campaign_has_more_columns_in_a_terminal_that_grew(tmp_path: Pat
 async def test_a_campaign_is_paused_stopped_and_a_layer_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[tuple[str, Command]] = []
+    sent: list[tuple[str, EngineCommand]] = []
     monkeypatch.setattr(steering, "send", lambda home, uuid, command: sent.append((uuid, command)))
     campaign = make_campaign(tmp_path)
     with Store(database_path(tmp_path)) as store:
@@ -354,17 +354,17 @@ async def test_a_campaign_is_paused_stopped_and_a_layer_skipped(
             await pilot.press("1")
             await until(pilot, lambda: "little on virtual:pynq" in text_of(pilot) and "resnet18.C7" in text_of(pilot))
             await pilot.press("p")
-            await until(pilot, lambda: sent == [(campaign.uuid, Command.PAUSE)])
+            await until(pilot, lambda: sent == [(campaign.uuid, EngineCommand.PAUSE)])
             await pilot.press("r")
-            await until(pilot, lambda: sent[1:] == [(campaign.uuid, Command.RESUME)])
+            await until(pilot, lambda: sent[1:] == [(campaign.uuid, EngineCommand.RESUME)])
             await pilot.press("home", "x")
             await until(pilot, lambda: "Skip resnet18.C2?" in text_of(pilot))
             await pilot.press("y")
-            await until(pilot, lambda: sent[2:] == [(first.uuid, Command.STOP)])
+            await until(pilot, lambda: sent[2:] == [(first.uuid, EngineCommand.STOP)])
             await pilot.press("s")
             await until(pilot, lambda: "Stop the campaign of little?" in text_of(pilot))
             await pilot.press("y")
-            await until(pilot, lambda: sent[3:] == [(campaign.uuid, Command.STOP)])
+            await until(pilot, lambda: sent[3:] == [(campaign.uuid, EngineCommand.STOP)])
 
 
 async def test_no_campaign_is_said(tmp_path: Path) -> None:
@@ -381,9 +381,9 @@ async def test_no_campaign_is_said(tmp_path: Path) -> None:
 
 
 async def test_a_run_is_started_from_a_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Settings] = []
+    asked: list[RunSpec] = []
 
-    def start(settings: Settings, home: Path) -> Run:
+    def start(settings: RunSpec, home: Path) -> Run:
         asked.append(settings)
         if settings.workload == "nothing":
             raise ValueError("no workload is called 'nothing'")
@@ -421,16 +421,16 @@ async def test_resume_starts_an_engine_where_there_is_none(tmp_path: Path, monke
 def test_a_command_without_an_engine_is_an_error(tmp_path: Path) -> None:
     make_run(tmp_path)
     with pytest.raises(NoEngineError, match="no engine"):
-        steering.send(tmp_path, UUID, Command.PAUSE)
+        steering.send(tmp_path, UUID, EngineCommand.PAUSE)
 
 
 def test_a_command_reaches_the_engine(tmp_path: Path) -> None:
     make_run(tmp_path)
     with live_engine(tmp_path) as engine:
-        steering.send(tmp_path, UUID, Command.PAUSE)
-        assert engine.commands == [Command.PAUSE]  # it is obeyed when `send` returns
+        steering.send(tmp_path, UUID, EngineCommand.PAUSE)
+        assert engine.commands == [EngineCommand.PAUSE]  # it is obeyed when `send` returns
         with pytest.raises(NoEngineError):
-            steering.send(tmp_path, "0" * 32, Command.PAUSE)
+            steering.send(tmp_path, "0" * 32, EngineCommand.PAUSE)
 
 
 async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,7 +458,7 @@ async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: p
             await pilot.press("enter")
             await until(pilot, (tmp_path / "3f2a91bc-screen.svg").exists)
     rows = list(csv.DictReader(path.open()))
-    assert [row["number"] for row in rows] == [str(number) for number in range(7)]
+    assert [row["ordinal"] for row in rows] == [str(ordinal) for ordinal in range(7)]
     assert rows[0]["microseconds"] == str(trial(0).microseconds) and rows[2]["reason"] == "acc_overflow"
     assert rows[0]["tile_w"] == "14"
 
@@ -494,4 +494,4 @@ async def test_the_palette_holds_every_command_of_the_screen(tmp_path: Path) -> 
             await pilot.press(*"pause")
             await until(pilot, lambda: "Nothing new is given" in text_of(pilot))
             await pilot.press("enter")
-            await until(pilot, lambda: engine.commands == [Command.PAUSE])
+            await until(pilot, lambda: engine.commands == [EngineCommand.PAUSE])

@@ -16,18 +16,18 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import hilt.tui
-from hilt.engine.chronicle import Chronicle
-from hilt.engine.design import Settings, design
-from hilt.engine.events import BoardChanged, Logged, Progress, StateChanged, TunerTold
-from hilt.engine.files import RunFiles
+from hilt.engine.event_log import EventLog
+from hilt.engine.events import BoardChanged, Logged, RunProgress, StateChanged, TunerUpdated
+from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunSpec, design
 from hilt.measure import describe_board
 from hilt.schedule import Reason, load_workload, space_for, verdicts
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from hilt.tui.app import HiltApp
+from hilt.tui.run_context import RunContext
 from hilt.tui.screens import configuration_screen, run_screen
-from hilt.tui.subject import Subject
 from hilt.tui.widgets import board_facts
 
 from .live import LiveEngine, live_engine, text_of, until
@@ -52,7 +52,7 @@ buffers, in elements
   inp  [████····························]     288 of 2,048 (14%)
   wgt  [██████████████████··············]     576 of 1,024 (56%)
 """
-INSTRUCTIONS = [f"{number:>3}  LOAD INP  sram {number * 16:#06x}  dram {number * 64:#010x}" for number in range(70)]
+INSTRUCTIONS = [f"{ordinal:>3}  LOAD INP  sram {ordinal * 16:#06x}  dram {ordinal * 64:#010x}" for ordinal in range(70)]
 
 
 _LEFT_OUT = re.compile(
@@ -91,7 +91,7 @@ def the_same_everywhere(filled_home: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(run_screen, "_FIRST_AGREEMENT_SECONDS", 3600.0)
     # What an explanation says is compared where it is made, in tests/unit/report.
     explained = SimpleNamespace(code=SimpleNamespace(instructions=()), accelerator=BOARD.accelerator)
-    monkeypatch.setattr(Subject, "explain", lambda _, index: SimpleNamespace(index=index, **vars(explained)))
+    monkeypatch.setattr(RunContext, "explain", lambda _, index: SimpleNamespace(index=index, **vars(explained)))
     monkeypatch.setattr(configuration_screen, "explanation_text", lambda _: EXPLANATION)
     monkeypatch.setattr(configuration_screen, "disassemble", lambda *_: INSTRUCTIONS)
     with monkeypatch.context() as zone:
@@ -105,7 +105,7 @@ def record_run(
     home: Path, uuid: str, created: float, workload: str = "resnet18.C5", campaign: str | None = None
 ) -> None:
     """Twelve trials of it, of every kind of outcome; the later the faster."""
-    settings = Settings(workload=workload, board="virtual:pynq", tuner="autotvm", trials=64)
+    settings = RunSpec(workload=workload, board="virtual:pynq", tuner="autotvm", trials=64)
     run = replace(design(settings, BOARD, campaign), uuid=uuid, created=created)
     wanted = load_workload(workload)
     space = space_for(wanted, BOARD.accelerator)
@@ -114,17 +114,17 @@ def record_run(
         2: (Outcome.REJECTED, "acc_overflow"), 5: (Outcome.TIMEOUT, "no FINISH"), 8: (Outcome.WRONG_ANSWER, "differs"),
     }  # fmt: skip
     trials = []
-    for number in range(12):
-        index = int(accepted[97 * number])
-        knobs = dict(space.configuration(index))
-        if number in failed:
-            board = "" if failed[number][0] is Outcome.REJECTED else "virtual:pynq"
-            trials.append(Trial(number, index, knobs, *failed[number], output_elements=1, board=board))
+    for ordinal in range(12):
+        index = int(accepted[97 * ordinal])
+        knobs = dict(space.knobs_at(index))
+        if ordinal in failed:
+            board = "" if failed[ordinal][0] is Outcome.REJECTED else "virtual:pynq"
+            trials.append(Trial(ordinal, index, knobs, *failed[ordinal], output_elements=1, board=board))
             continue
-        cycles, right = 460_000 + 900_000 // (number + 1), Verification(run.output_elements, 0)
+        cycles, right = 460_000 + 900_000 // (ordinal + 1), Verification(run.output_elements, 0)
         trials.append(
             Trial(
-                number, index, knobs, Outcome.OK, "", cycles, cycles / 100, (cycles / 100,), right,
+                ordinal, index, knobs, Outcome.OK, "", cycles, cycles / 100, (cycles / 100,), right,
                 run.output_elements, "virtual:pynq",
             )
         )  # fmt: skip
@@ -146,20 +146,20 @@ def fill(home: Path) -> None:
     record_run(home, LAYER, 60.0, "resnet18.C2", campaign.uuid)
     record_run(home, FINISHED, 120.0)
     record_run(home, LIVE, 180.0)
-    publish = Chronicle(RunFiles(home, LIVE).chronicle_path).recording(lambda event: None)
+    publish = EventLog(RunFiles(home, LIVE).event_log_path).recording(lambda event: None)
     publish(StateChanged(RunState.RUNNING))
     publish(BoardChanged("virtual:pynq", "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 181.0, 51.2))
     publish(Logged("info", "twelve seconds to a better configuration", 185.0))
     publish(Logged("warning", "virtual:pynq: timeout after trial 5: soft 0.01 s; canary well", 190.0))
     publish(Logged("error", "the disk is nearly full", 195.0))
-    publish(TunerTold(8, 0.875, 200.0))
+    publish(TunerUpdated(8, 0.875, 200.0))
 
 
 def tell_what_is_live(engine: LiveEngine) -> None:
     counts = {"ok": 9, "rejected": 1, "timeout": 1, "wrong_answer": 1}
     engine.tell(
         BoardChanged("virtual:pynq", "running", "57 of 64 MiB free", 205.0),
-        Progress(12, 64, counts, 9, 8.0, 1.5, 35.0, 11, 1067, 535_000, 5350.0, 43.2, 84.4),
+        RunProgress(12, 64, counts, 9, 8.0, 1.5, 35.0, 11, 1067, 535_000, 5350.0, 43.2, 84.4),
     )
 
 
@@ -168,7 +168,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "campaign": (("1",), ("little on virtual:pynq", "resnet18.C7")),
     "board": (("3",), ("running since", "timeout after trial 5")),
     "space": (("4",), ("accepted (", "of the bound")),
-    "configuration": (("5",), ("configuration ", "buffers, in elements")),
+    "index": (("5",), ("configuration ", "buffers, in elements")),
     "log": (("6",), ("the disk is nearly full", "timeout after trial 5")),
     "runs": (("7",), ("running", "resnet18.C2")),
     "help": (("question_mark",), ("keys and words",)),

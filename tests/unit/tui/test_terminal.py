@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.store import StoreWriteError
 
 from .live import UUID, make_run

@@ -30,20 +30,20 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     make_run(home, trials=9)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    code = f"from hilt.tui.web import serve; serve({UUID!r}, {number})"
+        ordinal = free.getsockname()[1]
+    code = f"from hilt.tui.web import serve; serve({UUID!r}, {ordinal})"
     environment = os.environ | {"HILT_HOME": str(home)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as server:
         try:
             deadline = time.monotonic() + 60
             while True:
                 try:
-                    socket.create_connection(("127.0.0.1", number), 1).close()
+                    socket.create_connection(("127.0.0.1", ordinal), 1).close()
                     break
                 except OSError:
                     assert server.poll() is None and time.monotonic() < deadline
                     time.sleep(0.1)  # a port cannot be awaited
-            yield number
+            yield ordinal
         finally:
             server.terminate()
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.tune.annealing import Annealing, AnnealingSchedule, Moves, acceptance_probability
+from hilt.tune.annealing import Annealing, AnnealingSchedule, KnobMoves, acceptance_probability
 
 from .grids import Grid
 
@@ -34,14 +34,14 @@ def test_a_move_changes_one_knob_and_stays_in_the_space(counts: list[int], rows:
     generator = np.random.default_rng(seed)
     sizes = np.array(counts)
     points = generator.integers(0, sizes, (rows, len(counts)))
-    knobs, before, after = Moves(sizes).draw(points, generator)
+    knobs, before, after = KnobMoves(sizes).draw(points, generator)
     assert (before == points[np.arange(rows), knobs]).all()
     assert ((after >= 0) & (after < sizes[knobs]) & (after != before)).all()
 
 
 def test_a_move_is_as_likely_as_drawing_knob_and_value_until_the_point_moves() -> None:
     counts, rows = np.array([2, 5, 1]), 60_000
-    knobs, _, after = Moves(counts).draw(np.tile([1, 3, 0], (rows, 1)), np.random.default_rng(0))
+    knobs, _, after = KnobMoves(counts).draw(np.tile([1, 3, 0], (rows, 1)), np.random.default_rng(0))
     # A draw moves the first knob with 1/3 * 1/2, the second with 1/3 * 4/5, evenly over its four other values.
     assert (knobs == 0).mean() == pytest.approx((1 / 2) / (1 / 2 + 4 / 5), abs=0.01)
     values = np.bincount(after[knobs == 1], minlength=5) / (knobs == 1).sum()

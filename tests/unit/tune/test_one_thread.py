@@ -5,9 +5,9 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info
 
-from hilt.tune import Problem, make_tuner
+from hilt.tune import TuningProblem, make_tuner
+from hilt.tune.model_guided.gaussian_process import GaussianProcess
 from hilt.tune.one_thread import on_one_thread
-from hilt.tune.twin_guided.gaussian_process import GaussianProcess
 
 from .ml2tuner.problems import PROBLEM
 
@@ -43,6 +43,6 @@ def test_hilt_computes_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         return predict(process, inputs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(GaussianProcess, "predict", spy)
-    small = Problem.of(PROBLEM.workload, PROBLEM.accelerator)
+    small = TuningProblem.of(PROBLEM.workload, PROBLEM.accelerator)
     assert make_tuner("hilt", small, 0).ask(2)
     assert seen == {1}

@@ -3,21 +3,21 @@ from __future__ import annotations
 import numpy as np
 
 from hilt.schedule import load_workload
-from hilt.tune import Problem
-from hilt.virtual.personality import personality
+from hilt.tune import TuningProblem
+from hilt.virtual.board_model import board_model
 
-BOARD = personality("pynq")
+BOARD = board_model("pynq")
 C2 = load_workload("resnet18.C2")
 
 
 def test_compiled_is_what_tvms_compiler_takes_and_its_runtime_may_refuse() -> None:
     """TVM_FACTS.md section 1: 290 of C2's 2304 compile."""
-    assert np.count_nonzero(Problem.of(C2, BOARD.accelerator, checks="tvm").compiles) == 290
-    assert Problem.of(C2, BOARD.accelerator, checks="off").compiles.all()
+    assert np.count_nonzero(TuningProblem.of(C2, BOARD.accelerator, checks="tvm").compiles) == 290
+    assert TuningProblem.of(C2, BOARD.accelerator, checks="off").compiles.all()
 
 
 def test_predicted_cycles_are_numbers_exactly_where_it_compiles() -> None:
-    problem = Problem.of(C2, BOARD.accelerator)
+    problem = TuningProblem.of(C2, BOARD.accelerator)
     indices = problem.space.sample(100, np.random.default_rng(1))
     cycles = problem.predicted_cycles(indices, [BOARD.memory_model])
     assert cycles.shape == (100, 1)

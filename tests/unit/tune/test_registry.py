@@ -8,8 +8,8 @@ import pytest
 from hilt.schedule import load_workload
 from hilt.schedule.space import Knob, Space
 from hilt.tune import (
-    Problem,
     TunerOptionError,
+    TuningProblem,
     UnknownTunerError,
     make_tuner,
     resolve_options,
@@ -21,7 +21,7 @@ from hilt.vta.accelerator import Accelerator, load_parameters
 PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
 FIXED = [Knob(name, (1,), True) for name in ("tile_b", "tile_w", "tile_ci", "tile_co", "oc_nthread")]
 SPACE = Space([Knob("tile_h", (1, 2, 4, 8), True), Knob("h_nthread", (1, 2), False), *FIXED])
-PROBLEM = Problem(load_workload("resnet18.C2"), PYNQ, SPACE)
+PROBLEM = TuningProblem(load_workload("resnet18.C2"), PYNQ, SPACE)
 
 
 def test_names_are_listed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module, metadata, util
 from typing import Any
 
-from hilt.tune import Problem, Tuner, UnknownTunerError
+from hilt.tune import Tuner, TuningProblem, UnknownTunerError
 
 _EXTRA = "peers"
 _PEERS = {
@@ -39,7 +39,7 @@ def version_of(name: str) -> str:
     return metadata.version(_PEERS[name][2])
 
 
-def make_peer(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
+def make_peer(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
     """Raises UnknownTunerError where it is not installed."""
     if name not in peer_names():
         raise UnknownTunerError(f"no peer {name!r} is installed; pip install 'hilt[{_EXTRA}]' brings them")

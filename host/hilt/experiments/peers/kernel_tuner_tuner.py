@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from hilt.tune import Feedback, Problem, Tuner
-from hilt.tune.unasked import Unasked
+from hilt.tune import Feedback, Tuner, TuningProblem
+from hilt.tune.untried import Untried
 
 STRATEGIES = {
     "kernel-tuner-genetic": "genetic_algorithm",
@@ -29,7 +29,7 @@ _EVALUATIONS = 1_000_000
 _PATIENCE_SECONDS = 600.0
 
 
-def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
+def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
     """`options` are the strategy's."""
     if name == "kernel-tuner-bayes":
         options = {"samplingmethod": "random", **options}  # its default, Latin hypercubes, takes no seed
@@ -43,7 +43,7 @@ class _KernelTuner:
     an answer, it would draw what is meant for whoever is asked next.
     """
 
-    def __init__(self, strategy: str, problem: Problem, seed: int, options: dict[str, Any]) -> None:
+    def __init__(self, strategy: str, problem: TuningProblem, seed: int, options: dict[str, Any]) -> None:
         from kernel_tuner.searchspace import Searchspace
 
         self._problem = problem
@@ -51,7 +51,7 @@ class _KernelTuner:
         self._options = options
         self._knobs = {knob.name: list(knob.values) for knob in problem.space.knobs}
         self._searchspace = Searchspace(self._knobs, None, 1024)
-        self._unasked = Unasked(len(problem.space))
+        self._untried = Untried(len(problem.space))
         self._known: dict[int, float | None] = {}
         self._wanted: queue.Queue[int | BaseException] = queue.Queue()
         self._answered: queue.Queue[None] = queue.Queue()
@@ -60,7 +60,7 @@ class _KernelTuner:
         self._thread: threading.Thread | None = None
 
     def ask(self, count: int) -> list[int]:
-        if not count or not self._unasked:
+        if not count or not self._untried:
             return []
         if self._thread is None:
             self._thread = threading.Thread(target=self._search, name="kernel-tuner", daemon=True)
@@ -72,7 +72,7 @@ class _KernelTuner:
         wanted = self._wanted.get(timeout=_PATIENCE_SECONDS)
         if isinstance(wanted, BaseException):
             raise wanted
-        self._unasked.take(wanted)
+        self._untried.take(wanted)
         self._asked = wanted
         return [wanted]
 

@@ -7,10 +7,10 @@ import warnings
 from typing import Any
 
 from hilt.experiments.peers.proposals import ProposingTuner
-from hilt.tune import Problem, Tuner
+from hilt.tune import Tuner, TuningProblem
 
 
-def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
+def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
     """optuna-tpe, optuna-gp or optuna-cmaes; `options` are the sampler's."""
     import optuna
 
@@ -31,7 +31,7 @@ def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
 
 
 class _Study:
-    def __init__(self, problem: Problem, sampler: Any) -> None:
+    def __init__(self, problem: TuningProblem, sampler: Any) -> None:
         import optuna
 
         self._optuna = optuna

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from hilt.tune import Feedback
-from hilt.tune.space import SearchSpace
-from hilt.tune.unasked import Unasked
+from hilt.tune.search_space import SearchSpace
+from hilt.tune.untried import Untried
 
 PATIENCE = 16
 """A sampler that proposes known configurations so often in a row gets a random new one."""
@@ -31,13 +31,13 @@ class ProposingTuner:
     def __init__(self, space: SearchSpace, sampler: Sampler, seed: int, patience: int = PATIENCE) -> None:
         self._sampler = sampler
         self._patience = patience
-        self._unasked = Unasked(len(space))
+        self._untried = Untried(len(space))
         self._generator = np.random.default_rng(seed)
         self._open: dict[int, object | None] = {}
         self._known: dict[int, float | None] = {}
 
     def ask(self, count: int) -> list[int]:
-        return [self._next() for _ in range(min(count, len(self._unasked)))]
+        return [self._next() for _ in range(min(count, len(self._untried)))]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         for item in feedback:
@@ -47,12 +47,12 @@ class ProposingTuner:
     def _next(self) -> int:
         for _ in range(self._patience):
             proposal, index = self._sampler.propose()
-            if index in self._unasked:
-                self._unasked.take(index)
+            if index in self._untried:
+                self._untried.take(index)
                 self._open[index] = proposal
                 return index
             if index in self._known:
                 self._sampler.hear(proposal, index, self._known[index])
-        index = self._unasked.draw(self._generator)
+        index = self._untried.draw(self._generator)
         self._open[index] = None
         return index

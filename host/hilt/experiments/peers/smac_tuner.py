@@ -8,20 +8,20 @@ from typing import Any
 
 from hilt.experiments.peers.proposals import ProposingTuner
 from hilt.schedule import bound_cycles
-from hilt.tune import Problem, Tuner
+from hilt.tune import Tuner, TuningProblem
 
 CRASH_COST_OVER_BOUND = 100
-"""A crash costs what a program may run at most (hilt.engine.design.LIMIT_OVER_BOUND)."""
+"""A crash costs what a program may run at most (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
 _TRIALS = 100_000
 
 
-def make(name: str, problem: Problem, seed: int, **options: Any) -> Tuner:
+def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
     """`options` are the scenario's."""
     return ProposingTuner(problem.space, _Facade(problem, seed, options), seed)
 
 
 class _Facade:
-    def __init__(self, problem: Problem, seed: int, options: dict[str, Any]) -> None:
+    def __init__(self, problem: TuningProblem, seed: int, options: dict[str, Any]) -> None:
         from ConfigSpace import ConfigurationSpace, OrdinalHyperparameter
         from smac import HyperparameterOptimizationFacade, Scenario
         from smac.runhistory.dataclasses import TrialInfo, TrialValue

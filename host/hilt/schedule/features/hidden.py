@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hilt.schedule.checks import Analysis, Reason, analyse
 from hilt.schedule.features.features import Features
 from hilt.schedule.loops import NO_HAZARD, extents
-from hilt.schedule.tiling import IntArray, Problem, Tiling
+from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 from hilt.schedule.traffic import Traffic, traffic
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -86,7 +86,7 @@ def _table_5(tiling: Tiling) -> Columns:
     return dict(zip(TABLE_5, columns, strict=True))
 
 
-def _rows_inside(problem: Problem, first: IntArray, rows: IntArray) -> IntArray:
+def _rows_inside(problem: TilingProblem, first: IntArray, rows: IntArray) -> IntArray:
     """Rows of the input in the box of `rows` output rows from `first` on."""
     workload, step = problem.workload, problem.row_step
     box = problem.box_height(rows)

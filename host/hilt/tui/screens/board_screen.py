@@ -21,7 +21,7 @@ from hilt.tui.event_lines import line_of, one_line
 from hilt.tui.run_view import RunView
 from hilt.tui.screens.confirm import Confirm
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.board_facts import facts_of
 from hilt.tui.widgets.line_view import Line, LineView
 
@@ -40,7 +40,7 @@ class BoardScreen(RunPage):
         Binding("c", "copy", "Copy", show=False, tooltip="The line under the cursor, to the clipboard"),
     ]
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedRun) -> None:
         super().__init__(watch)
         self._place = 0
         self._asked: dict[str, list[Line]] = {}

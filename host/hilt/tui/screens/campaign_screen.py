@@ -17,9 +17,9 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
-from hilt.engine.events import Command
+from hilt.engine.events import EngineCommand
 from hilt.store import RunState, Store, StoreError
-from hilt.tui import steering, words
+from hilt.tui import formatting, steering
 from hilt.tui.background import in_background
 from hilt.tui.campaign_view import CampaignView
 from hilt.tui.event_lines import one_line
@@ -158,16 +158,16 @@ class CampaignScreen(Screen[None]):
             "layer": layer.layer.workload,
             "times": str(layer.layer.count).rjust(6),
             "trials": str(layer.trials).rjust(7),
-            "progress": " " + words.bar(layer.trials / trials if trials else 0.0, 8),
+            "progress": " " + formatting.bar(layer.trials / trials if trials else 0.0, 8),
             "best µs": _number(best, 12),
-            "gain": (f"{layer.gain:.2f}x" if layer.gain else words.NONE).rjust(8),
-            "share": (f"{100 * share:.1f}%" if share else words.NONE).rjust(7),
+            "gain": (f"{layer.gain:.2f}x" if layer.gain else formatting.NONE).rjust(8),
+            "share": (f"{100 * share:.1f}%" if share else formatting.NONE).rjust(7),
             "state": f" {view.layer_state(layer)}",
             "fallback µs": _number(fallback, 13),
-            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else words.NONE).rjust(12),
-            "valid": words.share(layer.valid, layer.trials).rjust(7),
+            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else formatting.NONE).rjust(12),
+            "valid": formatting.share(layer.valid, layer.trials).rjust(7),
             "all µs": _number(layer.microseconds, 13),
-            "run": f" {layer.run.uuid[:8] if layer.run else words.NONE}",
+            "run": f" {layer.run.uuid[:8] if layer.run else formatting.NONE}",
         }
         return [cells[name] for name in self._names]
 
@@ -186,7 +186,7 @@ class CampaignScreen(Screen[None]):
         return layers[row] if 0 <= row < len(layers) else None
 
     def action_pause(self) -> None:
-        self._steer("pause", Command.PAUSE)
+        self._steer("pause", EngineCommand.PAUSE)
 
     @work(group="command", exit_on_error=False)
     async def action_stop(self) -> None:
@@ -200,7 +200,7 @@ class CampaignScreen(Screen[None]):
             "Keep running",
         )
         if await self.app.push_screen_wait(question):
-            self._steer("stop", Command.STOP)
+            self._steer("stop", EngineCommand.STOP)
 
     @work(group="command", exit_on_error=False)
     async def action_skip(self) -> None:
@@ -215,7 +215,7 @@ class CampaignScreen(Screen[None]):
             "Keep it",
         )
         if await self.app.push_screen_wait(question):
-            await self._do("skip it", steering.send, self._home, layer.run.uuid, Command.STOP)
+            await self._do("skip it", steering.send, self._home, layer.run.uuid, EngineCommand.STOP)
 
     @work(group="command", exit_on_error=False)
     async def action_resume(self) -> None:
@@ -229,12 +229,12 @@ class CampaignScreen(Screen[None]):
         if layer is None or layer.run is None:
             self.notify("`hilt tune` of the same model goes on with this campaign", timeout=6)
         elif layer.run.uuid in view.live_runs:
-            await self._do("resume", steering.send, self._home, layer.run.uuid, Command.RESUME)
+            await self._do("resume", steering.send, self._home, layer.run.uuid, EngineCommand.RESUME)
         else:
             await self._do("resume", steering.resume_run, self._store, self._home, layer.run.uuid)
 
     @work(group="command", exit_on_error=False)
-    async def _steer(self, word: str, command: Command) -> None:
+    async def _steer(self, word: str, command: EngineCommand) -> None:
         """The campaign's engine, or, of a campaign without one, that of the run which is going on."""
         view = self._view
         if view is None:
@@ -269,21 +269,21 @@ class CampaignScreen(Screen[None]):
 
 
 def _number(value: float | None, width: int) -> str:
-    return (words.NONE if value is None else f"{value:,.1f}").rjust(width)
+    return (formatting.NONE if value is None else f"{value:,.1f}").rjust(width)
 
 
 def _head(view: CampaignView) -> Content:
     """State; network and progress; what was gained."""
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
-    left = f", {words.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
+    left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
     gain = f", {result.gain:.2f} times the fallback's speed" if result.gain else ""
     unsolved = f"; {len(result.unsolved)} unsolved" if result.unsolved else ""
     where = f"{result.network.name} on {result.campaign.settings['board']}"
     return Content("\n").join(
         [
             Content.assemble((view.state_words, "bold"), f"  {result.campaign.uuid[:8]}  {where}"),
-            Content(f"{budget} {words.bar(view.share_done, 16)} {view.share_done:.0%}{left}"),
+            Content(f"{budget} {formatting.bar(view.share_done, 16)} {view.share_done:.0%}{left}"),
             Content(f"{result.microseconds:,.1f} µs in all its layers{gain}{unsolved}"),
         ]
     )

@@ -15,10 +15,10 @@ from textual.widgets import Input
 from hilt.report.explanation import Explanation
 from hilt.report.explanation_text import explanation_text
 from hilt.tui.event_lines import one_line
+from hilt.tui.run_context import RunContext
 from hilt.tui.run_view import RunView
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.subject import Subject
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.line_view import Line, LineView
 from hilt.vta.isa import disassemble
 
@@ -26,7 +26,7 @@ from hilt.vta.isa import disassemble
 class ConfigurationScreen(RunPage):
     """That of the trial or the cell that was chosen; else the best one's."""
 
-    NAME = "configuration"
+    NAME = "index"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "assembly", "Assembly", tooltip="The program's instructions instead of its explanation, and back"),
         Binding("left_square_bracket", "step(-1)", "Previous", show=False, tooltip="The configuration before this one"),
@@ -36,9 +36,9 @@ class ConfigurationScreen(RunPage):
         Binding("c", "copy", "Copy", tooltip="Its knobs, as JSON, to the clipboard"),
     ]
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedRun) -> None:
         super().__init__(watch)
-        self._subject: Subject | None = None
+        self._subject: RunContext | None = None
         self._explained: Explanation | None = None
         self._asked: int | None = None
 
@@ -66,10 +66,10 @@ class ConfigurationScreen(RunPage):
             self._explain(wanted)
 
     @work(group="explain", exclusive=True, exit_on_error=False)
-    async def _explain(self, configuration: int) -> None:
-        self.query_one("#explained").border_title = f"configuration {configuration}: being explained ..."
+    async def _explain(self, index: int) -> None:
+        self.query_one("#explained").border_title = f"configuration {index}: being explained ..."
         try:
-            explained, lines, assembly = await asyncio.to_thread(self._explanation, configuration)
+            explained, lines, assembly = await asyncio.to_thread(self._explanation, index)
         except Exception as error:  # of board, space or simulator: each says in a line what is wrong
             self._say(one_line(str(error)))
             return
@@ -81,16 +81,16 @@ class ConfigurationScreen(RunPage):
         self.query_one("#assembly", LineView).border_subtitle = f"{len(assembly):,}"
         self.query_one("#assembly", LineView).set_lines(assembly or [("it does not compile", "error")])
 
-    def _explanation(self, configuration: int) -> tuple[Explanation, list[Line], list[str]]:
+    def _explanation(self, index: int) -> tuple[Explanation, list[Line], list[str]]:
         watch = self.watched
-        self._subject = self._subject or Subject(watch.store.run(watch.uuid))
-        explained = self._subject.explain(configuration)
+        self._subject = self._subject or RunContext(watch.store.run(watch.uuid))
+        explained = self._subject.explain(index)
         lines = [_styled(line) for line in explanation_text(explained).splitlines()]
         code = explained.code
         return explained, lines, [] if code is None else disassemble(code.instructions, explained.accelerator)
 
     @property
-    def _ready(self) -> Subject:
+    def _ready(self) -> RunContext:
         assert self._subject is not None
         return self._subject
 
@@ -99,7 +99,7 @@ class ConfigurationScreen(RunPage):
         self.query_one("#assembly", LineView).set_lines([])
         self.query_one("#assembly", LineView).border_subtitle = ""
         self.remove_class("-assembly")
-        self.query_one("#explained").border_title = "configuration"
+        self.query_one("#explained").border_title = "index"
         self.query_one("#explained", LineView).set_lines([(text, "warning")])
 
     # keys
@@ -113,7 +113,7 @@ class ConfigurationScreen(RunPage):
             self._show((self._explained.index + step) % len(self._ready.space))
 
     def action_best(self) -> None:
-        self.watched.configuration = None
+        self.watched.index = None
         self.take(())
 
     def action_index(self) -> None:
@@ -132,8 +132,8 @@ class ConfigurationScreen(RunPage):
         index.display = False
         self.query_one("#explained").focus()
 
-    def _show(self, configuration: int) -> None:
-        self.watched.configuration = configuration
+    def _show(self, index: int) -> None:
+        self.watched.index = index
         self.take(())
 
     def action_copy(self) -> None:

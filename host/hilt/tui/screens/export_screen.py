@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, RadioButton, RadioSet
 
 from hilt.tui.export import WORDS, ExportKind, export
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 
 
 class ExportScreen(ModalScreen[None]):
@@ -22,7 +22,7 @@ class ExportScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss", "Cancel")]
 
-    def __init__(self, watch: Watch, screenshot: str) -> None:
+    def __init__(self, watch: WatchedRun, screenshot: str) -> None:
         super().__init__()
         self._watch = watch
         self._screenshot = screenshot

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from hilt.tui.event_lines import line_of
 from hilt.tui.run_view import RunView
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.line_view import LineView
 
 _LEVELS = ("all", "warnings and errors")
@@ -32,7 +32,7 @@ class LogScreen(RunPage):
         Binding("o", "pager", "Pager", tooltip="The engine's own log file in $PAGER: tracebacks are there"),
     ]
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedRun) -> None:
         super().__init__(watch)
         self._level = _LEVELS[0]
         self._shown: tuple[object, ...] = ()

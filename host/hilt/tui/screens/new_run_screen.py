@@ -16,9 +16,9 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label
 
 from hilt.engine import launch
-from hilt.engine.design import Settings, settings_of
+from hilt.engine.run_spec import RunSpec, spec_of
 from hilt.link.errors import BoardFileError
-from hilt.measure.boards import board_names
+from hilt.measure.board_description import board_names
 from hilt.schedule import workload_names
 from hilt.store import Run
 from hilt.tui.messages import RunChosen
@@ -91,13 +91,13 @@ class NewRunScreen(ModalScreen[None]):
         else:
             self.dismiss()
 
-    def _settings(self, values: dict[str, str]) -> Settings:
+    def _settings(self, values: dict[str, str]) -> RunSpec:
         """What the fields say; all else as of the run that is watched, but what is of another tuner, layer or board."""
         trials, seed = _number("trials", values), _number("seed", values)
-        asked = Settings(values["workload"], values["board"], values["tuner"], trials, seed)
+        asked = RunSpec(values["workload"], values["board"], values["tuner"], trials, seed)
         if self._like is None:
             return asked
-        like = settings_of(self._like)
+        like = spec_of(self._like)
         return replace(
             like,
             workload=asked.workload,

@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from hilt.engine.client import NoEngineError
-from hilt.engine.events import Command, Event
+from hilt.engine.events import EngineCommand, Event
 from hilt.store import RunState
 from hilt.tui import steering
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.confirm import Confirm
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 from hilt.tui.widgets.status_line import StatusLine
@@ -39,7 +39,7 @@ class RunPage(Screen[None]):
         Binding("e", "export", "Export", show=False, tooltip="Writes trials, a report, AutoTVM's log or this screen"),
     ]
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedRun) -> None:
         super().__init__()
         self.watched = watch
 
@@ -73,7 +73,7 @@ class RunPage(Screen[None]):
 
     @work(group="command", exit_on_error=False)
     async def action_command(self, word: str) -> None:
-        await self._send(Command(word))
+        await self._send(EngineCommand(word))
 
     @work(group="command", exit_on_error=False)
     async def action_stop(self) -> None:
@@ -86,14 +86,14 @@ class RunPage(Screen[None]):
         )
         attached = self.view is not None and self.view.link is Link.ATTACHED
         if not attached or await self.app.push_screen_wait(question):
-            await self._send(Command.STOP)
+            await self._send(EngineCommand.STOP)
 
     @work(group="command", exit_on_error=False)
     async def action_resume(self) -> None:
         """A paused run goes on; one without an engine gets one."""
         view = self.view
         if view is None or view.link in (Link.ATTACHED, Link.SILENT) or view.state is RunState.FINISHED:
-            await self._send(Command.RESUME)
+            await self._send(EngineCommand.RESUME)
             return
         self.notify("starting an engine ...", timeout=3)
         try:
@@ -101,7 +101,7 @@ class RunPage(Screen[None]):
         except Exception as error:  # of board, link, store or tuner: each says in a line what to do
             self.notify(str(error), title="Could not resume", severity="error", timeout=20, markup=False)
 
-    async def _send(self, command: Command) -> None:
+    async def _send(self, command: EngineCommand) -> None:
         if self.view is not None and self.view.state is RunState.FINISHED:
             text = f"run {self.watched.short_id} has finished"
             self.notify(text, title=f"Nothing to {command}", severity="warning")

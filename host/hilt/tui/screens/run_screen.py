@@ -22,7 +22,7 @@ from hilt.store.listing import Listing, Order, Which, trial_numbers
 from hilt.tui.messages import ConfigurationChosen
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.run_page import RunPage
-from hilt.tui.watch import SHORTEST_TIMER, Watch
+from hilt.tui.watched_run import SHORTEST_TIMER, WatchedRun
 from hilt.tui.widgets.board_panel import BoardPanel
 from hilt.tui.widgets.latency_curve import LatencyCurve
 from hilt.tui.widgets.log_panel import LogPanel
@@ -32,7 +32,7 @@ from hilt.tui.widgets.trials_table import TrialsTable
 from hilt.tui.widgets.tuner_panel import TunerPanel
 
 if TYPE_CHECKING:
-    from hilt.tui.subject import Subject
+    from hilt.tui.run_context import RunContext
 
 _ARRANGE_SECONDS = 2.0
 """A list in another order than that of the trials is made anew at most so often while trials come in."""
@@ -59,13 +59,13 @@ class RunScreen(RunPage):
         Binding("slash", "search", "Search", key_display="/", show=False, tooltip="Only trials that hold a text"),
     ]
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedRun) -> None:
         super().__init__(watch)
         self._arranged = 0.0
         self._wanted = Listing()
         self._arranging: Timer | None = None
         self._compare_from = math.inf
-        self._subject: Subject | None = None
+        self._subject: RunContext | None = None
 
     def body(self) -> ComposeResult:
         with Container(id="top"):
@@ -172,17 +172,17 @@ class RunScreen(RunPage):
         watch, table = self.watched, self.query_one(TrialsTable)
         changed = listing != watch.trials.listing
         self._arranged = time.monotonic()
-        numbers = None
+        ordinals = None
         if not listing.is_plain:
             try:
-                numbers = await asyncio.to_thread(trial_numbers, watch.store, watch.uuid, listing)
+                ordinals = await asyncio.to_thread(trial_numbers, watch.store, watch.uuid, listing)
             except StoreError as error:
                 self.notify(str(error), title="The store cannot be read", severity="error", markup=False)
                 return
         held = table.held
-        watch.trials.arrange(listing, numbers)
+        watch.trials.arrange(listing, ordinals)
         if changed:
-            table.move_to(len(watch.trials) - 1 if numbers is None else 0)
+            table.move_to(len(watch.trials) - 1 if ordinals is None else 0)
         elif held is not None and (row := watch.trials.row_of(held)) is not None:
             table.hold(row)
         table.changed()
@@ -198,7 +198,7 @@ class RunScreen(RunPage):
             self.notify(row, title="Copied", timeout=4, markup=False)
 
     def on_trials_table_chosen(self, message: TrialsTable.Chosen) -> None:
-        self.post_message(ConfigurationChosen(message.configuration))
+        self.post_message(ConfigurationChosen(message.index))
 
     def _compare_if_due(self) -> None:
         if self.view is not None and self.view.curve and time.monotonic() >= self._compare_from:
@@ -218,11 +218,11 @@ class RunScreen(RunPage):
     def _agreement(self) -> float | None:
         watch = self.watched
         latest = watch.store.latest_trials(watch.uuid, 4 * _AGREEMENT_TRIALS)
-        valid = [(each.configuration, each.microseconds) for each in latest if each.verified][:_AGREEMENT_TRIALS]
+        valid = [(each.index, each.microseconds) for each in latest if each.verified][:_AGREEMENT_TRIALS]
         if len(valid) < 2:
             return None
-        from hilt.tui.subject import Subject  # loads tuners, schedules and the twin
+        from hilt.tui.run_context import RunContext  # loads tuners, schedules and the twin
 
-        self._subject = self._subject or Subject(watch.store.run(watch.uuid))
+        self._subject = self._subject or RunContext(watch.store.run(watch.uuid))
         found = self._subject.twin_agreement([each[0] for each in valid], [each[1] or 0.0 for each in valid])
         return found if math.isfinite(found) else None

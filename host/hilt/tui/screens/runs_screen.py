@@ -15,9 +15,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
-from hilt.engine.files import RunFiles
+from hilt.engine.run_files import RunFiles
 from hilt.store import RunState, RunSummary, Store, StoreError, UnknownRunError
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.messages import RunChosen
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
@@ -102,7 +102,7 @@ class RunsScreen(Screen[None]):
                 row.state,
                 f"{row.summary.trials}/{run.budget}",
                 str(row.summary.valid),
-                words.microseconds(best.microseconds if best else None),
+                formatting.microseconds(best.microseconds if best else None),
                 run.workload,
                 run.board,
                 run.tuner,

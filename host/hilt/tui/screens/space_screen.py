@@ -19,14 +19,14 @@ from textual.widgets import Static
 from hilt.schedule import Reason
 from hilt.store.listing import latencies
 from hilt.trial import Outcome
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.event_lines import one_line
 from hilt.tui.messages import ConfigurationChosen
+from hilt.tui.run_context import RunContext
 from hilt.tui.run_view import RunView
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.space_picture import GLYPHS, Unfolding, by_cluster, by_latency
-from hilt.tui.subject import Subject
-from hilt.tui.watch import SHORTEST_TIMER, Watch
+from hilt.tui.watched_run import SHORTEST_TIMER, WatchedRun
 from hilt.tui.widgets.space_grid import SpaceGrid
 
 _AGAIN_SECONDS = 2.0
@@ -42,9 +42,9 @@ class SpaceScreen(RunPage):
         Binding("c", "copy", "Copy", show=False, tooltip="The number of the configuration, to the clipboard"),
     ]
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedRun) -> None:
         super().__init__(watch)
-        self._subject: Subject | None = None
+        self._subject: RunContext | None = None
         self._unfolding: Unfolding | None = None
         self._clusters = False
         self._measured: dict[int, float] = {}
@@ -60,7 +60,7 @@ class SpaceScreen(RunPage):
                 yield Static("the space is being surveyed ...", id="cell-words")
 
     def on_mount(self) -> None:
-        self.query_one("#cell").border_title = "configuration"
+        self.query_one("#cell").border_title = "index"
 
     def refresh_page(self, view: RunView) -> None:
         trials, at = self._drawn
@@ -98,13 +98,13 @@ class SpaceScreen(RunPage):
         if first:
             wanted = self.watched.explained_configuration()
             grid.go_to(wanted if wanted is not None and wanted < len(self._ready.space) else 0)
-        elif grid.configuration is not None:
-            self._describe(grid.configuration)
+        elif grid.index is not None:
+            self._describe(grid.index)
         self.take(())  # what came while it was drawn
 
     def _cells(self) -> NDArray[np.int8]:
         watch = self.watched
-        self._subject = self._subject or Subject(watch.store.run(watch.uuid))
+        self._subject = self._subject or RunContext(watch.store.run(watch.uuid))
         facts = self._subject.facts
         self._unfolding = self._unfolding or Unfolding(self._subject.space)
         trials = latencies(watch.store, watch.uuid)
@@ -113,7 +113,7 @@ class SpaceScreen(RunPage):
         return by_cluster(facts) if self._clusters else cells
 
     @property
-    def _ready(self) -> Subject:
+    def _ready(self) -> RunContext:
         assert self._subject is not None
         return self._subject
 
@@ -132,30 +132,30 @@ class SpaceScreen(RunPage):
             grid.border_subtitle = f"@ best {GLYPHS[4]} fast … {GLYPHS[-1]} slow × failed · not tried, blank rejected"
 
     def on_space_grid_moved(self, message: SpaceGrid.Moved) -> None:
-        self._describe(message.configuration)
+        self._describe(message.index)
 
     def on_space_grid_chosen(self, message: SpaceGrid.Chosen) -> None:
-        self.post_message(ConfigurationChosen(message.configuration))
+        self.post_message(ConfigurationChosen(message.index))
 
-    def _describe(self, configuration: int) -> None:
+    def _describe(self, index: int) -> None:
         subject, view, unfolding = self._ready, self.view, self._unfolding
         assert view is not None and unfolding is not None
         facts = subject.facts
-        verdict, label = Reason(int(facts.verdicts[configuration])), int(facts.labels[configuration])
-        latency = self._measured.get(configuration)
+        verdict, label = Reason(int(facts.verdicts[index])), int(facts.labels[index])
+        latency = self._measured.get(index)
         lines = [
-            Content.assemble(("configuration ", "dim"), (f"{configuration}", "bold"), f" of {len(subject.space):,}"),
-            Content(words.knobs(subject.space.configuration(configuration))),
+            Content.assemble(("configuration ", "dim"), (f"{index}", "bold"), f" of {len(subject.space):,}"),
+            Content(formatting.knobs(subject.space.knobs_at(index))),
             Content("accepted" if label >= 0 else f"rejected: {verdict.text}"),
         ]
         if label >= 0:
             lines.append(Content(f"cluster {label + 1}, of {facts.clusters.sizes[label]:,} configurations"))
         if latency is None:
-            failed = self._failed.get(configuration)
+            failed = self._failed.get(index)
             lines.append(Content(f"tried in this run: {failed}" if failed else "not measured in this run"))
         else:
             share = view.run.percent_of_bound(latency)
-            lines.append(Content(f"{words.microseconds(latency)}, {share:.1f}% of the bound"))
+            lines.append(Content(f"{formatting.microseconds(latency)}, {share:.1f}% of the bound"))
             best = min(self._measured.values())
             lines.append(Content(f"{latency / best:.2f} times the best's"))
         across, down = (", ".join(each.removeprefix("tile_") for each in names) for names in
@@ -176,7 +176,7 @@ class SpaceScreen(RunPage):
             self.notify("nothing was measured yet", severity="warning", timeout=3)
 
     def action_copy(self) -> None:
-        configuration = self.query_one(SpaceGrid).configuration
-        if configuration is not None:
-            self.app.copy_to_clipboard(str(configuration))
-            self.notify(str(configuration), title="Copied", timeout=3)
+        index = self.query_one(SpaceGrid).index
+        if index is not None:
+            self.app.copy_to_clipboard(str(index))
+            self.notify(str(index), title="Copied", timeout=3)

@@ -12,7 +12,7 @@ from hilt.link.errors import LinkError
 from hilt.link.quarantine import quarantined
 from hilt.measure import describe_board
 from hilt.measure.ladder import Rung
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import Link, RunView
 from hilt.virtual.errors import VirtualBoardError
 
@@ -42,7 +42,7 @@ def _state(name: str, view: RunView) -> str:
     if state is None:
         return view.unheard
     past = "" if view.link is Link.ATTACHED else "last heard: "
-    return f"{past}{state.state} since {words.clock(state.at)} {state.detail}".rstrip()
+    return f"{past}{state.state} since {formatting.clock(state.at)} {state.detail}".rstrip()
 
 
 def _rung(state: BoardChanged | None) -> str:
@@ -66,7 +66,7 @@ def _heat(mine: Sequence[BoardChanged]) -> str:
     if not told:
         return "the board does not say"
     celsius, at = told[-1]
-    return f"{celsius:.0f} °C at {words.clock(at)}"
+    return f"{celsius:.0f} °C at {formatting.clock(at)}"
 
 
 def _accelerator(name: str) -> list[tuple[str, str]]:

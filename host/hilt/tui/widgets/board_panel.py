@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.widgets.text_panel import TextPanel
 
@@ -21,7 +21,7 @@ class BoardPanel(TextPanel):
         past = "" if view.link is Link.ATTACHED else "last heard: "
         lines = [
             Content.assemble(
-                f"{board.board}: {past}", (board.state, "bold"), f" since {words.clock(board.at)} {board.detail}"
+                f"{board.board}: {past}", (board.state, "bold"), f" since {formatting.clock(board.at)} {board.detail}"
             )
             for board in view.boards.values()
         ]

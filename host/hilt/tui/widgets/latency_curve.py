@@ -13,9 +13,9 @@ from textual.events import Resize
 from textual.timer import Timer
 from textual.widgets import Static
 
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import RunView
-from hilt.tui.watch import SHORTEST_TIMER
+from hilt.tui.watched_run import SHORTEST_TIMER
 
 if TYPE_CHECKING:
     from textual_plotext import PlotextPlot
@@ -79,11 +79,11 @@ class LatencyCurve(Container):
             self._picture = PlotextPlot()
             self.mount(self._picture)
         plot = self._picture
-        numbers, latencies = _steps(_thinned(self._points), self._trials)
+        ordinals, latencies = _steps(_thinned(self._points), self._trials)
         plot.plt.clear_data()
         # Said, for Plotext's own differs before and after it was first shown.
         colour = Color.parse(self.app.theme_variables["primary"]).rgb
-        plot.plt.plot(numbers, latencies, marker="braille", color=colour)
+        plot.plt.plot(ordinals, latencies, marker="braille", color=colour)
         plot.plt.yscale("log" if max(latencies) > 10 * min(latencies) else "linear")
         last = max(self._trials, 1)
         plot.plt.xlim(0, last)
@@ -95,7 +95,7 @@ class LatencyCurve(Container):
         if not self._points:
             return "" if self._valid else "no valid trial yet"
         last = self._points[-4:]
-        return "\n".join(f"trial {number}: {words.microseconds(latency)}" for number, latency in last)
+        return "\n".join(f"trial {ordinal}: {formatting.microseconds(latency)}" for ordinal, latency in last)
 
 
 def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -106,10 +106,10 @@ def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def _steps(points: list[tuple[int, float]], trials: int) -> tuple[list[float], list[float]]:
     """Corners of the staircase."""
-    numbers: list[float] = []
+    ordinals: list[float] = []
     latencies: list[float] = []
-    for place, (number, latency) in enumerate(points):
-        until = points[place + 1][0] if place + 1 < len(points) else max(trials, number + 1)
-        numbers += [number, until]
+    for place, (ordinal, latency) in enumerate(points):
+        until = points[place + 1][0] if place + 1 < len(points) else max(trials, ordinal + 1)
+        ordinals += [ordinal, until]
         latencies += [latency, latency]
-    return numbers, latencies
+    return ordinals, latencies

@@ -10,7 +10,7 @@ PAGES = {
     "run": "Run",
     "board": "Board",
     "space": "Space",
-    "configuration": "Config",
+    "index": "Config",
     "log": "Log",
     "runs": "Runs",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from hilt.trial import Outcome
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import RunView
 from hilt.tui.widgets.text_panel import TextPanel
 
@@ -20,7 +20,7 @@ class OutcomesPanel(TextPanel):
         total = sum(counts.values())
         parts = [
             # Spaces within a count do not break over lines.
-            f"{outcome} {counts[outcome]} ({words.share(counts[outcome], total)})".replace(" ", "\N{NO-BREAK SPACE}")
+            f"{outcome} {counts[outcome]} ({formatting.share(counts[outcome], total)})".replace(" ", "\N{NO-BREAK SPACE}")
             for outcome in Outcome
             if counts.get(outcome)
         ]

@@ -6,9 +6,9 @@ import time
 
 from textual.content import Content
 
-from hilt.engine.events import Progress
+from hilt.engine.events import RunProgress
 from hilt.store import RunState
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.widgets.text_panel import TextPanel
 
@@ -45,26 +45,26 @@ def _pace(view: RunView, most: int) -> str:
         return "paused"
     quiet = time.monotonic() - view.heard
     if quiet > _QUIET_SECONDS:
-        return f"nothing new for {words.duration(quiet)}"
+        return f"nothing new for {formatting.duration(quiet)}"
     if progress.trials_per_second is None:
         return "trials/s and time left: not known yet"
-    return f"{progress.trials_per_second:.1f} trials/s, {words.duration(progress.seconds_left)} left"
+    return f"{progress.trials_per_second:.1f} trials/s, {formatting.duration(progress.seconds_left)} left"
 
 
-def _valid_share(progress: Progress) -> str:
-    return words.share(progress.valid, progress.trials)
+def _valid_share(progress: RunProgress) -> str:
+    return formatting.share(progress.valid, progress.trials)
 
 
 def _best(view: RunView) -> list[Content]:
     progress = view.progress
     if progress.best_microseconds is None:
         return [Content("best: no valid trial yet")]
-    latency = words.microseconds(progress.best_microseconds)
+    latency = formatting.microseconds(progress.best_microseconds)
     cycles = f", {progress.best_cycles or 0:,} cycles (trial {progress.best_number})"
     lines = [
         Content.assemble("best ", (latency, "bold"), cycles),
         Content(f"{progress.best_gops or 0:.1f} GOP/s, {progress.best_percent_of_bound or 0:.1f}% of the bound"),
     ]
     if view.best is not None:
-        lines.append(Content(words.knobs(view.best.knobs)))
+        lines.append(Content(formatting.knobs(view.best.knobs)))
     return lines

@@ -45,11 +45,11 @@ class SpaceGrid(ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor is on this configuration now."""
 
-        configuration: int
+        index: int
 
     @dataclass
     class Chosen(Message):
-        configuration: int
+        index: int
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,20 +65,20 @@ class SpaceGrid(ScrollView, can_focus=True):
         self.refresh()
 
     @property
-    def configuration(self) -> int | None:
+    def index(self) -> int | None:
         """The one under the cursor."""
         return None if self._unfolding is None else self._unfolding.index(self._column, self._row)
 
-    def go_to(self, configuration: int) -> None:
+    def go_to(self, index: int) -> None:
         if self._unfolding is not None:
-            self._move_to(*self._unfolding.place(configuration))
+            self._move_to(*self._unfolding.place(index))
 
     def action_move(self, columns: int, rows: int) -> None:
         self._move_to(self._column + columns, self._row + rows)
 
     def action_choose(self) -> None:
-        if self.configuration is not None:
-            self.post_message(self.Chosen(self.configuration))
+        if self.index is not None:
+            self.post_message(self.Chosen(self.index))
 
     def on_click(self, event: Click) -> None:
         place = event.get_content_offset(self)

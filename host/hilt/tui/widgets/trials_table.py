@@ -21,7 +21,7 @@ from textual.strip import Strip
 from hilt.store import Run
 from hilt.store.listing import Listing, Order, Which
 from hilt.trial import Outcome
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import Link, RunView, TrialFacts
 from hilt.tui.trial_list import TrialList
 
@@ -49,7 +49,7 @@ _COLUMNS = (
     _Column("outcome", 12, Order.OUTCOME),
     _Column("reason", 17, Order.OUTCOME),
     _Column("board", 16, wide=True),
-    _Column("configuration", 120),
+    _Column("index", 120),
 )
 
 
@@ -74,7 +74,7 @@ class TrialsTable(ScrollView, can_focus=True):
     class Chosen(Message):
         """Enter, or a second click: the configuration of this trial is asked for."""
 
-        configuration: int
+        index: int
 
     @dataclass
     class OrderAsked(Message):
@@ -129,7 +129,7 @@ class TrialsTable(ScrollView, can_focus=True):
         trial = self.selected_trial()
         if trial is None:
             return None
-        names = ("number", "configuration", "knobs", "outcome", "reason", "cycles", "microseconds", "verified")
+        names = ("ordinal", "index", "knobs", "outcome", "reason", "cycles", "microseconds", "verified")
         return json.dumps({name: getattr(trial, name) for name in names} | {"knobs": dict(trial.knobs)})
 
     def move_to(self, row: int) -> None:
@@ -147,7 +147,7 @@ class TrialsTable(ScrollView, can_focus=True):
     def held(self) -> int | None:
         """The trial that the cursor is on and stays on whatever comes before it. None at the first row, where the best
         is looked at, or where new ones are followed."""
-        return self._trials.number(self._cursor) if 0 < self._cursor < len(self._trials) - 1 else None
+        return self._trials.ordinal(self._cursor) if 0 < self._cursor < len(self._trials) - 1 else None
 
     def hold(self, row: int) -> None:
         """Where the held trial is now. Who has scrolled away from it stays there."""
@@ -172,7 +172,7 @@ class TrialsTable(ScrollView, can_focus=True):
     def action_choose(self) -> None:
         trial = self.selected_trial()
         if trial is not None:
-            self.post_message(self.Chosen(trial.configuration))
+            self.post_message(self.Chosen(trial.index))
 
     def on_click(self, event: Click) -> None:
         place = event.get_content_offset(self)
@@ -231,9 +231,9 @@ class TrialsTable(ScrollView, can_focus=True):
         trial = self._trials.trial(row)
         if trial is None:
             missing = "cannot be read" if self._trials.is_unreadable(row) else self._missing
-            return f"{self._trials.number(row):>7} {words.NONE:>11} {missing}", "", ""
+            return f"{self._trials.ordinal(row):>7} {formatting.NONE:>11} {missing}", "", ""
         texts = [_fit(column, _text(column.title, trial, self._run)) for column in self._columns()]
-        place = next(number for number, column in enumerate(self._columns()) if column.title == "outcome")
+        place = next(ordinal for ordinal, column in enumerate(self._columns()) if column.title == "outcome")
         return " ".join(texts[:place]) + " ", texts[place], " " + " ".join(texts[place + 1 :])
 
     def _titles(self) -> str:
@@ -275,13 +275,13 @@ class TrialsTable(ScrollView, can_focus=True):
     def _describe(self) -> None:
         listing = self._trials.listing
         if not len(self._trials):
-            self.border_subtitle = Content("none yet" if listing.is_plain else f"none: {listing_words(listing)}")
+            self.border_subtitle = Content("none yet" if listing.is_plain else f"none: {format_listing(listing)}")
             return
         count = f"{self._recorded:,} recorded" if listing.is_plain else f"{len(self._trials):,}"
-        self.border_subtitle = Content(f"{count}, {listing_words(listing)}")
+        self.border_subtitle = Content(f"{count}, {format_listing(listing)}")
 
 
-def listing_words(listing: Listing) -> str:
+def format_listing(listing: Listing) -> str:
     """As `failed on the board, by latency, with "acc"`."""
     parts = [str(listing.which)] if listing.which is not Which.ALL else []
     parts.append(f"by {listing.order}{', last first' if listing.descending else ''}")
@@ -298,14 +298,14 @@ def _fit(column: _Column, text: str) -> str:
 def _text(title: str, trial: TrialFacts, run: Run | None) -> str:
     match title:
         case "trial":
-            return str(trial.number)
+            return str(trial.ordinal)
         case "µs":
-            return words.NONE if trial.microseconds is None else f"{trial.microseconds:,.1f}"
+            return formatting.NONE if trial.microseconds is None else f"{trial.microseconds:,.1f}"
         case "cycles":
-            return words.NONE if trial.cycles is None else f"{trial.cycles:,}"
+            return formatting.NONE if trial.cycles is None else f"{trial.cycles:,}"
         case "% of bound":
             known = run is not None and trial.microseconds is not None
-            return f"{run.percent_of_bound(trial.microseconds):.1f}" if known else words.NONE  # type: ignore[union-attr,arg-type]
+            return f"{run.percent_of_bound(trial.microseconds):.1f}" if known else formatting.NONE  # type: ignore[union-attr,arg-type]
         case "outcome":
             return str(trial.outcome)
         case "reason":
@@ -313,4 +313,4 @@ def _text(title: str, trial: TrialFacts, run: Run | None) -> str:
         case "board":
             return trial.board
         case _:
-            return words.knobs(trial.knobs)
+            return formatting.knobs(trial.knobs)

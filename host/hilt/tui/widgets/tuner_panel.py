@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from hilt.tui import words
+from hilt.tui import formatting
 from hilt.tui.run_view import RunView
-from hilt.tui.watch import Watch
+from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.text_panel import TextPanel
 
 
@@ -17,14 +17,14 @@ class TunerPanel(TextPanel):
     agreement: float | None = None
     """Share of pairs of the latest valid trials that the twin orders as the board; None where it is not known."""
 
-    def show(self, view: RunView, watch: Watch) -> None:
+    def show(self, view: RunView, watch: WatchedRun) -> None:
         lines = [_confidence(view, watch), _lately(view)]
         if self.agreement is not None:
             lines.append(f"twin orders {100 * self.agreement:.0f}% of pairs of trials as the board does")
         self.put(Content("\n".join(lines)))
 
 
-def _confidence(view: RunView, watch: Watch) -> str:
+def _confidence(view: RunView, watch: WatchedRun) -> str:
     told = watch.told
     if told is None or told.confidence is None:
         return f"{view.run.tuner}: has told no confidence"
@@ -34,7 +34,7 @@ def _confidence(view: RunView, watch: Watch) -> str:
 def _lately(view: RunView) -> str:
     if not view.recent:
         return "no trials yet"
-    share = words.share(sum(view.recent), len(view.recent))
+    share = formatting.share(sum(view.recent), len(view.recent))
     lately = f"{share} of the last {len(view.recent)} valid"
     if not view.curve:
         return lately

@@ -14,7 +14,7 @@ from hilt.tune.cost_model import CostModel, Features, Scores
 Floats = npt.NDArray[np.float64]
 
 
-class Acquisition(StrEnum):
+class AcquisitionRule(StrEnum):
     """What the search climbs: one model's prediction, or several bootstrapped models' mean, EI or UCB."""
 
     NONE = "none"
@@ -42,7 +42,7 @@ def upper_confidence_bound(mean: Floats, deviation: Floats, kappa: float) -> Flo
 class Bootstrap:
     """A CostModel of several: each learns from as many samples as there are, drawn with replacement."""
 
-    def __init__(self, models: Sequence[CostModel], acquisition: Acquisition, kappa: float, seed: int) -> None:
+    def __init__(self, models: Sequence[CostModel], acquisition: AcquisitionRule, kappa: float, seed: int) -> None:
         self._models = models
         self._acquisition = acquisition
         self._kappa = kappa
@@ -59,8 +59,8 @@ class Bootstrap:
         """The acquisition function. EI is over the best label of the training set."""
         predictions = np.stack([model.predict(features) for model in self._models]).astype(np.float64)
         mean, deviation = predictions.mean(axis=0), predictions.std(axis=0, ddof=1)
-        if self._acquisition is Acquisition.EI:
+        if self._acquisition is AcquisitionRule.EI:
             mean = expected_improvement(mean, deviation, self._best)
-        if self._acquisition is Acquisition.UCB:
+        if self._acquisition is AcquisitionRule.UCB:
             mean = upper_confidence_bound(mean, deviation, self._kappa)
         return np.asarray(mean, dtype=np.float32)

@@ -14,9 +14,9 @@ from hilt.tune.cost_model import CostModel, FeaturesOf, Score, scorer
 from hilt.tune.feedback import Feedback
 from hilt.tune.labels import relative_throughput
 from hilt.tune.options import require
+from hilt.tune.search_space import SearchSpace
 from hilt.tune.selection import EpsilonGreedyPlan
-from hilt.tune.space import SearchSpace
-from hilt.tune.unasked import Unasked
+from hilt.tune.untried import Untried
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class PlannedTuner:
         self._features_of = features_of
         self._options = options
         self._least_score = least_score
-        self._unasked = Unasked(len(space))
+        self._untried = Untried(len(space))
         schedule = AnnealingSchedule(options.annealing_iterations, options.annealing_points, options.annealing_patience)
         self._annealing = Annealing(space, schedule, np.random.default_rng(streams.walking))
         self._history: list[Feedback] = []
@@ -98,8 +98,8 @@ class PlannedTuner:
         if self._prior is not None:
             self._plan = self._planned(self._prior, -np.inf)
             self._prior = None
-        count = min(count, len(self._unasked))
-        return [self._plan.take(self._unasked, self._generator) for _ in range(count)]
+        count = min(count, len(self._untried))
+        return [self._plan.take(self._untried, self._generator) for _ in range(count)]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         # A lost board says nothing about the configuration.
@@ -116,7 +116,7 @@ class PlannedTuner:
 
     def _planned(self, score: Score, least_score: float) -> EpsilonGreedyPlan:
         options = self._options
-        found = self._annealing.search(score, options.plan_size * max(options.diversity, 1), self._unasked)
+        found = self._annealing.search(score, options.plan_size * max(options.diversity, 1), self._untried)
         candidates = [(value, index) for value, index in found if value >= least_score]
         if options.diversity and candidates:
             scores, indices = (np.array(column) for column in zip(*candidates, strict=True))

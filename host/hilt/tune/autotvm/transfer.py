@@ -8,7 +8,7 @@ from hilt.schedule import ConfigurationError, features
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.cost_model import Features, FeaturesOf, Score, Scores
 from hilt.tune.history import History, HistoryError
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 
 LEAST_RECORDS = 500
 ROUNDS = 400
@@ -55,7 +55,7 @@ class GlobalModel:
         trees.fit(np.concatenate(rows), (throughput / throughput.max()).astype(np.float32))
         return cls(trees)
 
-    def over(self, problem: Problem) -> Score:
+    def over(self, problem: TuningProblem) -> Score:
         """What it says of a problem's configurations."""
         return lambda indices: self._trees.predict(problem.context_relation_features(indices).values)
 

@@ -13,11 +13,11 @@ from hilt.tune.boosted_trees import Loss
 from hilt.tune.cost_model import Features, FeaturesOf, Indices, Scores, remembered
 from hilt.tune.metrics import average_recall
 from hilt.tune.options import require
-from hilt.tune.problem import Problem
-from hilt.tune.space import SearchSpace
+from hilt.tune.problem import TuningProblem
+from hilt.tune.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from hilt.tune.autotvm.tree_gru_network import Network
+    from hilt.tune.autotvm.tree_gru_network import TreeGRUNetwork
 
 _LOG_SCALE = 8.0
 """Context vectors come in as log2(1 + x) over this: between 0 and about 3, whatever the workload."""
@@ -57,7 +57,7 @@ class TreeGRUOptions(PlanOptions):
         require(self.gradient_clip > 0, f"gradient_clip is above 0, not {self.gradient_clip}")
 
 
-def treegru(problem: Problem, seed: int, options: TreeGRUOptions) -> PlannedTuner:
+def treegru(problem: TuningProblem, seed: int, options: TreeGRUOptions) -> PlannedTuner:
     """The tuner of that name for a problem."""
 
     def loops_of(indices: Indices) -> Features:
@@ -81,16 +81,16 @@ class TreeGRU:
     def __init__(self, options: TreeGRUOptions, seed: int) -> None:
         self._options = options
         self._seed = seed
-        self._network: Network | None = None
+        self._network: TreeGRUNetwork | None = None
 
     def fit(self, features: Features, labels: Scores) -> None:
         import torch
 
-        from hilt.tune.autotvm.tree_gru_network import Network, one_thread, rank_loss
+        from hilt.tune.autotvm.tree_gru_network import TreeGRUNetwork, one_thread, rank_loss
 
         options = self._options
         generator = np.random.default_rng(self._seed)
-        network = Network(features.shape[2], options.hidden, options.slots, self._seed)
+        network = TreeGRUNetwork(features.shape[2], options.hidden, options.slots, self._seed)
         loss_of = rank_loss if options.loss == Loss.RANK else torch.nn.functional.mse_loss
         loops, targets = torch.from_numpy(features), torch.from_numpy(labels)
         optimizer = torch.optim.Adam(network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)

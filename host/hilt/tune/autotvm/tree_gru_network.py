@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Network:
+class TreeGRUNetwork:
     """Context vectors of loops in, a score out.
 
     Each loop's context vector is encoded; a GRU summarises the loop AST from the innermost loop out; at each loop its

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from hilt.tune.autotvm.bootstrap import Acquisition, Bootstrap
+from hilt.tune.autotvm.bootstrap import AcquisitionRule, Bootstrap
 from hilt.tune.autotvm.planned import PlannedTuner, PlanOptions, Streams, require_positive
 from hilt.tune.autotvm.transfer import GlobalModel, GlobalPlusLocal, with_global
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.cost_model import CostModel, FeaturesOf, Score, remembered
 from hilt.tune.history import History, HistoryError, digest_of
 from hilt.tune.options import TunerOptionError, require
-from hilt.tune.problem import Problem
-from hilt.tune.space import SearchSpace
+from hilt.tune.problem import TuningProblem
+from hilt.tune.search_space import SearchSpace
 
 
 class Representation(StrEnum):
@@ -52,9 +52,9 @@ class AutoTVMOptions(PlanOptions):
         super().__post_init__()
         _require_one_of(Representation, "features", self.features)
         _require_one_of(Loss, "loss", self.loss)
-        _require_one_of(Acquisition, "acquisition", self.acquisition)
+        _require_one_of(AcquisitionRule, "acquisition", self.acquisition)
         require_positive(self, "rounds", "patience")
-        if self.acquisition != Acquisition.NONE:
+        if self.acquisition != AcquisitionRule.NONE:
             require(self.bootstraps >= 2, f"bootstraps is at least 2, not {self.bootstraps}")
             require(
                 self.loss == Loss.REGRESSION,
@@ -64,7 +64,7 @@ class AutoTVMOptions(PlanOptions):
         object.__setattr__(self, "history_sha256", _checked_digest(self.history, self.history_sha256))
 
 
-def autotvm(problem: Problem, seed: int, options: AutoTVMOptions) -> PlannedTuner:
+def autotvm(problem: TuningProblem, seed: int, options: AutoTVMOptions) -> PlannedTuner:
     """The tuner of that name. Raises TunerOptionError for a history that cannot be read or is too short."""
     features_of = _features_of(problem, Representation(options.features))
     prior = None
@@ -89,12 +89,12 @@ def trees_tuner(
 ) -> PlannedTuner:
     """The same over any space and features; with a `prior`, its scores are the features' last column."""
     streams = Streams.of(seed)
-    if options.acquisition == Acquisition.NONE:
+    if options.acquisition == AcquisitionRule.NONE:
         model = _trees(options, streams.model_seeds(1)[0], prior is not None)
     else:
         drawing, *seeds = streams.model_seeds(1 + options.bootstraps)
         trees = [_trees(options, each, prior is not None) for each in seeds]
-        model = Bootstrap(trees, Acquisition(options.acquisition), options.kappa, drawing)
+        model = Bootstrap(trees, AcquisitionRule(options.acquisition), options.kappa, drawing)
     return PlannedTuner(space, streams, options, model, features_of, prior)
 
 
@@ -103,12 +103,12 @@ def _trees(options: AutoTVMOptions, seed: int, transferred: bool) -> CostModel:
     return GlobalPlusLocal(trees) if transferred else trees
 
 
-def _features_of(problem: Problem, representation: Representation) -> FeaturesOf:
+def _features_of(problem: TuningProblem, representation: Representation) -> FeaturesOf:
     worked_out = _worked_out(problem, representation)
     return problem.once(("features", str(representation)), lambda: remembered(worked_out, len(problem.space)))
 
 
-def _worked_out(problem: Problem, representation: Representation) -> FeaturesOf:
+def _worked_out(problem: TuningProblem, representation: Representation) -> FeaturesOf:
     match representation:
         case Representation.KNOB:
             return problem.knob_features

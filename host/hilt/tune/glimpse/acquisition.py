@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.glimpse.encoding import CONFIGURATION_FEATURES
-from hilt.tune.glimpse.network import Network
+from hilt.tune.glimpse.network import NumpyPerceptron
 
 Floats = npt.NDArray[np.float32]
 
@@ -22,7 +22,7 @@ LONGEST_BUDGET = 128
 SEARCH_FEATURES = 7
 
 
-def search_features(progress: Progress, predicted: Floats, prior: Floats, distance: Floats) -> Floats:
+def search_features(progress: SearchProgress, predicted: Floats, prior: Floats, distance: Floats) -> Floats:
     """(n, SEARCH_FEATURES) of candidates whose relative throughput is `predicted` (n,) (1 is the best measured), whose
     prior's logarithm is `prior` (n,), and which differ in `distance` (n,) knobs from the nearest measured one."""
     count = len(predicted)
@@ -36,7 +36,7 @@ def search_features(progress: Progress, predicted: Floats, prior: Floats, distan
 
 
 @dataclass(frozen=True)
-class Progress:
+class SearchProgress:
     """Trials measured, trials in all, and which share of those measured was valid."""
 
     step: int
@@ -56,10 +56,10 @@ def distance_in_knobs(positions: npt.NDArray[np.int64], measured: npt.NDArray[np
 
 
 @dataclass(frozen=True)
-class Acquisition:
+class NeuralAcquisition:
     """The function for one layer on one target."""
 
-    network: Network
+    network: NumpyPerceptron
     description: Floats
 
     def __call__(self, configurations: Floats, search: Floats) -> Floats:

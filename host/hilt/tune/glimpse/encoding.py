@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilt.schedule import Conv2d, Space
 from hilt.schedule.checks import Checks
-from hilt.schedule.tiling import Problem as Blocks
+from hilt.schedule.tiling import TilingProblem as Blocks
 from hilt.vta.accelerator import Accelerator
 
 Floats = npt.NDArray[np.float32]

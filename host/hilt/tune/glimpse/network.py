@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Network:
+class NumpyPerceptron:
     """Inputs are standardised by `mean` and `scale` (inputs,) and cut at CUT of those; then matrices (inputs, outputs)
     and biases (outputs,), rectified between two of them."""
 
@@ -22,7 +22,7 @@ class Network:
     biases: tuple[Floats, ...]
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Floats], name: str) -> Network:
+    def from_arrays(cls, arrays: Mapping[str, Floats], name: str) -> NumpyPerceptron:
         """From `name.mean`, `name.scale`, `name.0.weight`, `name.0.bias`, ... Raises KeyError, and ValueError where the
         shapes do not follow one another."""
         count = sum(1 for key in arrays if key.startswith(f"{name}.") and key.endswith(".weight"))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.glimpse.encoding import SLOTS, VALUE_FEATURES, KnobSpace
-from hilt.tune.glimpse.network import Network
+from hilt.tune.glimpse.network import NumpyPerceptron
 
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ class Prior:
     logarithms: tuple[Floats, ...]
 
     @classmethod
-    def generate(cls, network: Network, description: Floats, knobs: KnobSpace) -> Prior:
+    def generate(cls, network: NumpyPerceptron, description: Floats, knobs: KnobSpace) -> Prior:
         """`description` is the layer's features, then the Blueprint."""
         parameters = network(description).reshape(len(SLOTS), VALUE_FEATURES)
         logits = [knobs.value_features(knob) @ parameters[slot] for knob, slot in enumerate(knobs.slots)]

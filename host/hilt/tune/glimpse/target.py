@@ -44,7 +44,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True)
-class Target:
+class HardwareTarget:
     """Latencies in nanoseconds; bandwidth in bytes per accelerator cycle."""
 
     accelerator: Accelerator
@@ -53,7 +53,7 @@ class Target:
     bytes_per_cycle: float
 
     @classmethod
-    def assumed(cls, accelerator: Accelerator) -> Target:
+    def assumed(cls, accelerator: Accelerator) -> HardwareTarget:
         """With the memory that every Zynq and Zynq UltraScale+ is taken to have: 300 and 150 ns, and the whole bus."""
         return cls(accelerator, ASSUMED_READ_LATENCY_NS, ASSUMED_WRITE_LATENCY_NS, accelerator.bus_bits / 8)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.glimpse.encoding import CONFIGURATION_FEATURES, SLOTS, KnobSpace
-from hilt.tune.glimpse.network import Network
+from hilt.tune.glimpse.network import NumpyPerceptron
 
 Floats = npt.NDArray[np.float32]
 Booleans = npt.NDArray[np.bool_]
@@ -32,16 +32,16 @@ class ThresholdEnsemble:
     offsets: Floats
 
     @classmethod
-    def generate(cls, network: Network, description: Floats, knobs: KnobSpace) -> ThresholdEnsemble:
+    def generate(cls, network: NumpyPerceptron, description: Floats, knobs: KnobSpace) -> ThresholdEnsemble:
         """`description` is the layer's features, then the Blueprint."""
         generated = network(description).reshape(len(SLOTS), PIECES, CONFIGURATION_FEATURES + 1)[list(knobs.slots)]
         return cls(generated[..., :-1], generated[..., -1])
 
     def votes(self, features: Floats) -> Booleans:
         """Which predictors reject, (n, knobs), of configuration features (n, CONFIGURATION_FEATURES)."""
-        knobs, pieces, size = self.coefficients.shape
-        above = features @ self.coefficients.reshape(knobs * pieces, size).T + self.offsets.ravel()
-        return np.asarray((above > 0).reshape(len(features), knobs, pieces).any(axis=2))
+        knobs, shards, size = self.coefficients.shape
+        above = features @ self.coefficients.reshape(knobs * shards, size).T + self.offsets.ravel()
+        return np.asarray((above > 0).reshape(len(features), knobs, shards).any(axis=2))
 
     def rejects(self, features: Floats, tau: float) -> Booleans:
         """(n,): whether more than `tau` of the predictors reject."""

@@ -13,18 +13,18 @@ from hilt.tune.annealing import Annealing, AnnealingSchedule
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.cost_model import Features, Indices, remembered, scorer
 from hilt.tune.feedback import Feedback
-from hilt.tune.glimpse.acquisition import Acquisition, Progress, distance_in_knobs, search_features
+from hilt.tune.glimpse.acquisition import NeuralAcquisition, SearchProgress, distance_in_knobs, search_features
 from hilt.tune.glimpse.encoding import KnobSpace, layer_features
 from hilt.tune.glimpse.prior import Prior
-from hilt.tune.glimpse.target import Target
+from hilt.tune.glimpse.target import HardwareTarget
 from hilt.tune.glimpse.thresholds import ThresholdEnsemble
 from hilt.tune.glimpse.weights import Weights, load_weights
 from hilt.tune.labels import relative_throughput
 from hilt.tune.one_thread import on_one_thread
 from hilt.tune.options import require
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 from hilt.tune.stopwatch import Stopwatch
-from hilt.tune.unasked import Unasked
+from hilt.tune.untried import Untried
 
 SURROGATE_ROUNDS = 60
 SURROGATE_PATIENCE = 10
@@ -68,7 +68,7 @@ class GlimpseOptions:
 class GlimpseTuner:
     """A Tuner. It knows the layer and the target's public figures, and never asks the compiler."""
 
-    def __init__(self, problem: Problem, seed: int, options: GlimpseOptions, weights: Weights | None = None) -> None:
+    def __init__(self, problem: TuningProblem, seed: int, options: GlimpseOptions, weights: Weights | None = None) -> None:
         """`weights` are the shipped ones where none are given. Raises WeightsError."""
         drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
         weights = load_weights() if weights is None else weights
@@ -81,8 +81,8 @@ class GlimpseTuner:
         self._knobs = KnobSpace.of(problem.space, problem.workload)
         self._prior = Prior.generate(weights.prior, description, self._knobs)
         self._thresholds = ThresholdEnsemble.generate(weights.thresholds, description, self._knobs)
-        self._acquisition = Acquisition(weights.acquisition, description)
-        self._unasked = Unasked(len(problem.space))
+        self._acquisition = NeuralAcquisition(weights.acquisition, description)
+        self._untried = Untried(len(problem.space))
         self._annealing = Annealing(problem.space, AnnealingSchedule(), np.random.default_rng(walking))
         self._surrogate = new_surrogate(options.plan_size, int(fitting.generate_state(1)[0] >> 1))
         size = len(problem.space)
@@ -104,7 +104,7 @@ class GlimpseTuner:
 
     @on_one_thread
     def ask(self, count: int) -> list[int]:
-        return [self._next() for _ in range(min(count, len(self._unasked)))]
+        return [self._next() for _ in range(min(count, len(self._untried)))]
 
     @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
@@ -119,15 +119,15 @@ class GlimpseTuner:
         """The next of the plan; where it has run out, any that is not refused; at the very end those too."""
         while self._plan:
             index = self._plan.pop()
-            if index in self._unasked:
-                self._unasked.take(index)
+            if index in self._untried:
+                self._untried.take(index)
                 return index
         for _ in range(_DRAWS):
             index = int(self._generator.integers(len(self._problem.space)))
-            if index in self._unasked and not self._refused(np.array([index]))[0]:
-                self._unasked.take(index)
+            if index in self._untried and not self._refused(np.array([index]))[0]:
+                self._untried.take(index)
                 return index
-        return self._unasked.draw(self._generator)
+        return self._untried.draw(self._generator)
 
     def _in_order(self, indices: Indices) -> list[int]:
         """As a stack, without those that are refused."""
@@ -145,7 +145,7 @@ class GlimpseTuner:
             self._surrogate.fit(self._features_of(measured), relative_throughput(self._history))
         with self._stopwatch.part("search"):
             score = scorer(self._surrogate, self._features_of, len(self._problem.space))
-            found = self._annealing.search(score, self._options.candidates, self._unasked)
+            found = self._annealing.search(score, self._options.candidates, self._untried)
         if not found:
             return np.empty(0, dtype=np.int64)
         indices = np.array([index for _, index in found], dtype=np.int64)
@@ -158,7 +158,7 @@ class GlimpseTuner:
     def _worth(self, indices: Indices, predicted: Features, measured: Indices) -> Features:
         positions = self._problem.space.positions
         valid = sum(item.outcome is Outcome.OK for item in self._history)
-        progress = Progress(len(measured), self._options.budget, valid / len(measured))
+        progress = SearchProgress(len(measured), self._options.budget, valid / len(measured))
         distance = distance_in_knobs(positions(indices), positions(measured))
         search = search_features(progress, predicted, self._prior.logarithm(indices), distance)
         return self._acquisition(self._configuration_features(indices), search)
@@ -186,9 +186,9 @@ def surrogate_features(knob_features: Features, prior: Features | None) -> Featu
     return knob_features if prior is None else np.column_stack([knob_features, prior]).astype(np.float32)
 
 
-def _target(problem: Problem, options: GlimpseOptions) -> Target:
-    assumed = Target.assumed(problem.accelerator)
-    return Target(
+def _target(problem: TuningProblem, options: GlimpseOptions) -> HardwareTarget:
+    assumed = HardwareTarget.assumed(problem.accelerator)
+    return HardwareTarget(
         problem.accelerator,
         options.read_latency_ns or assumed.read_latency_ns,
         options.write_latency_ns or assumed.write_latency_ns,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from hilt.tune.glimpse.acquisition import acquisition_inputs
 from hilt.tune.glimpse.blueprint import BlueprintEncoder
 from hilt.tune.glimpse.encoding import LAYER_FEATURES, SLOTS, VALUE_FEATURES
-from hilt.tune.glimpse.network import Network
+from hilt.tune.glimpse.network import NumpyPerceptron
 from hilt.tune.glimpse.target import FIGURES
 from hilt.tune.glimpse.thresholds import COEFFICIENTS
 
@@ -43,9 +43,9 @@ class Weights:
     """All that was trained. `metadata` says how: seed, commit, designs, layers and accelerators (training.train)."""
 
     blueprint: BlueprintEncoder
-    prior: Network
-    thresholds: Network
-    acquisition: Network
+    prior: NumpyPerceptron
+    thresholds: NumpyPerceptron
+    acquisition: NumpyPerceptron
     metadata: Mapping[str, Any]
 
     @classmethod
@@ -64,7 +64,7 @@ class Weights:
             ("thresholds", description, COEFFICIENTS),
             ("acquisition", acquisition_inputs(description), 1),
         ):
-            network = Network.from_arrays(arrays, name)
+            network = NumpyPerceptron.from_arrays(arrays, name)
             if (network.inputs, network.outputs) != (inputs, outputs):
                 raise ValueError(f"{name} has {network.inputs} inputs and {network.outputs} outputs")
             networks[name] = network

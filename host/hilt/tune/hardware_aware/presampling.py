@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.cost_model import Indices
-from hilt.tune.space import SearchSpace
+from hilt.tune.search_space import SearchSpace
 
 ValidityCheck = Callable[[Indices], npt.NDArray[np.bool_]]
 """Whether the configurations with these indices (n,) are valid (n,); the paper's is the compiler."""

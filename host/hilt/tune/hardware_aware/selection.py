@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hilt.tune.cost_model import Indices
 from hilt.tune.hardware_aware.presampling import Presamples
-from hilt.tune.space import SearchSpace
+from hilt.tune.search_space import SearchSpace
 
 Rows = npt.NDArray[np.int64]
 

@@ -18,11 +18,11 @@ from hilt.tune.hardware_aware.presampling import Presamples, ValidityCheck, pres
 from hilt.tune.hardware_aware.selection import balanced_epoch
 from hilt.tune.labels import relative_throughput
 from hilt.tune.options import require
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
+from hilt.tune.search_space import SearchSpace
 from hilt.tune.selection import EpsilonGreedyPlan
-from hilt.tune.space import SearchSpace
 from hilt.tune.stopwatch import Stopwatch
-from hilt.tune.unasked import Unasked
+from hilt.tune.untried import Untried
 
 INVALID = ("zero", "left_out")
 
@@ -85,7 +85,7 @@ class HardwareAwareTuner:
         self._features_of = features_of
         self._check = check
         self._options = options
-        self._unasked = Unasked(len(space))
+        self._untried = Untried(len(space))
         self._annealing = Annealing(
             space,
             AnnealingSchedule(options.annealing_iterations, options.annealing_points, options.annealing_patience),
@@ -101,8 +101,8 @@ class HardwareAwareTuner:
     def ask(self, count: int) -> list[int]:
         if self._plan is None:
             self._plan = self._first_plan()
-        count = min(count, len(self._unasked))
-        return [self._plan.take(self._unasked, self._generator) for _ in range(count)]
+        count = min(count, len(self._untried))
+        return [self._plan.take(self._untried, self._generator) for _ in range(count)]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         # A lost board says nothing about the configuration.
@@ -153,7 +153,7 @@ class HardwareAwareTuner:
             score = scorer(self._model, self._features, len(self._space))
             if options.biased_annealing:
                 score = biased(score, self.presamples)
-            found = self._annealing.search(score, options.epoch, self._unasked)
+            found = self._annealing.search(score, options.epoch, self._untried)
         candidates = [index for value, index in found if value >= 0]
         self._plan = EpsilonGreedyPlan(candidates, options.epoch, options.random_share)
 
@@ -162,7 +162,7 @@ class HardwareAwareTuner:
             return self._features_of(indices)
 
 
-def hardware_aware(problem: Problem, seed: int, options: HardwareAwareOptions) -> HardwareAwareTuner:
+def hardware_aware(problem: TuningProblem, seed: int, options: HardwareAwareOptions) -> HardwareAwareTuner:
     """As the paper has it: knob features, and the compiler as the validity check."""
     features_of = problem.once(("features", "knob"), lambda: remembered(problem.knob_features, len(problem.space)))
     return HardwareAwareTuner(problem.space, seed, options, features_of, lambda indices: problem.compiles[indices])

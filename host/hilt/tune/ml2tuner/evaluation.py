@@ -15,7 +15,7 @@ from hilt.tune.ml2tuner.features import Hidden, advanced_features, visible_featu
 from hilt.tune.ml2tuner.hyperparameters import PERFORMANCE, VALIDITY, Hyperparameters
 from hilt.tune.ml2tuner.models import Importance, Trees, relative_latency
 from hilt.tune.ml2tuner.records import Records
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 
 Model = Literal["P", "V", "A"]
 HYPERPARAMETERS: dict[Model, Hyperparameters] = {"P": PERFORMANCE, "V": VALIDITY, "A": PERFORMANCE}
@@ -26,7 +26,7 @@ class TooFewRecordsError(ValueError):
 
 
 def features_and_labels(
-    problem: Problem, records: Records, model: Model, hidden: Hidden = Hidden.TABLE_5
+    problem: TuningProblem, records: Records, model: Model, hidden: Hidden = Hidden.TABLE_5
 ) -> tuple[Features, npt.NDArray[np.float64]]:
     """What a model is fitted to: P and A to the relative latency of the valid records, V to 0 or 1 of all of them.
 
@@ -57,7 +57,7 @@ class HiddenGain:
 
 
 def hidden_gain(
-    problem: Problem,
+    problem: TuningProblem,
     measured: Records,
     every: Records,
     seed: int,
@@ -83,7 +83,7 @@ def hidden_gain(
 
 
 def importances(
-    problem: Problem,
+    problem: TuningProblem,
     records: Records,
     model: Model,
     seed: int,

@@ -9,7 +9,7 @@ import numpy as np
 from hilt.schedule.features import TABLE_5
 from hilt.schedule.features.features import Features
 from hilt.tune.cost_model import Indices
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 
 
 class Hidden(StrEnum):
@@ -19,13 +19,13 @@ class Hidden(StrEnum):
     ALL = "all"
 
 
-def visible_features(problem: Problem, indices: Indices) -> Features:
+def visible_features(problem: TuningProblem, indices: Indices) -> Features:
     """The knobs' values, float32 (n, knobs)."""
     columns = problem.space.columns(indices)
     return Features(tuple(columns), np.stack(list(columns.values()), axis=1).astype(np.float32))
 
 
-def advanced_features(problem: Problem, indices: Indices, hidden: Hidden) -> Features:
+def advanced_features(problem: TuningProblem, indices: Indices, hidden: Hidden) -> Features:
     """The visible features, then the hidden ones that are not among them. These configurations are compiled."""
     visible, derived = visible_features(problem, indices), problem.hidden_features(indices)
     wanted = TABLE_5 if hidden is Hidden.TABLE_5 else derived.names

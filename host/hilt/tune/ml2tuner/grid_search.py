@@ -16,7 +16,7 @@ from hilt.tune.ml2tuner.features import Hidden
 from hilt.tune.ml2tuner.hyperparameters import Hyperparameters
 from hilt.tune.ml2tuner.models import Trees
 from hilt.tune.ml2tuner.records import Records
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 
 GRID: Mapping[str, Sequence[float]] = {
     "max_depth": tuple(range(3, 16)),
@@ -60,7 +60,7 @@ class Score:
 
 
 def grid_search(
-    problem: Problem,
+    problem: TuningProblem,
     records: Records,
     model: Model,
     seed: int,
@@ -85,7 +85,7 @@ def points_of(
 
 
 def compare_objectives(
-    problem: Problem, records: Records, model: Model, seed: int, *, folds: int = 5, hidden: Hidden = Hidden.TABLE_5
+    problem: TuningProblem, records: Records, model: Model, seed: int, *, folds: int = 5, hidden: Hidden = Hidden.TABLE_5
 ) -> list[Score]:
     """The objectives of Table 4, all else as the tuner has it, in the table's order. Raises TooFewRecordsError."""
     tried = [_with_objective(HYPERPARAMETERS[model], objective) for objective in OBJECTIVES[model]]
@@ -98,7 +98,7 @@ def _with_objective(hyperparameters: Hyperparameters, objective: str) -> Hyperpa
 
 
 def cross_validate(
-    problem: Problem,
+    problem: TuningProblem,
     records: Records,
     model: Model,
     tried: Sequence[Hyperparameters],

@@ -18,10 +18,10 @@ from hilt.tune.ml2tuner.features import Hidden, advanced_features, visible_featu
 from hilt.tune.ml2tuner.hyperparameters import PERFORMANCE, VALIDITY
 from hilt.tune.ml2tuner.models import Trees, relative_latency
 from hilt.tune.options import require
-from hilt.tune.problem import Problem
-from hilt.tune.space import SearchSpace
+from hilt.tune.problem import TuningProblem
+from hilt.tune.search_space import SearchSpace
 from hilt.tune.stopwatch import Stopwatch
-from hilt.tune.unasked import Unasked
+from hilt.tune.untried import Untried
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ML2Tuner:
         self._visible_of = visible
         self._advanced_of = advanced
         self._options = options
-        self._unasked = Unasked(len(space))
+        self._untried = Untried(len(space))
         self._annealing = Annealing(
             space,
             AnnealingSchedule(options.annealing_iterations, options.annealing_points, options.annealing_patience),
@@ -87,7 +87,7 @@ class ML2Tuner:
 
     def ask(self, count: int) -> list[int]:
         asked: list[int] = []
-        while len(asked) < count and (self._round or len(self._unasked)):
+        while len(asked) < count and (self._round or len(self._untried)):
             if not self._round:
                 self._round = self._next_round()
             taken = self._round[: count - len(asked)]
@@ -107,9 +107,9 @@ class ML2Tuner:
         """N configurations, taken from those not asked yet; random ones where the models have too few to offer."""
         chosen = self._chosen() if self._learn() else []
         for index in chosen:
-            self._unasked.take(index)
-        missing = min(self._options.N - len(chosen), len(self._unasked))
-        return chosen + [self._unasked.draw(self._generator) for _ in range(missing)]
+            self._untried.take(index)
+        missing = min(self._options.N - len(chosen), len(self._untried))
+        return chosen + [self._untried.draw(self._generator) for _ in range(missing)]
 
     def _learn(self) -> bool:
         """Fits the models to all results, if there are new ones. Whether they can be asked: once a result was valid."""
@@ -143,7 +143,7 @@ class ML2Tuner:
             latency = self._latency = self._latency or scorer(self._p, self._visible, self._size)
             count = math.ceil((options.alpha + 1) * options.N) if options.model_a else options.N
             candidates = explore(
-                self._annealing, lambda indices: -latency(indices), self._looks_valid, count, self._unasked
+                self._annealing, lambda indices: -latency(indices), self._looks_valid, count, self._untried
             )
             if options.model_a and len(candidates) > options.N:
                 fastest = np.argsort(self._a.predict(self._advanced(candidates)), kind="stable")
@@ -164,7 +164,7 @@ class ML2Tuner:
             return self._advanced_of(indices)
 
 
-def ml2tuner(problem: Problem, seed: int, options: ML2TunerOptions) -> ML2Tuner:
+def ml2tuner(problem: TuningProblem, seed: int, options: ML2TunerOptions) -> ML2Tuner:
     """Over the knobs of the problem's space and what its compiler derives of them."""
     hidden, size = Hidden(options.hidden), len(problem.space)
     visible = problem.once(

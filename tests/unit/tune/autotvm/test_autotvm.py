@@ -14,7 +14,7 @@ from hilt.tune.labels import relative_throughput
 from hilt.tune.metrics import average_recall, trials_to_within
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 from hilt.tune.selection import EpsilonGreedyPlan
-from hilt.tune.unasked import Unasked
+from hilt.tune.untried import Untried
 
 from .. import conformance
 from ..grids import Grid
@@ -85,18 +85,18 @@ def test_predicting_before_fitting_is_an_error() -> None:
 
 
 def test_the_last_three_of_a_full_plan_are_random() -> None:
-    unasked, generator = Unasked(1000), np.random.default_rng(0)
+    untried, generator = Untried(1000), np.random.default_rng(0)
     plan = EpsilonGreedyPlan(list(range(64)), 64, 0.05)
-    taken = [plan.take(unasked, generator) for _ in range(64)]
+    taken = [plan.take(untried, generator) for _ in range(64)]
     assert taken[:61] == list(range(61))
     assert any(index >= 64 for index in taken[61:])
 
 
 def test_a_candidate_asked_meanwhile_is_passed_over() -> None:
-    unasked, generator = Unasked(1000), np.random.default_rng(0)
+    untried, generator = Untried(1000), np.random.default_rng(0)
     plan = EpsilonGreedyPlan([5, 6, 7, 8], 4, 0.0)
-    unasked.take(6)
-    assert [plan.take(unasked, generator) for _ in range(3)] == [5, 7, 8]
+    untried.take(6)
+    assert [plan.take(untried, generator) for _ in range(3)] == [5, 7, 8]
 
 
 def test_a_lost_board_teaches_nothing() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.tune.autotvm.bootstrap import Acquisition, Bootstrap, expected_improvement, upper_confidence_bound
+from hilt.tune.autotvm.bootstrap import AcquisitionRule, Bootstrap, expected_improvement, upper_confidence_bound
 from hilt.tune.cost_model import Features, Scores
 
 
@@ -45,12 +45,12 @@ class Recorder:
 @pytest.mark.parametrize(
     ("acquisition", "expected"),
     [
-        (Acquisition.MEAN, 2.0),
-        (Acquisition.UCB, 2.0 + 3 * 1.0),
-        (Acquisition.EI, float(expected_improvement(np.array([2.0]), np.array([1.0]), 99.0)[0])),
+        (AcquisitionRule.MEAN, 2.0),
+        (AcquisitionRule.UCB, 2.0 + 3 * 1.0),
+        (AcquisitionRule.EI, float(expected_improvement(np.array([2.0]), np.array([1.0]), 99.0)[0])),
     ],
 )
-def test_mean_and_deviation_are_those_of_the_models(acquisition: Acquisition, expected: float) -> None:
+def test_mean_and_deviation_are_those_of_the_models(acquisition: AcquisitionRule, expected: float) -> None:
     models = [Recorder(1.0), Recorder(2.0), Recorder(3.0)]
     bootstrap = Bootstrap(models, acquisition, kappa=3.0, seed=0)
     labels = np.arange(100, dtype=np.float32)
@@ -61,7 +61,7 @@ def test_mean_and_deviation_are_those_of_the_models(acquisition: Acquisition, ex
 def test_each_model_has_its_own_sample_with_replacement() -> None:
     models = [Recorder(0.0) for _ in range(5)]
     labels = np.arange(1000, dtype=np.float32)
-    Bootstrap(models, Acquisition.MEAN, 1.0, seed=1).fit(labels[:, None], labels)
+    Bootstrap(models, AcquisitionRule.MEAN, 1.0, seed=1).fit(labels[:, None], labels)
     samples = [set(model.labels.tolist()) for model in models]
     assert all(len(model.labels) == 1000 for model in models)
     # Of n drawn with replacement 1 - 1/e are different.

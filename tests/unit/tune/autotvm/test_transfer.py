@@ -7,27 +7,27 @@ import numpy as np
 import pytest
 
 from hilt.schedule import load_workload
-from hilt.schedule.survey import survey
+from hilt.schedule.validity_summary import summarize_validity
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem, TunerOptionError, make_tuner, resolve_options
+from hilt.tune import Feedback, TunerOptionError, TuningProblem, make_tuner, resolve_options
 from hilt.tune.autotvm.transfer import GlobalModel, GlobalPlusLocal, global_weight
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.history import History, HistoryError, WorkloadHistory
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 
-PYNQ = personality("pynq").accelerator
-C7, C9, C10 = (Problem.of(load_workload(f"resnet18.{name}"), PYNQ, checks="tvm") for name in ("C7", "C9", "C10"))
+PYNQ = board_model("pynq").accelerator
+C7, C9, C10 = (TuningProblem.of(load_workload(f"resnet18.{name}"), PYNQ, checks="tvm") for name in ("C7", "C9", "C10"))
 
 
-def microseconds(problem: Problem) -> np.ndarray:
+def microseconds(problem: TuningProblem) -> np.ndarray:
     """A stand-in for a board: cycles that memory and compute take by the hidden features; NaN where it is rejected."""
     hidden = problem.hidden_features(np.arange(len(problem.space)))
     cycles = hidden.column("cycles.compute") + hidden.column("cycles.memory") + 40 * hidden.column("instructions.all")
-    valid = survey(problem.workload, problem.accelerator, problem.space, problem.checks).verdicts == 0
+    valid = summarize_validity(problem.workload, problem.accelerator, problem.space, problem.checks).verdicts == 0
     return np.where(valid, cycles / 100, np.nan)
 
 
-def results(problem: Problem, indices: np.ndarray) -> list[Feedback]:
+def results(problem: TuningProblem, indices: np.ndarray) -> list[Feedback]:
     latencies = microseconds(problem)[indices]
     return [
         Feedback(int(index), Outcome.REJECTED)
@@ -37,7 +37,7 @@ def results(problem: Problem, indices: np.ndarray) -> list[Feedback]:
     ]
 
 
-def history_of(problem: Problem, count: int) -> History:
+def history_of(problem: TuningProblem, count: int) -> History:
     indices = problem.space.sample(count, np.random.default_rng(5))
     part = WorkloadHistory.of(problem.workload, problem.accelerator, problem.space, results(problem, indices))
     return History((part,))
@@ -122,7 +122,7 @@ def test_throughput_is_work_over_time() -> None:
     part = WorkloadHistory.of(C9.workload, PYNQ, C9.space, [Feedback(3, Outcome.OK, 2.0), Feedback(4, Outcome.TIMEOUT)])
     assert part.throughput.tolist() == [C9.workload.macs / 2.0, 0.0]
     assert {name: column.tolist() for name, column in part.columns.items()} == {
-        name: [C9.space.configuration(3)[name], C9.space.configuration(4)[name]] for name in C9.space.names
+        name: [C9.space.knobs_at(3)[name], C9.space.knobs_at(4)[name]] for name in C9.space.names
     }
 
 

@@ -53,7 +53,7 @@ def test_another_seed_is_another_network_and_torchs_own_seed_is_left_alone() -> 
     undisturbed = torch.rand(4)
     torch.manual_seed(7)
     rows = torch.from_numpy(loops(5, 0))
-    first, second = (network.Network(3, 8, 2, seed)(rows) for seed in (1, 2))
+    first, second = (network.TreeGRUNetwork(3, 8, 2, seed)(rows) for seed in (1, 2))
     assert not torch.allclose(first, second)
     assert torch.equal(torch.rand(4), undisturbed)
 
@@ -73,7 +73,7 @@ def test_rank_loss_is_equation_2_over_pairs_that_differ() -> None:
 def test_the_state_goes_from_the_innermost_loop_out() -> None:
     """What the outermost loop holds cannot reach the states of those inside it, and reaches its own."""
     seen: list[torch.Tensor] = []
-    net = network.Network(3, 8, 2, 0)
+    net = network.TreeGRUNetwork(3, 8, 2, 0)
     net._to_slots.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].detach()))
     rows = loops(1, 0)
     changed = rows.copy()

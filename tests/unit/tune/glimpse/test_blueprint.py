@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hilt.tune.glimpse.blueprint import ALLOWED_LOSS, BlueprintEncoder
-from hilt.tune.glimpse.target import FIGURES, Target
+from hilt.tune.glimpse.target import FIGURES, HardwareTarget
 from hilt.tune.glimpse.training.population import random_accelerator, random_target
 from hilt.tune.glimpse.weights import load_weights
-from hilt.virtual.personality import PERSONALITIES, personality
+from hilt.virtual.board_model import BOARD_MODELS, board_model
 
 GENERATOR = np.random.default_rng(20)
 
@@ -18,11 +18,11 @@ def population(count: int) -> np.ndarray:
 
 
 def test_the_shipped_blueprint_is_smaller_than_the_figures_and_loses_less_than_half_a_percent() -> None:
-    """Section 4.1: of targets that it was not fitted to, and of every personality together."""
+    """Section 4.1: of targets that it was not fitted to, and of every board model together."""
     blueprint = load_weights().blueprint
     assert blueprint.size < len(FIGURES)
     assert blueprint.information_loss(population(300)) < ALLOWED_LOSS
-    shipped = np.array([Target.assumed(each.accelerator).figures() for each in PERSONALITIES.values()])
+    shipped = np.array([HardwareTarget.assumed(each.accelerator).figures() for each in BOARD_MODELS.values()])
     assert blueprint.information_loss(shipped) < ALLOWED_LOSS
 
 
@@ -35,14 +35,14 @@ def test_one_component_fewer_would_lose_too_much() -> None:
 
 def test_different_targets_have_different_blueprints() -> None:
     blueprint = load_weights().blueprint
-    accelerator = personality("pynq").accelerator
-    near, far = (blueprint.encode(Target(accelerator, read, 150, 8).figures()) for read in (300, 900))
+    accelerator = board_model("pynq").accelerator
+    near, far = (blueprint.encode(HardwareTarget(accelerator, read, 150, 8).figures()) for read in (300, 900))
     assert np.linalg.norm(near - far) > 0.1
 
 
 def test_figures_are_those_of_the_data_sheet() -> None:
     """HARDWARE.md section 1, first column; 100 MHz and a bus of 64 bits."""
-    figures = dict(zip(FIGURES, Target.assumed(personality("pynq").accelerator).figures(), strict=True))
+    figures = dict(zip(FIGURES, HardwareTarget.assumed(board_model("pynq").accelerator).figures(), strict=True))
     assert figures["log2 micro-op buffer depth"] == 13
     assert figures["log2 input buffer depth"] == 11
     assert figures["log2 weight buffer depth"] == 10
@@ -53,6 +53,6 @@ def test_figures_are_those_of_the_data_sheet() -> None:
 
 
 def test_a_target_is_the_memory_that_the_twin_is_asked_about() -> None:
-    memory = Target(personality("pynq").accelerator, 800, 400, 2.0).memory
+    memory = HardwareTarget(board_model("pynq").accelerator, 800, 400, 2.0).memory
     assert (memory.read_latency, memory.write_latency, memory.bandwidth) == (80, 40, (2, 1))
-    assert Target.assumed(personality("pynq").accelerator).memory.bandwidth == (0, 1)
+    assert HardwareTarget.assumed(board_model("pynq").accelerator).memory.bandwidth == (0, 1)

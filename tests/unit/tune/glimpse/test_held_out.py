@@ -17,7 +17,7 @@ from hilt.tune.glimpse.training.held_out import (
 )
 from hilt.tune.glimpse.training.population import draw_generations, draw_layers
 from hilt.tune.glimpse.weights import load_weights
-from hilt.virtual.personality import PERSONALITIES
+from hilt.virtual.board_model import BOARD_MODELS
 
 
 def test_no_layer_of_the_shipped_training_has_the_shape_of_one_of_the_evaluation() -> None:
@@ -29,8 +29,8 @@ def test_no_layer_of_the_shipped_training_has_the_shape_of_one_of_the_evaluation
     assert not trained & evaluated
 
 
-def test_no_accelerator_of_the_shipped_training_is_that_of_a_personality() -> None:
-    evaluated = {each.accelerator.parameters.name for each in PERSONALITIES.values()}
+def test_no_accelerator_of_the_shipped_training_is_that_of_a_board_model() -> None:
+    evaluated = {each.accelerator.parameters.name for each in BOARD_MODELS.values()}
     trained = {text.split()[0] for text in load_weights().metadata["accelerators"]}
     assert len(trained) > 5
     assert not trained & evaluated

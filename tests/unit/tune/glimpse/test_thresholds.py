@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hilt.schedule import load_workload, verdicts
-from hilt.tune import Problem
+from hilt.tune import TuningProblem
 from hilt.tune.glimpse.encoding import CONFIGURATION_FEATURES, KnobSpace, layer_features
-from hilt.tune.glimpse.target import Target
+from hilt.tune.glimpse.target import HardwareTarget
 from hilt.tune.glimpse.thresholds import ThresholdEnsemble
 from hilt.tune.glimpse.weights import load_weights
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 
 
 def ensemble(thresholds: list[float]) -> ThresholdEnsemble:
@@ -51,12 +51,12 @@ def test_tau_one_rejects_nothing_and_tau_zero_what_any_predictor_rejects() -> No
 def test_what_passes_on_held_out_layers_is_valid_more_often_and_most_of_what_is_valid_passes(
     name: str, checks: str
 ) -> None:
-    accelerator = personality("pynq").accelerator
-    problem = Problem.of(load_workload(name), accelerator, checks=checks, orders=4)  # type: ignore[arg-type]
+    accelerator = board_model("pynq").accelerator
+    problem = TuningProblem.of(load_workload(name), accelerator, checks=checks, orders=4)  # type: ignore[arg-type]
     weights = load_weights()
     layer = layer_features(problem.workload, accelerator, problem.space, problem.checks)
     knobs = KnobSpace.of(problem.space, problem.workload)
-    description = weights.description(layer, Target.assumed(accelerator).figures())
+    description = weights.description(layer, HardwareTarget.assumed(accelerator).figures())
     every = np.arange(len(problem.space))
     rejected = ThresholdEnsemble.generate(weights.thresholds, description, knobs).rejects(
         knobs.configuration_features(every), 1 / 3

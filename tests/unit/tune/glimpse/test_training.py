@@ -12,8 +12,8 @@ pytest.importorskip("torch")
 import torch
 
 from hilt.schedule import load_workload, space_for, verdicts
-from hilt.tune.glimpse.network import Network
-from hilt.tune.glimpse.training.dataset import Task
+from hilt.tune.glimpse.network import NumpyPerceptron
+from hilt.tune.glimpse.training.dataset import LayerTask
 from hilt.tune.glimpse.training.fit_acquisition import AcquisitionSchedule
 from hilt.tune.glimpse.training.modules import Perceptron
 from hilt.tune.glimpse.training.population import draw_generations
@@ -30,7 +30,7 @@ PLAN = TrainingPlan(
 
 
 @pytest.fixture(scope="module")
-def tasks() -> list[Task]:
+def tasks() -> list[LayerTask]:
     """Cycles made up: what is tested is the learning, and the twin has its own tests."""
     found = []
     for number, generation in enumerate(draw_generations(3, 2, np.random.default_rng(3))):
@@ -40,11 +40,11 @@ def tasks() -> list[Task]:
         compiles = np.flatnonzero(verdicts(workload, generation.accelerator, space.columns(every)) == 0)
         indices = np.random.default_rng(number).choice(compiles, 60, replace=False)
         cycles = 1000.0 + space.values(indices)[:, :3].sum(axis=1)[:, None] * np.array([3.0, 9.0])
-        found.append(Task(workload, generation, "autotvm", 4, indices, cycles))
+        found.append(LayerTask(workload, generation, "autotvm", 4, indices, cycles))
     return found
 
 
-def test_the_same_seed_gives_the_same_weights_and_they_load(tasks: list[Task], tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_weights_and_they_load(tasks: list[LayerTask], tmp_path: Path) -> None:
     one, two = (fit(tasks, PLAN, lambda line: None) for _ in range(2))
     assert one.keys() == two.keys()
     assert all(np.array_equal(one[name], two[name]) for name in one)
@@ -56,7 +56,7 @@ def test_numpy_computes_what_pytorch_trained() -> None:
     generator = np.random.default_rng(0)
     module = Perceptron(generator.normal(size=(50, 7)).astype(np.float32), (16, 5))
     inputs = (10 * generator.normal(size=(20, 7))).astype(np.float32)
-    network = Network.from_arrays(module.arrays("it"), "it")
+    network = NumpyPerceptron.from_arrays(module.arrays("it"), "it")
     assert network(inputs) == pytest.approx(module(torch.from_numpy(inputs)).detach().numpy(), abs=1e-5)
 
 

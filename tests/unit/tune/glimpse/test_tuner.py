@@ -5,18 +5,18 @@ import pytest
 
 from hilt.schedule import load_workload, verdicts
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem, TunerOptionError
+from hilt.tune import Feedback, TunerOptionError, TuningProblem
 from hilt.tune.glimpse.tuner import GlimpseOptions, GlimpseTuner
-from hilt.virtual.personality import personality
+from hilt.virtual.board_model import board_model
 
 from ..conformance import run
 
-PYNQ = personality("pynq").accelerator
-PROBLEM = Problem.of(load_workload("resnet18.C9"), PYNQ, orders=4)
-SMALL = Problem.of(load_workload("conv2d:n=1,ci=32,h=3,w=3,co=16,k=1x1"), PYNQ)
+PYNQ = board_model("pynq").accelerator
+PROBLEM = TuningProblem.of(load_workload("resnet18.C9"), PYNQ, orders=4)
+SMALL = TuningProblem.of(load_workload("conv2d:n=1,ci=32,h=3,w=3,co=16,k=1x1"), PYNQ)
 
 
-def measurement(problem: Problem):
+def measurement(problem: TuningProblem):
     """Latencies from the closed form of what is moved, so that no twin is needed."""
     every = np.arange(len(problem.space))
     valid = verdicts(problem.workload, problem.accelerator, problem.space.columns(every), problem.checks) == 0
@@ -30,7 +30,7 @@ def measurement(problem: Problem):
     return measure
 
 
-def asked(problem: Problem, seed: int, trials: int, **options: object) -> list[int]:
+def asked(problem: TuningProblem, seed: int, trials: int, **options: object) -> list[int]:
     tuner = GlimpseTuner(problem, seed, GlimpseOptions(**options))  # type: ignore[arg-type]
     return [item.index for item in run(tuner, trials, 8, measurement(problem))]
 
@@ -52,7 +52,7 @@ def test_each_part_changes_the_search() -> None:
 
 @pytest.mark.parametrize("kind", ["autotvm", "ml2"])
 def test_a_small_space_is_used_up_exactly_refused_configurations_at_the_end(kind: str) -> None:
-    problem = Problem.of(SMALL.workload, PYNQ, kind=kind)  # type: ignore[arg-type]
+    problem = TuningProblem.of(SMALL.workload, PYNQ, kind=kind)  # type: ignore[arg-type]
     assert sorted(asked(problem, 3, 10_000)) == list(range(len(problem.space)))
 
 
@@ -65,7 +65,7 @@ def test_failures_only_are_survived(outcome: Outcome) -> None:
 
 def test_sampling_spares_invalid_measurements() -> None:
     """At the level where most is invalid, on a layer and an accelerator that training never saw."""
-    problem = Problem.of(load_workload("resnet18.C5"), PYNQ, checks="tvm", orders=4)
+    problem = TuningProblem.of(load_workload("resnet18.C5"), PYNQ, checks="tvm", orders=4)
     measure = measurement(problem)
     invalid = [
         sum(measure(index).outcome is not Outcome.OK for index in asked(problem, 1, 64, sampling=sampling))

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from hilt.schedule import load_workload, verdicts
 from hilt.schedule.features import hidden_features
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem
+from hilt.tune import Feedback, TuningProblem
 from hilt.tune.ml2tuner.records import Records
 from hilt.vta.accelerator import Accelerator, load_parameters
 
 ACCELERATOR = Accelerator.for_parameters(load_parameters("zcu102"))
-PROBLEM = Problem.of(
+PROBLEM = TuningProblem.of(
     load_workload("conv2d:n=1,ci=512,h=7,w=7,co=512,k=3x3,s=1x1,p=1x1"), ACCELERATOR, checks="off", kind="ml2"
 )
 

@@ -16,7 +16,7 @@ from hilt.schedule.checks import Checks, analyse
 from hilt.schedule.traffic import traffic
 from hilt.tune.glimpse.training.held_out import require_not_held_out
 from hilt.tune.glimpse.training.population import Generation
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 
 Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ _CLIMB_STEPS = 28
 
 
 @dataclass(frozen=True)
-class Task:
+class LayerTask:
     """One layer on one accelerator. `indices` (n,) compile; `cycles` (n, memories) is the twin's."""
 
     workload: Conv2d
@@ -64,7 +64,7 @@ class Task:
 
 def build_tasks(
     layers: list[Conv2d], generations: list[Generation], count: int, seed: int, jobs: int = 1
-) -> Iterator[Task]:
+) -> Iterator[LayerTask]:
     """`count` tasks, each of a layer and an accelerator, the same whatever `jobs`, in order; a pair with fewer than
     sixteen configurations that compile is left out, and so are those that the twin would take long over.
 
@@ -90,12 +90,12 @@ def _is_short(layer: Conv2d, generation: Generation) -> bool:
     return not narrow and layer.macs <= LONGEST_COMPUTATION * accelerator.macs_per_cycle
 
 
-def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSequence) -> Task | None:
+def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSequence) -> LayerTask | None:
     require_not_held_out(workload, generation.accelerator.parameters)
     generator = np.random.default_rng(seed)
     kind: Kind = "ml2" if generator.random() < 0.15 else "autotvm"
     orders: Literal[1, 4] = 1 if kind == "ml2" or generator.random() < 0.15 else 4
-    problem = Problem.of(workload, generation.accelerator, orders=orders, kind=kind)
+    problem = TuningProblem.of(workload, generation.accelerator, orders=orders, kind=kind)
     candidates = np.flatnonzero(problem.compiles)
     if len(candidates) < 16:
         return None
@@ -109,13 +109,13 @@ def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSe
         neighbours = [problem.space.neighbours(int(index)) for index in measured.best(_CLIMB_FROM)]
         around = np.unique(np.concatenate(neighbours))
         measured.add(_some(around[problem.compiles[around]], _CLIMB_STEPS, generator))
-    return Task(workload, generation, kind, orders, measured.indices, measured.filled())
+    return LayerTask(workload, generation, kind, orders, measured.indices, measured.filled())
 
 
 class _Measured:
     """Configurations and their cycles with each memory, NaN where the program is too long to be measured."""
 
-    def __init__(self, problem: Problem, generation: Generation) -> None:
+    def __init__(self, problem: TuningProblem, generation: Generation) -> None:
         self._problem = problem
         self._memories = [target.memory for target in generation.memories]
         self.indices: Indices = np.empty(0, dtype=np.int64)

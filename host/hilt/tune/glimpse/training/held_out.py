@@ -29,7 +29,7 @@ def shape_of(workload: Conv2d) -> Shape:
         workload.stride,
         workload.padding,
         workload.groups,
-        workload.stretch,
+        workload.input_dilation,
     )
 
 
@@ -42,7 +42,7 @@ def held_out_shapes() -> frozenset[Shape]:
 
 @cache
 def held_out_parameters() -> frozenset[VTAParameters]:
-    """Of every accelerator that hilt ships, and so of every personality: a whole parameter set, whatever its bus, clock
+    """Of every accelerator that hilt ships, and so of every board model: a whole parameter set, whatever its bus, clock
     and memory."""
     files = sorted((paths.bitstreams_directory() / "parameters").glob("*.json"))
     return frozenset(load_parameters(file) for file in files)

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Perceptron(nn.Module):  # type: ignore[misc]  # torch is optional, and not looked into
-    """What hilt.tune.glimpse.network.Network computes; `examples` (n, inputs) give its mean and scale."""
+    """What hilt.tune.glimpse.network.NumpyPerceptron computes; `examples` (n, inputs) give its mean and scale."""
 
     def __init__(self, examples: Floats, sizes: Sequence[int]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Perceptron(nn.Module):  # type: ignore[misc]  # torch is optional, and not
         return outputs
 
     def arrays(self, name: str) -> dict[str, Floats]:
-        """As Network.from_arrays reads them."""
+        """As NumpyPerceptron.from_arrays reads them."""
         found = {f"{name}.mean": self.mean.numpy(), f"{name}.scale": self.scale.numpy()}
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.Linear)

@@ -17,7 +17,7 @@ from hilt.tune.glimpse.encoding import (
     KnobSpace,
     layer_features,
 )
-from hilt.tune.glimpse.training.dataset import Task
+from hilt.tune.glimpse.training.dataset import LayerTask
 
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ class Pools:
     those that compile; `valid` is by level; `weight` is how many of the space one configuration stands for; `values`
     are the features of each value of each slot and `positions` which value a configuration has."""
 
-    tasks: list[Task]
+    tasks: list[LayerTask]
     indices: Indices  # (tasks, POOL), -1 where there is none
     features: Floats  # (tasks, POOL, CONFIGURATION_FEATURES)
     speed: Floats  # (tasks, POOL, memories)
@@ -65,7 +65,7 @@ class Pools:
         return self.speed[example.task, :, example.memory] * self.valid[example.task, :, example.level]
 
 
-def pool_tasks(tasks: list[Task], seed: int) -> Pools:
+def pool_tasks(tasks: list[LayerTask], seed: int) -> Pools:
     """Also draws, for each, configurations that do not compile."""
     generator = np.random.default_rng(seed)
     count, memories = len(tasks), tasks[0].cycles.shape[1]
@@ -93,7 +93,7 @@ def pool_tasks(tasks: list[Task], seed: int) -> Pools:
     return pools
 
 
-def _examples(tasks: list[Task]) -> list[Example]:
+def _examples(tasks: list[LayerTask]) -> list[Example]:
     """Every memory at every level at which four of the measured configurations are valid."""
     return [
         Example(number, memory, level)

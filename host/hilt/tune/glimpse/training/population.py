@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hilt.schedule import Conv2d, WorkloadError, load_workload, workload_names
-from hilt.schedule.spelling import spelled
-from hilt.tune.glimpse.target import Target
+from hilt.schedule.workload_syntax import format_workload
+from hilt.tune.glimpse.target import HardwareTarget
 from hilt.tune.glimpse.training.held_out import held_out_parameters, held_out_shapes, shape_of
 from hilt.vta.accelerator import Accelerator, FieldOverflowError, ParameterError
 from hilt.vta.parameters import VTAParameters
@@ -29,7 +29,7 @@ class Generation:
     """One accelerator, and the memories that it is found with."""
 
     accelerator: Accelerator
-    memories: tuple[Target, ...]
+    memories: tuple[HardwareTarget, ...]
 
 
 def draw_layers(count: int, generator: np.random.Generator) -> list[Conv2d]:
@@ -78,12 +78,12 @@ _BUFFERS = ((13, 15), (14, 16), (16, 19), (15, 18))
 """Least and largest log2 bytes of the micro-op, input, weight and accumulator buffers."""
 
 
-def random_target(accelerator: Accelerator, generator: np.random.Generator) -> Target:
+def random_target(accelerator: Accelerator, generator: np.random.Generator) -> HardwareTarget:
     """Reads of 100 to 900 ns; from a quarter of the bus up to all of it."""
     read = float(np.exp(generator.uniform(np.log(100), np.log(900))))
     write = read * float(generator.choice([0.4, 0.5, 0.7, 1.0]))
     share = float(generator.choice([0.25, 0.5, 1.0, 1.0, 1.0]))
-    return Target(accelerator, read, write, accelerator.bus_bits / 8 * share)
+    return HardwareTarget(accelerator, read, write, accelerator.bus_bits / 8 * share)
 
 
 def _random_layer(generator: np.random.Generator) -> Conv2d:
@@ -108,4 +108,4 @@ def _random_layer(generator: np.random.Generator) -> Conv2d:
         except WorkloadError:
             continue
         if LEAST_MACS <= layer.macs <= MOST_MACS:
-            return replace(layer, name=spelled(layer))
+            return replace(layer, name=format_workload(layer))

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from hilt.schedule.features import knob_features
 from hilt.tune.boosted_trees import BoostedTrees
-from hilt.tune.glimpse.acquisition import Progress, distance_in_knobs, search_features
+from hilt.tune.glimpse.acquisition import SearchProgress, distance_in_knobs, search_features
 from hilt.tune.glimpse.encoding import KnobSpace
-from hilt.tune.glimpse.network import Network
+from hilt.tune.glimpse.network import NumpyPerceptron
 from hilt.tune.glimpse.prior import Prior
 from hilt.tune.glimpse.thresholds import ThresholdEnsemble
-from hilt.tune.glimpse.training.dataset import Task
+from hilt.tune.glimpse.training.dataset import LayerTask
 from hilt.tune.glimpse.training.modules import Floats
 from hilt.tune.glimpse.training.pools import Example, Pools
 from hilt.tune.glimpse.tuner import new_surrogate, surrogate_features
@@ -39,8 +39,8 @@ class Course:
     pools: Pools
     number: int
     description: Floats
-    prior_network: Network
-    threshold_network: Network
+    prior_network: NumpyPerceptron
+    threshold_network: NumpyPerceptron
 
     @cached_property
     def members(self) -> Indices:
@@ -87,7 +87,7 @@ class Course:
         return self.pools.examples[self.number]
 
     @property
-    def _task(self) -> Task:
+    def _task(self) -> LayerTask:
         return self.pools.tasks[self._example.task]
 
 
@@ -135,7 +135,7 @@ class Search:
         chosen = left[np.argsort(-predicted[left], kind="stable")[:CANDIDATES]]
         valid = float(np.mean(course.merit[self.measured] > 0))
         search = search_features(
-            Progress(len(self.measured), self.budget, valid),
+            SearchProgress(len(self.measured), self.budget, valid),
             predicted[chosen],
             course.prior[chosen],
             distance_in_knobs(course.positions[chosen], course.positions[self.measured]),

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hilt.schedule.spelling import spelled
+from hilt.schedule.workload_syntax import format_workload
 from hilt.simulator.build import design_key
 from hilt.tune.glimpse.blueprint import ALLOWED_LOSS, BlueprintEncoder
-from hilt.tune.glimpse.network import Network
-from hilt.tune.glimpse.training.dataset import LONGEST_PROGRAM, Task, build_tasks
+from hilt.tune.glimpse.network import NumpyPerceptron
+from hilt.tune.glimpse.training.dataset import LONGEST_PROGRAM, LayerTask, build_tasks
 from hilt.tune.glimpse.training.fit_acquisition import AcquisitionSchedule, fit_acquisition
 from hilt.tune.glimpse.training.fit_prior import fit_prior
 from hilt.tune.glimpse.training.fit_thresholds import fit_thresholds
@@ -67,7 +67,7 @@ def train(plan: TrainingPlan, report: Report, jobs: int = 1) -> tuple[dict[str, 
     return arrays, _metadata(plan, tasks, seconds)
 
 
-def fit(tasks: list[Task], plan: TrainingPlan, report: Report) -> dict[str, Floats]:
+def fit(tasks: list[LayerTask], plan: TrainingPlan, report: Report) -> dict[str, Floats]:
     """All that is fitted, as arrays."""
     begin(plan.seed)
     blueprint = _fit_blueprint(plan)
@@ -104,20 +104,20 @@ def _fit_blueprint(plan: TrainingPlan) -> BlueprintEncoder:
 def _courses(pools: Pools, descriptions: Floats, plan: TrainingPlan) -> list[Course]:
     """What the acquisition function learns on. It will work beside a prior and a vote that were not taught the layer,
     so here too: half of the layers go by networks that were taught the other half."""
-    layers = {text: number for number, text in enumerate(sorted({spelled(task.workload) for task in pools.tasks}))}
-    half = np.array([layers[spelled(pools.tasks[each.task].workload)] % 2 for each in pools.examples])
+    layers = {text: number for number, text in enumerate(sorted({format_workload(task.workload) for task in pools.tasks}))}
+    half = np.array([layers[format_workload(pools.tasks[each.task].workload)] % 2 for each in pools.examples])
     found = []
     for side in (0, 1):
         taught = np.flatnonzero(half != side)
         prior = fit_prior(pools, descriptions, taught, plan.prior_steps // 2)
         thresholds = fit_thresholds(pools, descriptions, taught, plan.threshold_steps // 2)
-        networks = [Network.from_arrays(module.arrays("it"), "it") for module in (prior, thresholds)]
+        networks = [NumpyPerceptron.from_arrays(module.arrays("it"), "it") for module in (prior, thresholds)]
         numbers = np.flatnonzero(half == side).tolist()
         found += [Course(pools, number, descriptions[number], *networks) for number in numbers]
     return found
 
 
-def _metadata(plan: TrainingPlan, tasks: Sequence[Task], seconds: float) -> dict[str, Any]:
+def _metadata(plan: TrainingPlan, tasks: Sequence[LayerTask], seconds: float) -> dict[str, Any]:
     accelerators = {task.generation.accelerator for task in tasks}
     held_out = sorted(parameters.name for parameters in held_out_parameters())
     return {
@@ -125,7 +125,7 @@ def _metadata(plan: TrainingPlan, tasks: Sequence[Task], seconds: float) -> dict
         "commit": _commit(),
         "seconds": round(seconds),
         "versions": {name: packages.version(name) for name in ("numpy", "torch")},
-        "layers": sorted({spelled(task.workload) for task in tasks}),
+        "layers": sorted({format_workload(task.workload) for task in tasks}),
         "accelerators": sorted(
             f"{each.parameters.name} bus {each.bus_bits} hazards {each.hazards} {each.clock_hz // 1_000_000} MHz"
             for each in accelerators
@@ -136,7 +136,7 @@ def _metadata(plan: TrainingPlan, tasks: Sequence[Task], seconds: float) -> dict
             f"Cycles are the twin's (design keys above) for {len(tasks)} pairs of layer and accelerator, "
             f"{plan.memories} memories each; programs of more than {LONGEST_PROGRAM} instructions count as the slowest "
             f"that was measured. Never seen: any layer with the shape of one of {' or '.join(HELD_OUT_NETWORKS)}; the "
-            f"parameter sets {', '.join(held_out)} with any bus, clock or memory, and so every personality; any RTL "
+            f"parameter sets {', '.join(held_out)} with any bus, clock or memory, and so every board model; any RTL "
             f"simulation or board."
         ),
     }

@@ -1,0 +1,77 @@
+"""What a virtual board is: a JSON file, whose path is in HILT_VERILATED.
+
+    {"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
+     "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
+                "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
+     "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict
+
+from .model import ModelMemory
+
+_PAGE = 4096
+_MODEL_NAMES = {"base": "memory_base", "bytes": "memory_bytes"}
+
+
+class BoardModelError(Exception):
+    """The board model file is missing or says what cannot be; names the field."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What a virtual board is, whatever runs on it."""
+
+    name: str
+    part: str
+    """As the header of a .bit file has it."""
+    clock_hz: int
+    register_base: int
+    """Physical address of the fetch page."""
+    memory: Dict[str, int]
+    """struct vta_memory_model of hls/sim/vta_sim.h, with `base` and `bytes` for its first two."""
+    quantum_cycles: int
+    """Cycles that may pass while `done` is read once, as waiting does on a board."""
+    time_scale: float
+    """Wall seconds that a second of the device may take: simulation is slower, and deadlines must know it."""
+    run_seconds: float = 0.0
+    """The least that a run of a program takes on the wall, as on a board that is slower than its simulation."""
+
+    def memory_model(self) -> ModelMemory:
+        return ModelMemory(**{_MODEL_NAMES.get(name, name): value for name, value in self.memory.items()})
+
+
+def load_board_model(path: Path) -> ModelSettings:
+    """Reads and checks a board model file. Raises BoardModelError."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        board_model = ModelSettings(**values)
+    except (OSError, ValueError, TypeError) as error:
+        raise BoardModelError("{} is no board model: {}".format(path, error)) from None
+    _check(board_model, path)
+    return board_model
+
+
+def _check(board_model: ModelSettings, path: Path) -> None:
+    memory = board_model.memory
+    names = {"base", "bytes"} | {name for name, _ in ModelMemory._fields_} - set(_MODEL_NAMES.values())
+    if not isinstance(memory, dict) or set(memory) != names:
+        raise BoardModelError("{}: memory must have {}".format(path, ", ".join(sorted(names))))
+    numbers = {**vars(board_model), **memory}
+    for name in ("name", "part"):
+        if not isinstance(numbers.pop(name), str):
+            raise BoardModelError("{}: {} must be text".format(path, name))
+    del numbers["memory"]
+    for name, value in numbers.items():
+        wanted = (int, float) if name in ("time_scale", "run_seconds") else (int,)
+        least = 1 if name in ("clock_hz", "bytes", "quantum_cycles", "time_scale") else 0
+        if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
+            raise BoardModelError("{}: {} cannot be {!r}, it must be at least {}".format(path, name, value, least))
+    for name in ("base", "bytes"):
+        if memory[name] % _PAGE:
+            raise BoardModelError("{}: {} of the memory must be a multiple of {}".format(path, name, _PAGE))

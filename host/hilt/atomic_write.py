@@ -1,0 +1,57 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+
+class UnwritableFileError(Exception):
+    """A path where no file can be made."""
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[TextIO]:
+    """A text file to write in, which takes the place of `path`, or of what it links to, when all is written and on
+    disk. On an error `path` is as it was. A pipe or a device is written as it comes, for it is not ours to replace.
+    Raises UnwritableFileError, and OSError, which names the file, where the disk is full."""
+    try:
+        if path.exists() and not path.is_file():
+            special = path.open("w", encoding="utf-8", newline="")  # of a folder this says that it is one
+        else:
+            special = None
+            path = Path(os.path.realpath(path))
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", text=True)
+    except OSError as error:
+        raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
+    if special is not None:
+        with _named(path), special:
+            yield special
+        return
+    try:
+        with _named(path), os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)  # mkstemp makes 0600; a report is a file as any other
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """The system does not say which file it has no room for."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise

@@ -1,0 +1,101 @@
+"""How runs and trials are put into words and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from hilt.store import Run, RunState, Store, Trial
+from hilt.trial import Outcome
+
+
+def short(uuid: str) -> str:
+    """As much of a run's id as people type."""
+    return uuid[:8]
+
+
+def print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+
+
+def knobs_text(knobs: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in knobs.items())
+
+
+def latency_text(run: Run, cycles: int | None, microseconds: float) -> str:
+    """`451,584 cycles = 4515.8 µs at 100 MHz, 51.2 GOP/s, 100.0% of the roofline bound`"""
+    counted = f"{cycles:,} cycles = " if cycles is not None else ""
+    clock = f" at {run.clock_hz / 1e6:g} MHz" if cycles is not None else ""
+    return (
+        f"{counted}{microseconds:,.1f} µs{clock}, {run.gops(microseconds):.1f} GOP/s, "
+        f"{run.percent_of_bound(microseconds):.1f}% of the roofline bound ({run.bound_cycles:,} cycles)"
+    )
+
+
+def seconds_text(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def time_text(since_epoch: float) -> str:
+    return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def state_text(run: Run, running: bool) -> str:
+    """A run that should be going on but has no engine was interrupted."""
+    if run.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED) and not running:
+        return "interrupted"
+    return str(run.state)
+
+
+def outcomes_text(store: Store, run: Run) -> list[tuple[str, int, str]]:
+    """(outcome, trials, its most frequent reasons) by how many."""
+    rows = []
+    for outcome, count in sorted(store.counts(run.uuid).items(), key=lambda item: (-item[1], item[0])):
+        reasons = list(store.reasons(run.uuid, outcome).items()) if outcome is not Outcome.OK else []
+        named = [f"{reason or 'no reason given'} {times}" for reason, times in reasons[:3]]
+        rest = len(reasons) - len(named)
+        rows.append((str(outcome), count, ", ".join(named) + (f", {rest} more" if rest else "")))
+    return rows
+
+
+def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
+    """`configuration` is knob values by name, `index` its number in the space, `number` the trial's in its run."""
+    if best is None or best.microseconds is None:
+        return None
+    return {
+        "knobs": dict(best.knobs),
+        "index": best.index,
+        "ordinal": best.ordinal,
+        "cycles": best.cycles,
+        "microseconds": best.microseconds,
+        "gops": run.gops(best.microseconds),
+        "percent_of_bound": run.percent_of_bound(best.microseconds),
+        "verified": best.verified,
+    }
+
+
+def run_json(store: Store, run: Run, running: bool) -> dict[str, Any]:
+    """What `tune`, `resume`, `runs` and `show` say of a run."""
+    summary = store.summary(run.uuid)
+    return {
+        "run": run.uuid,
+        "workload": run.workload,
+        "board": run.board,
+        "tuner": run.tuner,
+        "seed": run.seed,
+        "state": state_text(run, running),
+        "detail": run.detail,
+        "trials": summary.trials,
+        "budget": run.budget,
+        "valid": summary.valid,
+        "outcomes": {str(outcome): count for outcome, count in store.counts(run.uuid).items()},
+        "best": best_json(run, summary.best),
+    }

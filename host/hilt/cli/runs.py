@@ -1,0 +1,194 @@
+"""`hilt runs`, `hilt show` and `hilt best`: what the store holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hilt import paths
+from hilt.cli import tables
+from hilt.cli.formatting import (
+    best_json,
+    knobs_text,
+    latency_text,
+    outcomes_text,
+    print_json,
+    run_json,
+    short,
+    state_text,
+    time_text,
+)
+from hilt.engine.run_files import RunFiles
+from hilt.store import Run, Store, database_path
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_SPARKS = "▁▂▃▄▅▆▇█"
+_SPARK_COLUMNS = 60
+
+
+def runs(
+    limit: Annotated[int, typer.Option(min=1, max=2**63 - 1, help="At most so many, newest first.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List tuning runs, newest first."""
+    home = paths.home()
+    with Store(database_path(home)) as store:
+        found = store.runs(limit)
+        if as_json:
+            print_json([run_json(store, run, _running(home, run)) for run in found])
+            return
+        if not found:
+            typer.echo("no runs yet; `hilt tune resnet18.C5` makes the first")
+            return
+        of_run, of_result = ("run", "workload", "board", "tuner"), (">trials", ">valid", ">best µs", ">% of bound")
+        table = tables.table(*of_run, *of_result, "state", "begun")
+        for run in found:
+            summary = store.summary(run.uuid)
+            latency = summary.best.microseconds if summary.best else None
+            table.add_row(
+                short(run.uuid),
+                run.workload,
+                run.board,
+                run.tuner,
+                f"{summary.trials}/{run.budget}",
+                str(summary.valid),
+                f"{latency:,.1f}" if latency else "-",
+                f"{run.percent_of_bound(latency):.1f}" if latency else "-",
+                state_text(run, _running(home, run)),
+                time_text(run.created),
+            )
+    tables.console().print(table)
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")], as_json: Json = False
+) -> None:
+    """Show a run: what it is, its outcomes, its best configuration and how it came to it."""
+    home = paths.home()
+    with Store(database_path(home)) as store:
+        record = store.run(run)
+        running = _running(home, record)
+        if as_json:
+            print_json(run_json(store, record, running) | _details_json(store, record))
+            return
+        _show(store, record, running)
+
+
+def best(
+    workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None, as_json: Json = False
+) -> None:
+    """The best verified configuration of every workload on every board."""
+    with Store(database_path(paths.home())) as store:
+        found = store.best_of_each(workload)
+    if as_json:
+        print_json(
+            [
+                {"workload": run.workload, "board": run.board, "run": run.uuid, "best": best_json(run, trial)}
+                for run, trial in found
+            ]
+        )
+    elif not found:
+        typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
+    else:
+        table = tables.table("workload", "board", ">cycles", ">µs", ">GOP/s", ">% of bound", "knobs", "run")
+        for run, trial in found:
+            latency = trial.microseconds or 0.0
+            table.add_row(
+                run.workload,
+                run.board,
+                f"{trial.cycles:,}" if trial.cycles is not None else "-",
+                f"{latency:,.1f}",
+                f"{run.gops(latency):.1f}",
+                f"{run.percent_of_bound(latency):.1f}",
+                knobs_text(trial.knobs),
+                short(run.uuid),
+            )
+        tables.console().print(table)
+    if not found:
+        raise typer.Exit(1)
+
+
+def _show(store: Store, run: Run, running: bool) -> None:
+    console = tables.console()
+    summary = store.summary(run.uuid)
+    facts = tables.table(header=False)
+    for name, value in (
+        ("run", run.uuid),
+        ("workload", f"{run.workload}, {run.macs:,} multiply-accumulates"),
+        ("board", f"{run.board}: {run.parameters}, ISA {run.isa}, {run.clock_hz / 1e6:g} MHz"),
+        ("bitstream", run.bitstream),
+        ("tuner", f"{run.tuner}, seed {run.seed}, batches of {run.batch}"),
+        ("options", knobs_text(run.tuner_options) or "none"),
+        ("space", f"{run.space_size:,} configurations, {_space_words(run)}, checks {run.checks}"),
+        ("time limit", f"{run.limit_seconds * 1e3:,.0f} ms a run, by the board's clock"),
+        ("state", f"{state_text(run, running)}{', ' if run.detail else ''}{run.detail}"),
+        ("begun", time_text(run.created)),
+        ("trials", f"{summary.trials} of {run.budget}, {summary.valid} valid"),
+    ):
+        facts.add_row(name, value)
+    console.print(facts)
+    outcomes = tables.table("outcome", ">trials", ">share", "most frequent reasons")
+    for outcome, count, reasons in outcomes_text(store, run):
+        outcomes.add_row(outcome, str(count), f"{100 * count / summary.trials:.0f}%", reasons)
+    if summary.trials:
+        console.print()
+        console.print(outcomes)
+    console.print()
+    if summary.best is None or summary.best.microseconds is None:
+        console.print("no verified configuration yet")
+        return
+    found = summary.best
+    console.print(f"best: configuration {found.index}, trial {found.ordinal}: {knobs_text(found.knobs)}")
+    console.print(f"  {latency_text(run, found.cycles, summary.best.microseconds)}", soft_wrap=True)
+    curve = store.improvements(run.uuid)
+    ends = f"{curve[0][1]:,.1f} to {curve[-1][1]:,.1f} µs"
+    console.print(f"best latency by trial: {sparkline(curve, summary.trials)} {ends}")
+
+
+def _space_words(run: Run) -> str:
+    return f"space {run.space_kind} of {run.orders} loop order{'s' if run.orders > 1 else ''}"
+
+
+def sparkline(curve: list[tuple[int, float]], trials: int) -> str:
+    """The best latency after each trial, from the first verified one; blank before it."""
+    columns = min(_SPARK_COLUMNS, trials)
+    values: list[float | None] = []
+    for column in range(columns):
+        last = (column + 1) * trials // columns - 1
+        so_far = [latency for ordinal, latency in curve if ordinal <= last]
+        values.append(so_far[-1] if so_far else None)
+    low, high = curve[-1][1], curve[0][1]
+    span = high - low or 1.0
+    top = len(_SPARKS) - 1
+    return "".join(" " if value is None else _SPARKS[round(top * (value - low) / span)] for value in values)
+
+
+def _details_json(store: Store, run: Run) -> dict[str, object]:
+    return {
+        "parameters": run.parameters,
+        "isa": run.isa,
+        "bitstream": run.bitstream,
+        "clock_hz": run.clock_hz,
+        "tuner_options": dict(run.tuner_options),
+        "space": run.space_kind,
+        "orders": run.orders,
+        "checks": run.checks,
+        "space_size": run.space_size,
+        "batch": run.batch,
+        "repeat": run.repeat,
+        "limit_seconds": run.limit_seconds,
+        "output_elements": run.output_elements,
+        "bound_cycles": run.bound_cycles,
+        "versions": dict(run.versions),
+        "created": run.created,
+        "finished": run.finished,
+        "improvements": [
+            {"ordinal": ordinal, "microseconds": latency} for ordinal, latency in store.improvements(run.uuid)
+        ],
+    }
+
+
+def _running(home: Path, run: Run) -> bool:
+    return RunFiles(home, run.uuid).is_running()

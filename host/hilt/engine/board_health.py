@@ -1,0 +1,71 @@
+"""When boards, links or power fail trial after trial, a run stops and says so instead of burning the night."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import time
+
+from hilt.engine.events import BoardChanged, Event, Logged, TrialRecorded
+from hilt.measure import BoardState
+from hilt.trial import Outcome
+
+MOST_IN_A_ROW = 10
+"""Trials of a board, one after another, that each needed it recovered."""
+
+_GONE = (BoardState.LOST, BoardState.QUARANTINED)
+"""A board that is given up fares no better than those that are left."""
+
+
+class Infrastructure:
+    """Hears a run's events, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recovering: dict[str, str] = {}
+        """By board: why it was recovered since its last trial."""
+        self._in_a_row: dict[str, int] = {}
+
+    def hear(self, event: Event) -> str | None:
+        """What is wrong, once every board fails all the time; it is said once for each further trial."""
+        with self._lock:
+            if isinstance(event, BoardChanged):
+                if event.state in _GONE:
+                    self._in_a_row.pop(event.board, None)
+                elif event.state == BoardState.READY:
+                    self._in_a_row.setdefault(event.board, 0)
+                elif event.state == BoardState.RECOVERING:
+                    self._recovering[event.board] = event.detail
+            elif isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED:
+                return self._count(event.board)
+            return None
+
+    def _count(self, board: str) -> str | None:
+        reason = self._recovering.pop(board, None)
+        self._in_a_row[board] = 0 if reason is None else self._in_a_row.get(board, 0) + 1
+        if min(self._in_a_row.values()) < MOST_IN_A_ROW:
+            return None
+        boards = ", ".join(self._in_a_row)
+        return (
+            f"STOPPED: {boards} had to be recovered for each of the last {MOST_IN_A_ROW} trials ({reason}); "
+            f"see to board, cable and power"
+        )
+
+
+class BoardHealthMonitor:
+    """Stops a run or a campaign once its boards fail all the time, and says why."""
+
+    def __init__(self, uuid: str, stop: Callable[[], None], publish: Callable[[Event], None]) -> None:
+        self.failing: str | None = None
+        """What stopped it, once something did."""
+        self._uuid = uuid
+        self._stop = stop
+        self._publish = publish
+        self._infrastructure = Infrastructure()
+
+    def hear(self, event: Event) -> None:
+        wrong = self._infrastructure.hear(event)
+        if wrong is not None and self.failing is None:
+            self.failing = f"{wrong}, then `hilt resume {self._uuid[:8]}`"
+            self._stop()
+            self._publish(Logged("error", self.failing, time()))

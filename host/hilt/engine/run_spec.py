@@ -1,0 +1,261 @@
+"""What a run is made of: from what a user asks for to the record of a run, and from a record back to the things."""
+
+from __future__ import annotations
+
+import platform
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import metadata
+from math import prod
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from hilt import schedule, tune
+from hilt.engine.errors import RunMismatchError, SettingsError
+from hilt.measure import BoardDescription, Request
+from hilt.schedule.checks import Checks, Rejected
+from hilt.schedule.space import ORDERS_OF, Orders, Space, SpaceKind
+from hilt.schedule.tensors import Tensors
+from hilt.schedule.validity_summary import CHECK_LEVELS
+from hilt.schedule.workload import Conv2d
+from hilt.schedule.workload_syntax import format_workload
+from hilt.store import Run
+from hilt.vta.layout import blocks
+from hilt.vta.program import Program
+
+SHORTEST_LIMIT_SECONDS = 0.05
+LIMIT_OVER_BOUND = 100
+"""A program may take so many times the roofline bound; the slowest schedules worth knowing are far below it."""
+_MOST = 2**63 - 1
+"""What the database can hold."""
+_MOST_RUNS = 1000
+"""Figures of a trial, and runs averaged in each: what the board's protocol can say."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What a user asks for. Raises SettingsError for a number that cannot be."""
+
+    workload: str
+    board: str
+    tuner: str
+    trials: int
+    seed: int = 0
+    batch: int = 8
+    space_kind: SpaceKind = "autotvm"
+    orders: Orders | None = None
+    """Loop orders that the space has. None: all that its kind knows."""
+    checks: Checks = "compiler"
+    repeat: int = 1
+    number: int = 1
+    limit_seconds: float | None = None
+    """None: LIMIT_OVER_BOUND times the roofline bound at the board's clock, at least SHORTEST_LIMIT_SECONDS."""
+    tuner_options: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "batch", "repeat", "number"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 <= self.seed <= _MOST:
+            raise SettingsError(f"seed is {self.seed}; it must be from 0 to {_MOST}")
+        for name, most in (("trials", _MOST), ("batch", _MOST), ("repeat", _MOST_RUNS), ("number", _MOST_RUNS)):
+            if getattr(self, name) > most:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at most {most}")
+        if self.limit_seconds is not None and not 0 < self.limit_seconds <= 3600:
+            raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
+        if self.space_kind not in ORDERS_OF:
+            raise SettingsError(f"space {self.space_kind!r} is none of {', '.join(ORDERS_OF)}")
+        if self.orders is not None and self.orders not in (known := ORDERS_OF[self.space_kind]):
+            allowed = " or ".join(map(str, known))
+            raise SettingsError(f"orders is {self.orders}; a space of kind {self.space_kind} has {allowed}")
+        if self.checks not in CHECK_LEVELS:
+            raise SettingsError(f"checks {self.checks!r} is none of {', '.join(CHECK_LEVELS)}")
+
+
+def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = None) -> Run:
+    """A new run of these settings on this board, part of the campaign of that uuid.
+
+    Raises WorkloadError, UnknownTunerError, TunerOptionError, RunMismatchError for another space than a dataset's.
+    """
+    workload = schedule.load_workload(settings.workload)
+    orders = settings.orders or max(ORDERS_OF[settings.space_kind])
+    _check_recorded(settings, workload, orders, board)
+    space = schedule.space_for(workload, board.accelerator, orders=orders, kind=settings.space_kind)
+    bound = schedule.bound_cycles(workload, board.accelerator)
+    limit = settings.limit_seconds or max(SHORTEST_LIMIT_SECONDS, LIMIT_OVER_BOUND * bound / board.clock_hz)
+    return Run(
+        uuid=uuid.uuid4().hex,
+        workload=settings.workload,
+        workload_spec=workload.to_dict(),
+        board=board.name,
+        parameters=board.accelerator.parameters.name,
+        isa=str(board.accelerator.isa),
+        bitstream=board.bitstream,
+        clock_hz=board.clock_hz,
+        tuner=settings.tuner,
+        tuner_options=tune.resolve_options(settings.tuner, **settings.tuner_options),
+        seed=settings.seed,
+        checks=settings.checks,
+        space_kind=settings.space_kind,
+        orders=orders,
+        space=describe_space(space),
+        space_size=len(space),
+        budget=settings.trials,
+        batch=settings.batch,
+        repeat=settings.repeat,
+        number=settings.number,
+        limit_seconds=limit,
+        output_elements=_output_elements(workload, board),
+        macs=workload.macs,
+        bound_cycles=bound,
+        versions=versions(),
+        created=time.time(),
+        campaign=campaign,
+    )
+
+
+def _check_recorded(settings: RunSpec, workload: Conv2d, orders: int, board: BoardDescription) -> None:
+    if board.recorded is None:
+        return
+    wanted: dict[str, object] = {
+        "workload": format_workload(workload),
+        "checks": settings.checks,
+        "space": settings.space_kind,
+        "orders": orders,
+    }
+    differences = [
+        f"{name}: {board.recorded[name]} there, {wanted[name]} asked for"
+        for name in wanted
+        if board.recorded[name] != wanted[name]
+    ]
+    if differences:
+        raise RunMismatchError(f"{board.name} was recorded of something else: {'; '.join(differences)}")
+
+
+def check_same(run: Run, board: BoardDescription) -> None:
+    """Raises RunMismatchError, which names both values, where the run was made for something else than is here now."""
+    now = make_run(spec_of(run), board)
+    wanted, found = _identity(run), _identity(now)
+    differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
+    if differences:
+        raise RunMismatchError(
+            f"run {run.uuid[:8]} cannot go on with what is here: {'; '.join(differences)}. "
+            f"Bring back what it began with, or begin a new run"
+        )
+
+
+def describe_space(space: Space) -> str:
+    """Knobs and values in one line, first knob fastest."""
+    return " ".join(f"{knob.name}={','.join(map(str, knob.values))}" for knob in space.knobs)
+
+
+def versions() -> dict[str, str]:
+    """What the results of a run may depend on."""
+    found = {"python": platform.python_version()}
+    for package in ("hilt", "numpy", "scipy", "torch", "xgboost", "xgboost-cpu"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class RunTask:
+    """The run's workload on its board's accelerator: hilt.engine.loop.TuningTask."""
+
+    def __init__(self, run: Run, board: BoardDescription) -> None:
+        self._run = run
+        self._accelerator = board.accelerator
+        self._workload = Conv2d.from_dict(run.workload_spec)
+        orders: Any = run.orders  # were an Orders, a SpaceKind and a Checks when the run was made
+        kind: Any = run.space_kind
+        self._checks: Any = run.checks
+        self._lowered: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
+        self.space = schedule.space_for(self._workload, board.accelerator, orders=orders, kind=kind)
+
+    @property
+    def problem(self) -> tune.TuningProblem:
+        """What its tuner is given."""
+        return tune.TuningProblem(self._workload, self._accelerator, self.space, self._checks)
+
+    @cached_property
+    def tensors(self) -> Tensors:
+        return schedule.make_tensors(self._workload, self._accelerator, self._run.seed)
+
+    def knobs(self, index: int) -> Mapping[str, int]:
+        return self.space.knobs_at(index)
+
+    def lower(self, index: int) -> Program:
+        (lowered,) = self.lower_many([index])
+        if isinstance(lowered, Rejected):
+            raise lowered
+        return lowered
+
+    def lower_many(self, indices: Sequence[int]) -> Iterator[Program | Rejected]:
+        columns = self.space.columns(indices)
+        found = schedule.lower_many(self._workload, columns, self._accelerator, self._checks)
+        for index, lowered in zip(indices, found, strict=True):
+            if not isinstance(lowered, Rejected):
+                self._lowered[lowered] = index
+            yield lowered
+
+    def request(self, ordinal: int, key: str, program: Program) -> Request:
+        return Request(
+            ordinal,
+            key,
+            program,
+            self.tensors,
+            self._run.limit_seconds,
+            repeat=self._run.repeat,
+            number=self._run.number,
+            index=self._lowered.get(program),
+        )
+
+
+def spec_of(run: Run) -> RunSpec:
+    """What was asked for, of which `design` makes the same run."""
+    kind: Any = run.space_kind
+    orders: Any = run.orders
+    checks: Any = run.checks
+    return RunSpec(
+        workload=run.workload,
+        board=run.board,
+        tuner=run.tuner,
+        trials=run.budget,
+        seed=run.seed,
+        batch=run.batch,
+        space_kind=kind,
+        orders=orders,
+        checks=checks,
+        repeat=run.repeat,
+        number=run.number,
+        limit_seconds=run.limit_seconds,
+        tuner_options=run.tuner_options,
+    )
+
+
+def _identity(run: Run) -> dict[str, object]:
+    """What must not change between two sessions of a run, by the names people use."""
+    return {
+        "workload": {name: value for name, value in run.workload_spec.items() if name != "name"},
+        "parameters": run.parameters,
+        "ISA": run.isa,
+        "bitstream": run.bitstream,
+        "clock": f"{run.clock_hz} Hz",
+        "space": run.space,
+        "tuner options": dict(run.tuner_options),
+        "output elements": run.output_elements,
+    }
+
+
+def _output_elements(workload: Conv2d, board: BoardDescription) -> int:
+    """Elements of the output as the accelerator lays it out: batch and channels padded to whole blocks."""
+    parameters = board.accelerator.parameters
+    padded = (
+        blocks(workload.batch, parameters.batch) * parameters.batch,
+        blocks(workload.out_channels, parameters.block) * parameters.block,
+    )
+    return prod(padded) * workload.out_height * workload.out_width

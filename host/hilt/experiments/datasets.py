@@ -1,0 +1,50 @@
+"""The datasets that the evidence rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from hilt.experiments.mismatched import MISMATCHED, NO_INTERLOCK_ZCU102, any_board_model
+from hilt.measure.dataset import Dataset, DatasetKey, DatasetStore
+from hilt.schedule import load_workload, workload_names
+from hilt.schedule.checks import Checks
+
+HOME_BOARD = "pynq"
+ML2_BOARDS = ("zcu102", NO_INTERLOCK_ZCU102.name)
+DEEPBENCH = [name for name in workload_names() if name.startswith("deepbench.")]
+RESNET18 = [name for name in workload_names() if name.startswith("resnet18.")]
+MATMUL = "dense:n=256,ci=256,co=256"
+"""The other operator of AutoTVM's Figure 9; theirs has 1024 of each."""
+EVIDENCE = [*DEEPBENCH, *RESNET18]
+
+
+def subject(workload: str, board: str = HOME_BOARD, checks: Checks = "tvm") -> DatasetKey:
+    """The space of four loop orders; on no particular board, of TVM's mostly invalid configurations."""
+    return DatasetKey.on(load_workload(workload), any_board_model(board), checks=checks, orders=4)
+
+
+def ml2_subject(workload: str, board: str = ML2_BOARDS[0]) -> DatasetKey:
+    """ML2Tuner's space, where the board finds out what is valid."""
+    return DatasetKey.on(load_workload(workload), any_board_model(board), checks="off", kind="ml2")
+
+
+def evidence() -> list[list[DatasetKey]]:
+    """All of them, in groups that are built together: what is wanted first comes first."""
+    boards = [HOME_BOARD, *MISMATCHED]
+    levels: tuple[Checks, ...] = ("tvm", "compiler")
+    groups = [[subject(name, board, checks) for board in boards] for checks in levels for name in EVIDENCE]
+    groups.append([subject(MATMUL, checks="compiler")])
+    return groups + [[ml2_subject(name, board) for board in ML2_BOARDS] for name in RESNET18]
+
+
+@lru_cache(maxsize=16)
+def dataset_of(wanted: DatasetKey) -> Dataset:
+    """From HILT_HOME. Raises MissingDatasetError, which says how it is built."""
+    return DatasetStore().get(wanted)
+
+
+def missing(subjects: Sequence[DatasetKey]) -> list[DatasetKey]:
+    """Those that are still to be built."""
+    dataset_store = DatasetStore()
+    return [each for each in subjects if not dataset_store.has(each)]

@@ -1,0 +1,78 @@
+"""Tables whose rows are computed a piece at a time, in parallel, and kept in files: what was computed once is not
+computed again, and what is killed goes on with the piece that it was at."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hilt import paths
+from hilt.atomic_write import atomic_write
+from hilt.experiments.contenders import code_of
+from hilt.experiments.datasets import dataset_of
+from hilt.measure.dataset import DatasetKey
+from hilt.processes import processes
+
+Row = dict[str, Any]
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows of plain values that a module's function makes of datasets and of what else it is told.
+
+    `make(subjects, *told)` is called in another process; `told` are numbers and texts.
+    """
+
+    experiment: str
+    make: Callable[..., list[Row]]
+    subjects: tuple[DatasetKey, ...]
+    told: tuple[str | int | float, ...]
+
+    @cached_property
+    def path(self) -> Path:
+        """Its file: other datasets, other arguments or other code is another file."""
+        facts = {
+            "datasets": [each.key for each in self.subjects],
+            "make": self.make.__qualname__,
+            "code": code_of(self.make.__module__),
+            "told": self.told,
+        }
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return paths.home() / "experiments" / "pieces" / f"{self.experiment}.{digest[:24]}.json"
+
+
+def rows_of(shards: Sequence[Shard], jobs: int, report: Report) -> list[Row]:
+    """The rows of all pieces in their order, those on disk read and the others computed; `jobs` 0: one a core.
+
+    Raises MissingDatasetError before anything is computed; what a piece raises is raised once those that were being
+    computed are kept.
+    """
+    for subject in {subject for shard in shards for subject in shard.subjects}:
+        dataset_of(subject)
+    waiting = [shard for shard in shards if not shard.path.is_file()]
+    if waiting:
+        waiting[0].path.parent.mkdir(parents=True, exist_ok=True)
+        with processes(min(jobs or os.cpu_count() or 1, len(waiting))) as pool:
+            pending = [pool.submit(_compute, shard) for shard in waiting]
+            try:
+                for number, future in enumerate(as_completed(pending), 1):
+                    future.result()
+                    report(f"{number}/{len(waiting)} pieces")
+            except Exception:
+                pool.shutdown(cancel_futures=True)
+                raise
+    return [row for shard in shards for row in json.loads(shard.path.read_text(encoding="utf-8"))]
+
+
+def _compute(shard: Shard) -> None:
+    rows = shard.make(shard.subjects, *shard.told)
+    with atomic_write(shard.path) as file:
+        json.dump(rows, file)

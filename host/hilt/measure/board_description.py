@@ -1,0 +1,187 @@
+"""Boards by name: a virtual one is made on this machine, a real one is looked up. Both are reached in the same way."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from hilt import bitstreams
+from hilt.link.board_registry import Endpoint, RegisteredBoard, registered_board, registered_boards
+from hilt.link.power import PowerSwitch
+from hilt.measure.identity import identity_of
+from hilt.measure.interfaces import BoardDescription
+from hilt.simulator.build import Form
+from hilt.virtual.bitstream import MODEL_FORM, bitstream_identity, make_bitstream
+from hilt.virtual.board_model import BOARD_MODELS
+from hilt.virtual.directory import USER
+from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.names import PREFIX, chaos_of, parse_virtual_name
+from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
+from hilt_board.protocol import Manifest
+
+
+class BoardTarget(Protocol):
+    """A board that can be measured on."""
+
+    @property
+    def description(self) -> BoardDescription: ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """What its bitstream is."""
+
+    def bitstream(self) -> bytes:
+        """The .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
+
+    def endpoint(self) -> Endpoint:
+        """How to reach it, now; a virtual board is switched on. Raises VirtualBoardError."""
+
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a process tree of this machine."""
+
+    def power(self) -> PowerSwitch | None:
+        """Its power switch; None where it has none that we can reach. Raises PowerError."""
+
+    def release(self) -> None:
+        """Nobody measures on it any more."""
+
+
+def resolve(name: str) -> BoardTarget:
+    """The board of that name. Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError,
+    BitstreamError."""
+    if name.startswith(PREFIX):
+        return VirtualTarget(name)
+    return RealTarget(name, registered_board(name))
+
+
+def board_names() -> list[str]:
+    """All that `resolve` knows, the user's own first. Raises BoardFileError."""
+    return [*registered_boards(), *(PREFIX + name for name in BOARD_MODELS)]
+
+
+class RealTarget:
+    """A board of HILT_HOME/boards.toml with a bitstream of the manifest."""
+
+    virtual = False
+
+    def __init__(self, name: str, board: RegisteredBoard) -> None:
+        self._power = board.power
+        self._endpoint = board.endpoint
+        self._bitstream = bitstreams.find(board.bitstream)
+        accelerator = self._bitstream.accelerator()
+        self.description = BoardDescription(
+            name=name,
+            accelerator=accelerator,
+            bitstream=self._bitstream.sha256 or self._bitstream.name,
+            clock_hz=accelerator.clock_hz,
+            deterministic=False,
+        )
+        self.manifest = Manifest(
+            board=self._bitstream.board,
+            part=self._bitstream.part,
+            parameters=accelerator.parameters.name,
+            isa=str(accelerator.isa),
+            clock_hz=accelerator.clock_hz,
+            register_base=self._bitstream.register_base,
+            identity=identity_of(accelerator) if self._bitstream.identity else None,
+            fclk_hz=self._bitstream.fclk_hz or None,
+        )
+
+    def bitstream(self) -> bytes:
+        path = bitstreams.path_of(self._bitstream)
+        bitstreams.verify(self._bitstream, path)
+        return path.read_bytes()
+
+    def endpoint(self) -> Endpoint:
+        return self._endpoint
+
+    def power(self) -> PowerSwitch | None:
+        return None if self._power is None else PowerSwitch(self.description.name, self._power)
+
+    def release(self) -> None:
+        pass
+
+
+class VirtualTarget:
+    """A virtual board. Its supervisor is held from the first `endpoint` to `release`, and started again where it died.
+    Threads may share it; once released, it stays so."""
+
+    virtual = True
+
+    def __init__(self, name: str, form: Form = MODEL_FORM) -> None:
+        self._board_model, self._directory = parse_virtual_name(name)
+        self._chaos = chaos_of(name)
+        self._form = form
+        self._supervisor: SupervisorControl | None = None
+        self._holding = threading.Lock()
+        self._released = False
+        accelerator = self._board_model.accelerator
+        self.description = BoardDescription(
+            name=name,
+            accelerator=accelerator,
+            bitstream=bitstream_identity(self._board_model, form),
+            clock_hz=accelerator.clock_hz,
+            deterministic=self._board_model.deterministic,
+        )
+        self.manifest = Manifest(
+            board=self._board_model.name,
+            part=self._board_model.bit_part,
+            parameters=accelerator.parameters.name,
+            isa=str(accelerator.isa),
+            clock_hz=accelerator.clock_hz,
+            register_base=self._board_model.register_base,
+            identity=identity_of(accelerator),
+        )
+
+    def bitstream(self) -> bytes:
+        return make_bitstream(self._board_model, self._form).path.read_bytes()
+
+    def endpoint(self) -> Endpoint:
+        port = self._on_supervisor(SupervisorControl.power_on).port
+        if port is None:
+            raise VirtualBoardError(f"{self.description.name} has no SSH server although it is on")
+        return Endpoint(
+            name=self.description.name,
+            host="127.0.0.1",
+            port=port,
+            user=USER,
+            key_file=self._directory.client_key,
+            host_key=self._directory.host_public_key(),
+            python="python3",
+            sudo=False,
+        )
+
+    def power(self) -> PowerSwitch:
+        """labgrid's driver for a command, as a board on a desk may have it."""
+        board = f"{self._board_model.name}@{self._directory.name}"
+        switch = shlex.join([sys.executable, "-m", "hilt.virtual", board, "--power"])
+        commands = {f"cmd_{what}": f"{switch} {what}" for what in ("on", "off", "cycle")}
+        return PowerSwitch(self.description.name, {"drivers": {"ExternalPowerDriver": commands}})
+
+    def release(self) -> None:
+        with self._holding:
+            self._released = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.close()
+            self._supervisor = None
+
+    def _on_supervisor(self, act: Callable[[SupervisorControl], SupervisorStatus]) -> SupervisorStatus:
+        """Acts on the supervisor that we hold; one that died in the meantime is replaced, once."""
+        with self._holding:
+            if self._released:
+                raise VirtualBoardError(f"{self.description.name} was released")
+            if self._supervisor is not None:
+                try:
+                    return act(self._supervisor)
+                except VirtualBoardError:
+                    self._let_go()
+            self._supervisor = SupervisorControl.hold(self._directory, self._board_model)
+            self._directory.write_chaos(self._chaos)
+            return act(self._supervisor)

@@ -1,0 +1,245 @@
+"""One board over the link: tensors once, trials two deep, results safe before the board forgets them, faults mended."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from hilt.link.deadline import Deadline
+from hilt.link.errors import LinkLostError, QuarantinedError, RefusedError
+from hilt.link.quarantine import check_free
+from hilt.measure.board_description import BoardTarget
+from hilt.measure.connection import CONNECT_SECONDS, BoardConnection, Connected
+from hilt.measure.interfaces import BoardDescription, BoardState, Listen, Report, Request
+from hilt.measure.poison_trials import Suspects
+from hilt.measure.recovery import FAULTS, Recovery
+from hilt.measure.request_queue import PoolClosedError, RequestBatch, Work
+from hilt.measure.trial_encoding import EncodedTrial, WireBlobs, result_of, ship
+from hilt.measure.usage import Usage
+from hilt.trial import Outcome, Result
+from hilt_board.protocol import Measured, MessageError, Record
+
+_LOG = logging.getLogger("hilt.measure")
+PIPELINE_DEPTH = 2
+"""Trials on their way at once: while one runs the next is on the board already."""
+SETBACKS_ALLOWED = 3
+"""Losses in a row without a single result in between."""
+_REPLY_MARGIN_SECONDS = 240.0
+"""What the agent may take beside running: copying, replacing a worker, loading the bitstream again, its canary."""
+_FAILURES_WITH_PROGRAMS = ("worker_failed", "internal")
+"""Refusals of which it is known which trial they came with."""
+_REFUSALS_OF_PROGRAMS = ("program_invalid", "out_of_memory")
+
+
+@dataclass(frozen=True)
+class _InFlight:
+    request: Request
+    reply: Future[Record]
+    sent: float
+    seconds: dict[str, float]
+
+
+class BoardMeasurer:
+    """A Measurer on one board. `measure` (or `serve`) from one thread at a time; `close` from any."""
+
+    def __init__(self, target: BoardTarget, listen: Listen) -> None:
+        self.description: BoardDescription = target.description
+        self.connection = BoardConnection(target, listen)
+        self.recovery = Recovery(self.connection)
+        self.usage = Usage(target.description.name)
+        self._blobs = WireBlobs()
+        self._suspects = Suspects()
+
+    @classmethod
+    def open(cls, target: BoardTarget, listen: Listen) -> BoardMeasurer:
+        """Raises as hilt.measure.open_measurer."""
+        check_free(target.description.name)
+        measurer = cls(target, listen)
+        try:
+            measurer.recovery.connect_at_first()
+        except BaseException as error:
+            measurer.connection.tell(BoardState.LOST, str(error))
+            target.release()
+            raise
+        return measurer
+
+    def measure(self, requests: Sequence[Request], report: Report) -> None:
+        """See Measurer."""
+        batch = RequestBatch(requests, report)
+        reason = self.serve(batch)
+        if reason is not None:
+            for request in batch.rest():
+                report(request.ordinal, Result(Outcome.BOARD_LOST, reason, board=self.description.name))
+
+    def serve(self, work: Work) -> str | None:
+        """Answers requests until `work` has none; recovers from faults of the board. None, or why it is given up: what
+        it had taken is back in `work` then. Only what `work.answer` raises passes through."""
+        setbacks = 0
+        try:
+            check_free(self.description.name)
+        except QuarantinedError as error:
+            return str(error)
+        while True:
+            before = self.usage.trials
+            taken: dict[int, Request] = {}
+            try:
+                self._run(work, taken)
+                return None
+            except PoolClosedError:  # what is on the board is for nobody now; its journal keeps it
+                continue
+            except FAULTS as error:
+                setbacks = 1 if self.usage.trials > before else setbacks + 1
+                suspect = self._suspects.after_loss(list(taken.values()))
+                # Another board may have the others at once; mending this one takes its time.
+                work.put_back([each for each in taken.values() if each is not suspect], str(error))
+                reason = error if setbacks > SETBACKS_ALLOWED else self.recovery.recover_from(error)
+                if suspect is not None and self._convict(suspect, error, reason, work):
+                    setbacks = 0
+            if reason is not None:
+                return self._give_up(reason)
+
+    def close(self) -> None:
+        """See Measurer."""
+        if not self.connection.closing.is_set():
+            self.connection.close()
+            self.connection.tell(BoardState.RELEASED, str(self.usage))
+
+    def _convict(self, suspect: Request, error: Exception, reason: Exception | None, work: Work) -> bool:
+        """Whether a trial that the board was lost with is answered: it is where the board is well again, its canary
+        included, and the agent that had taken the trial is gone. Else it is tried again, for nothing is known of it."""
+        connected = self.connection.connected
+        if reason is not None or connected is None or connected.agent_began < self._suspects.lost_at:
+            work.put_back([suspect], str(error))
+            return False
+        text = f"it took the board's agent or the board itself down, alone on a board that was well: {error}"
+        with contextlib.suppress(PoolClosedError):
+            work.answer(suspect, Result(Outcome.CRASH, text, board=self.description.name))
+            self.usage.trials += 1
+        return True
+
+    def _run(self, work: Work, taken: dict[int, Request]) -> None:
+        """Answers all that there is; `taken` holds what is not answered yet. Raises one of FAULTS where the board
+        fails on the way."""
+        connected = self.connection.connected
+        if connected is None:
+            raise LinkLostError(f"{self.description.name} is not connected")
+        in_flight: deque[_InFlight] = deque()
+        running = False
+        try:
+            while True:
+                self._fill(connected, in_flight, work, taken)
+                if not in_flight:
+                    break
+                if not running:
+                    self.connection.tell(BoardState.RUNNING, "")
+                    running = True
+                self._receive(connected, in_flight.popleft(), work, taken)
+        finally:
+            self.usage.idle()
+        if running:
+            self.connection.tell(BoardState.READY, "")
+
+    def _fill(self, connected: Connected, in_flight: deque[_InFlight], work: Work, taken: dict[int, Request]) -> None:
+        """Sends ahead: while one trial runs the next is on the board already."""
+        while len(in_flight) < PIPELINE_DEPTH:
+            if not in_flight:
+                self.usage.idle()
+                self._acknowledge(connected)
+            if in_flight and self._suspects.has(in_flight[-1].request):
+                return  # it goes alone
+            request = work.take(self.description.name, idle=not in_flight)
+            if request is None:
+                return
+            taken[request.ordinal] = request
+            self.usage.busy()
+            known = connected.journal.pop(request.key, None)
+            if known is not None:  # the board finished it while nobody was there to be told
+                self._answer(request, result_of(known, self.description.name, {}), work, taken)
+                connected.is_safe(known)
+                continue
+            sent = self._send(connected, request, work, taken)
+            if sent is not None:
+                in_flight.append(sent)
+
+    def _acknowledge(self, connected: Connected) -> None:
+        """Before it waits for more: a board of a fleet is done when the run is, and its journal would grow until then.
+        """
+        for run, through in connected.acknowledge_through.items():
+            connected.client.acknowledge(through, Deadline(CONNECT_SECONDS), run)
+        connected.acknowledge_through.clear()
+
+    def _send(self, connected: Connected, request: Request, work: Work, taken: dict[int, Request]) -> _InFlight | None:
+        """None where the request cannot be put into words of the protocol; it is answered then."""
+        started = time.monotonic()
+        try:
+            shipment = ship(request, self._blobs.digests(request.tensors), connected.bitstream)
+        except (ValueError, MessageError) as error:
+            self._answer(request, self._refused("program_invalid", str(error)), work, taken)
+            return None
+        self._put_missing(connected, shipment)
+        reply = connected.client.measure(shipment.trial, shipment.code)
+        now = time.monotonic()
+        return _InFlight(request, reply, now, {"send": now - started})
+
+    def _put_missing(self, connected: Connected, shipment: EncodedTrial) -> None:
+        unknown = set(shipment.blobs) - connected.present
+        if not unknown:
+            return
+        deadline = Deadline(CONNECT_SECONDS)
+        for digest in sorted(connected.client.missing(sorted(unknown), deadline)):
+            connected.client.put_as(digest, self._blobs.contents(digest), deadline)
+        connected.present |= unknown
+
+    def _receive(self, connected: Connected, flying: _InFlight, work: Work, taken: dict[int, Request]) -> None:
+        request = flying.request
+        try:
+            measured = connected.client.reply(flying.reply, Measured, Deadline(self._patience(connected, request)))
+        except RefusedError as error:
+            if error.code in _FAILURES_WITH_PROGRAMS:
+                self._suspects.accuse(request)
+            if error.code not in _REFUSALS_OF_PROGRAMS:
+                raise
+            self._answer(request, self._refused(error.code, str(error)), work, taken)
+            return
+        if measured.canary is not None:
+            self._log_resets(request, measured)
+        host = {**flying.seconds, "answer": time.monotonic() - flying.sent}
+        self._answer(request, result_of(measured, self.description.name, host), work, taken)
+        connected.is_safe(measured)
+
+    def _log_resets(self, request: Request, measured: Measured) -> None:
+        """What the agent did to have the board sane again, with its cost."""
+        costs = {name: cost for name, cost in measured.seconds.items() if name.startswith("reset_")}
+        rungs = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "nothing to climb"
+        well = "well" if measured.canary else "failed"
+        name = self.description.name
+        _LOG.warning("%s: %s after trial %d: %s; canary %s", name, measured.outcome, request.ordinal, rungs, well)
+
+    def _answer(self, request: Request, result: Result, work: Work, taken: dict[int, Request]) -> None:
+        work.answer(request, result)
+        del taken[request.ordinal]
+        self.usage.trials += 1
+
+    def _refused(self, code: str, message: str) -> Result:
+        """A fact about the program: this board cannot run it."""
+        return Result(Outcome.REJECTED, f"{code}: {message}", board=self.description.name)
+
+    def _patience(self, connected: Connected, request: Request) -> float:
+        """Wall seconds for this trial and one before it; the agent's own limits are tighter and end both earlier."""
+        runs = 1 + request.number * request.repeat
+        running = runs * request.limit_seconds * connected.agent.welcome.time_scale
+        return PIPELINE_DEPTH * (running + _REPLY_MARGIN_SECONDS)
+
+    def _give_up(self, error: Exception) -> str:
+        self.connection.disconnect()
+        if self.connection.closing.is_set():
+            self.connection.target.release()  # a connection that was being made may have switched it on again
+            return "measurer was closed"
+        kept_apart = isinstance(error, QuarantinedError)
+        self.connection.tell(BoardState.QUARANTINED if kept_apart else BoardState.LOST, str(error))
+        return str(error)

@@ -1,0 +1,91 @@
+"""Where datasets lie, and how they are found."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from hilt import paths
+from hilt.measure.dataset.dataset import Dataset, DatasetError, differing
+from hilt.measure.dataset.dataset_key import DatasetKey
+
+_KEY_DIGITS = 12
+_SUFFIX = ".npz"
+
+
+class MissingDatasetError(DatasetError):
+    """A dataset that was not built, or was built of something else than is here now."""
+
+
+class DatasetStore:
+    """A folder of datasets, HILT_HOME/datasets: `<subject's name>.<start of its key>.npz`."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = paths.home() / "datasets" if folder is None else folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def path_of(self, subject: DatasetKey) -> Path:
+        return self.folder / f"{_file_name(subject.name)}.{subject.key[:_KEY_DIGITS]}{_SUFFIX}"
+
+    def chunks_of(self, subjects: Sequence[DatasetKey]) -> Path:
+        """The folder of what is done of datasets that are built together."""
+        key = hashlib.sha256(" ".join(subject.key for subject in subjects).encode()).hexdigest()
+        return self.folder / f".building-{key[:_KEY_DIGITS]}"
+
+    def has(self, subject: DatasetKey) -> bool:
+        return self.path_of(subject).is_file()
+
+    def get(self, subject: DatasetKey) -> Dataset:
+        """Raises MissingDatasetError, which names what differs where only an outdated one is there."""
+        path = self.path_of(subject)
+        if path.is_file():
+            dataset = Dataset.read(path)
+            if dataset.identity != subject.identity:
+                raise DatasetError(f"{path} is not what its name says: {_differences(dataset, subject)}")
+            return dataset
+        how = f"`{build_command(subject)}` builds it"
+        outdated = sorted(self.folder.glob(f"{_escaped(_file_name(subject.name))}.*{_SUFFIX}"))
+        if outdated:
+            differences = _differences(Dataset.read(outdated[-1]), subject)
+            raise MissingDatasetError(f"dataset {subject.name} is of something else: {differences}; {how}")
+        raise MissingDatasetError(f"there is no dataset {subject.name}; {how}")
+
+    def paths(self) -> list[Path]:
+        return sorted(self.folder.glob(f"[!.]*{_SUFFIX}"))
+
+    def find(self, text: str) -> Dataset:
+        """The one whose name or key begins with this. Raises DatasetError: none, or several."""
+        found = [path for path in self.paths() if path.name.startswith(_file_name(text)) or _key(path).startswith(text)]
+        exact = [path for path in found if path.name.rsplit(".", 2)[0] == _file_name(text)]
+        found = exact or found
+        if len(found) > 1:
+            some = ", ".join(path.name.removesuffix(_SUFFIX) for path in found[:4])
+            raise DatasetError(f"{text!r} begins the names of {len(found)} datasets ({some}); type more of one")
+        if not found:
+            raise MissingDatasetError(f"no dataset is called {text!r}; `hilt dataset list` shows what there is")
+        return Dataset.read(found[0])
+
+
+def build_command(subject: DatasetKey) -> str:
+    """How to build it."""
+    space = "--space ml2" if subject.kind == "ml2" else f"--orders {subject.orders}"
+    board = f"--board-model {subject.board_model} --checks {subject.checks} {space}"
+    return f"hilt dataset build {subject.workload.name} {board}"
+
+
+def _key(path: Path) -> str:
+    return path.name.split(".")[-2]
+
+
+def _file_name(text: str) -> str:
+    return text.replace("/", "_")
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"[{letter}]" if letter in "[]*?" else letter for letter in text)
+
+
+def _differences(dataset: Dataset, subject: DatasetKey) -> str:
+    """What its metadata and the subject have different, both values named."""
+    return "; ".join(differing(dataset.identity, subject.identity)) or "nothing that its metadata name"

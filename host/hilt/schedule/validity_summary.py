@@ -1,0 +1,61 @@
+"""What the compiler says of a whole space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from hilt.schedule.checks import Checks, verdicts
+from hilt.schedule.reasons import TVM_RUNTIME, Reason
+from hilt.schedule.space import Space
+from hilt.schedule.tiling import IntArray
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+
+CHECK_LEVELS: tuple[Checks, ...] = get_args(Checks)
+
+_AT_ONCE = 1 << 16
+"""Configurations analysed together: fast, and a space of millions still fits in memory."""
+
+
+@dataclass(frozen=True)
+class ValiditySummary:
+    """The verdicts of one level on every configuration of a space: Reason numbers (len(space),), 0 is accepted."""
+
+    checks: Checks
+    verdicts: IntArray
+
+    @property
+    def size(self) -> int:
+        return len(self.verdicts)
+
+    @property
+    def valid(self) -> int:
+        return int(np.count_nonzero(self.verdicts == Reason.OK))
+
+    @property
+    def valid_ratio(self) -> float:
+        return self.valid / self.size
+
+    @property
+    def compiled(self) -> int:
+        """With those that only TVM's runtime refuses; at other levels there are none."""
+        return int(np.count_nonzero(np.isin(self.verdicts, [Reason.OK, *TVM_RUNTIME])))
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Configurations by reason, most frequent first; those that are accepted are not among them."""
+        counts = np.bincount(self.verdicts, minlength=len(Reason))
+        order = sorted(np.flatnonzero(counts).tolist(), key=lambda reason: (-counts[reason], reason))
+        return {Reason(reason).text: int(counts[reason]) for reason in order if reason != Reason.OK}
+
+
+def summarize_validity(workload: Conv2d, accelerator: Accelerator, space: Space, checks: Checks) -> ValiditySummary:
+    """Every configuration's verdict."""
+    found = np.empty(len(space), dtype=np.int64)
+    for first in range(0, len(space), _AT_ONCE):
+        indices = np.arange(first, min(first + _AT_ONCE, len(space)))
+        found[indices] = verdicts(workload, accelerator, space.columns(indices), checks)
+    return ValiditySummary(checks, found)

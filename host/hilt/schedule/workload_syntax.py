@@ -1,0 +1,55 @@
+"""A workload as the text that load_workload reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from hilt.schedule.catalogue import load_workload, workload_names
+from hilt.schedule.workload import Conv2d
+
+
+def format_workload(workload: Conv2d) -> str:
+    """`conv2d:n=1,ci=64,...` or `dense:n=1,ci=512,co=1000`: the shapes in full, the rest where it differs from the
+    defaults. A transposed convolution is the convolution that computes it."""
+    channels = f"n={workload.batch},ci={workload.in_channels},"
+    if is_dense(workload):
+        text = f"dense:{channels}co={workload.out_channels}"
+    else:
+        pairs = {"k": workload.kernel, "s": workload.stride, "p": workload.padding}
+        text = f"conv2d:{channels}h={workload.height},w={workload.width},co={workload.out_channels}"
+        text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
+    if workload.padding_end is not None:
+        text += ",pb={}x{}".format(*workload.padding_end)
+    if workload.groups != 1:
+        text += f",groups={workload.groups}"
+    if workload.bias:
+        text += ",bias=1"
+    if workload.shift != 8:
+        text += f",shift={workload.shift}"
+    if workload.clip != (0, 127):
+        text += f",clip={workload.clip[0]}:{workload.clip[1]}"
+    if workload.input_dilation != (1, 1):
+        text += f",stretch={workload.input_dilation[0]}x{workload.input_dilation[1]}"
+    return text
+
+
+def is_dense(workload: Conv2d) -> bool:
+    """A convolution of images of one pixel by a kernel of one."""
+    one = (1, 1)
+    pixel = (workload.height, workload.width) == workload.kernel == workload.stride == workload.input_dilation == one
+    return pixel and workload.padding == workload.pad_end == (0, 0)
+
+
+def name_of(workload: Conv2d) -> str:
+    """The catalogue's name for these shapes, else the workload spelled out."""
+    return _names().get(replace(workload, name=""), "") or format_workload(workload)
+
+
+@cache
+def _names() -> dict[Conv2d, str]:
+    found: dict[Conv2d, str] = {}
+    # A layer of a network says more than a position in a benchmark.
+    for name in sorted(workload_names(), key=lambda name: name.startswith("deepbench.")):
+        found.setdefault(replace(load_workload(name), name=""), name)
+    return found

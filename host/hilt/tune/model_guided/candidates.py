@@ -1,0 +1,80 @@
+"""The configurations worth a thought, and what is known of each without lowering it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.schedule.features import Features
+from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.memories import prior_mean
+from hilt.tune.problem import Indices, TuningProblem
+
+Floats = npt.NDArray[np.float64]
+
+MOST = 1 << 14
+"""Candidates kept of a space that has more: the best by the closed form."""
+_AT_ONCE = 1 << 15
+_LONGEST = 1 << 16
+"""Instructions of a program that is lowered before it is asked for: each costs cycles of the board, and time here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows 0..n-1."""
+
+    indices: Indices
+    """Into the space, (n,)."""
+    hidden: Features
+    smooth: Floats
+    """(n, d): logarithms of the hidden features and the knobs, each column of deviation 1."""
+    analytic_model: AnalyticModel
+    short: npt.NDArray[np.bool_]
+    """(n,): which are lowered where there is a reason to; all, where none is short."""
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def row_of(self) -> dict[int, int]:
+        """The row of each index."""
+        return {index: row for row, index in enumerate(self.indices.tolist())}
+
+
+def candidates_of(problem: TuningProblem) -> Candidates:
+    """What compiles: all of it, or the best MOST by the closed form. Runs of one problem share it."""
+    return problem.once("hilt's candidates", lambda: _candidates(problem))
+
+
+def _candidates(problem: TuningProblem) -> Candidates:
+    compiles = np.flatnonzero(problem.compiles).astype(np.int64)
+    if len(compiles) > MOST:
+        estimate = np.concatenate(
+            [_estimate(problem, compiles[first : first + _AT_ONCE]) for first in range(0, len(compiles), _AT_ONCE)]
+        )
+        compiles = np.sort(compiles[np.argsort(estimate, kind="stable")[:MOST]])
+    hidden = problem.hidden_features(compiles)
+    form = AnalyticModel(problem.accelerator, hidden)
+    short = hidden.column("instructions.all") <= _LONGEST
+    return Candidates(compiles, hidden, _smooth(problem, compiles, hidden), form, short | ~short.any())
+
+
+def _estimate(problem: TuningProblem, indices: Indices) -> Floats:
+    form = AnalyticModel(problem.accelerator, problem.hidden_features(indices))
+    return form.cycles(prior_mean(problem.accelerator))
+
+
+def _smooth(problem: TuningProblem, indices: Indices, hidden: Features) -> Floats:
+    columns = [np.log2(1 + np.maximum(hidden.values.astype(np.float64), 0))]
+    orders = problem.columns(indices).get("loop_order")
+    if orders is not None:
+        columns.append((orders[:, None] == np.unique(orders)).astype(np.float64))
+    values = np.concatenate(columns, axis=1)
+    if not len(values):
+        return values
+    deviation = values.std(axis=0)
+    varies = deviation > 1e-9
+    return np.asarray((values[:, varies] - values[:, varies].mean(axis=0)) / deviation[varies])

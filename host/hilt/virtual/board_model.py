@@ -1,0 +1,139 @@
+"""What a virtual board is like: its VTA, its clock and its memory. The table of those that hilt ships."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from hilt.simulator.device import MemoryModel
+from hilt.virtual.errors import UnknownBoardModelError
+from hilt.vta.accelerator import Accelerator, Hazards, load_parameters
+
+_QUANTUM_CYCLES = 50_000
+"""Simulated in one poll of `done`: long enough to be efficient, short enough to notice a deadline."""
+_SLOWEST_CYCLES_PER_SECOND = 100_000
+"""What a simulation makes at the very least, on a machine that is busy with others; it makes a million and more."""
+
+
+@dataclass(frozen=True)
+class BoardModel:
+    """The parameters of a virtual board. Latencies, jitter, bandwidth: in accelerator cycles (hls/sim/vta_sim.h)."""
+
+    name: str
+    parameters: str
+    """A file of bitstreams/parameters."""
+    part: str
+    """The FPGA as Xilinx writes it (HARDWARE.md section 1)."""
+    bus_bits: int
+    clock_hz: int
+    register_base: int
+    memory_base: int
+    memory_bytes: int
+    """What the driver can allocate, as CMA on a board."""
+    read_latency: int
+    write_latency: int
+    bandwidth_numerator: int = 0
+    """Bytes = cycles * numerator / denominator, shared by all ports; 0: the bus width every cycle."""
+    bandwidth_denominator: int = 1
+    jitter: int = 0
+    seed: int = 1
+    hazards: Hazards = "interlock"
+    run_seconds: float = 0.0
+    """The least that a run of a program takes on the wall, whatever the simulation needs: the board's own pace."""
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """ISA A where the parameters fit it, as the public bitstreams have, else the wide one."""
+        return Accelerator.for_parameters(
+            load_parameters(self.parameters), bus_bits=self.bus_bits, hazards=self.hazards, clock_hz=self.clock_hz
+        )
+
+    @property
+    def deterministic(self) -> bool:
+        return self.jitter == 0
+
+    @property
+    def bit_part(self) -> str:
+        """The part as the header of a .bit file has it: 7-series without xc, package's hyphen and speed grade."""
+        family = self.part.removeprefix("xc")
+        return family.split("-")[0] if family.startswith("7") else self.part
+
+    @property
+    def memory_model(self) -> MemoryModel:
+        """Its memory, for a simulator or the twin in this process."""
+        return MemoryModel(
+            base=self.memory_base,
+            bytes=self.memory_bytes,
+            read_latency=self.read_latency,
+            write_latency=self.write_latency,
+            bandwidth=(self.bandwidth_numerator, self.bandwidth_denominator),
+            jitter=self.jitter,
+            seed=self.seed,
+        )
+
+    def device_settings(self) -> dict[str, Any]:
+        """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
+        return {
+            "name": f"virtual:{self.name}",
+            "part": self.bit_part,
+            "clock_hz": self.clock_hz,
+            "register_base": self.register_base,
+            "memory": {
+                "base": self.memory_base,
+                "bytes": self.memory_bytes,
+                "read_latency": self.read_latency,
+                "write_latency": self.write_latency,
+                "bandwidth_numerator": self.bandwidth_numerator,
+                "bandwidth_denominator": self.bandwidth_denominator,
+                "jitter": self.jitter,
+                "seed": self.seed,
+            },
+            "quantum_cycles": _QUANTUM_CYCLES,
+            "time_scale": self.clock_hz / _SLOWEST_CYCLES_PER_SECOND,
+            "run_seconds": self.run_seconds,
+        }
+
+
+def board_model(name: str) -> BoardModel:
+    """The board model of that name. Raises UnknownBoardModelError."""
+    if name in BOARD_MODELS:
+        return BOARD_MODELS[name]
+    close = difflib.get_close_matches(name, BOARD_MODELS, n=1)
+    hint = f"did you mean virtual:{close[0]}? " if close else ""
+    known = ", ".join(f"virtual:{each}" for each in BOARD_MODELS)
+    raise UnknownBoardModelError(f"no virtual board {name!r}: {hint}there are {known}")
+
+
+# Zynq-7000: an AXI port of 64 bit at 100 MHz, about 0.3 us to memory. UltraScale+: 128 bit at 333 MHz, the same time.
+_ZYNQ: dict[str, Any] = {
+    "part": "xc7z020clg400-1",
+    "bus_bits": 64,
+    "clock_hz": 100_000_000,
+    "register_base": 0x43C0_0000,
+    "memory_base": 0x1000_0000,
+    "memory_bytes": 128 << 20,
+    "read_latency": 32,
+    "write_latency": 16,
+}
+_ZYNQ_ULTRASCALE: dict[str, Any] = {
+    "bus_bits": 128,
+    "clock_hz": 333_000_000,
+    "register_base": 0xA000_0000,
+    "memory_base": 0x4000_0000,
+    "memory_bytes": 256 << 20,
+    "read_latency": 100,
+    "write_latency": 50,
+}
+
+BOARD_MODELS: dict[str, BoardModel] = {
+    each.name: each
+    for each in (
+        BoardModel("pynq", "pynq", **_ZYNQ),
+        BoardModel("pynq_paced", "pynq", **_ZYNQ, run_seconds=0.05),
+        BoardModel("pynq_batched", "pynq_batched", **_ZYNQ),
+        BoardModel("ultra96", "ultra96", "xczu3eg-sbva484-1-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("zcu104", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
+    )
+}

@@ -1,0 +1,68 @@
+"""What is kept of a run's events beside its trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hilt.engine import event_log
+from hilt.engine.event_log import EventLog, previous, read_event_log
+from hilt.engine.events import BoardChanged, Event, Logged, RunProgress, StateChanged, TunerUpdated
+from hilt.store import RunState
+
+KEPT: list[Event] = [
+    StateChanged(RunState.RUNNING, ""),
+    BoardChanged("desk", "recovering", "reboot over SSH: timeout", 1.0),
+    TunerUpdated(8, 0.5, 1.0),
+    Logged("warning", "desk: reboot over SSH took 12.0 s, canary well", 2.0),
+]
+PASSED_BY: list[Event] = [
+    BoardChanged("desk", "running", "", 1.0),
+    RunProgress(1, 2, {}, 0, 1.0),
+    TunerUpdated(8, None, 1.0),
+]
+
+
+def test_states_boards_and_log_lines_are_kept_and_all_is_handed_on(tmp_path: Path) -> None:
+    path, heard = tmp_path / "events.jsonl", list[Event]()
+    publish = EventLog(path).recording(heard.append)
+    for event in [*KEPT, *PASSED_BY]:
+        publish(event)
+    assert read_event_log(path) == KEPT
+    assert heard == [*KEPT, *PASSED_BY]
+
+
+def test_half_a_line_and_another_versions_words_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    EventLog(path).recording(lambda event: None)(KEPT[3])
+    with path.open("ab") as file:
+        file.write(b'{"event":"weather"}\nnoise\n{"event":"log","lev')
+    assert read_event_log(path) == [KEPT[3]]
+
+
+def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    publish = EventLog(path).recording(lambda event: None)
+    for ordinal in range(100):
+        publish(Logged("info", f"line {ordinal}", 0.0))
+    found = [event.text for event in read_event_log(path, 500)]
+    assert found == [f"line {ordinal}" for ordinal in range(100 - len(found), 100)] and 2 < len(found) < 20
+
+
+def test_a_long_file_is_begun_anew_and_what_was_before_is_read_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "MOST_BYTES", 200)
+    path = tmp_path / "events.jsonl"
+    publish = EventLog(path).recording(lambda event: None)
+    for ordinal in range(6):
+        publish(Logged("info", f"line {ordinal}", 0.0))
+    assert previous(path).exists()
+    found = [event.text for event in read_event_log(path)]
+    assert found == [f"line {ordinal}" for ordinal in range(6 - len(found), 6)] and len(found) >= 3
+
+
+def test_no_file_and_no_place_for_one_are_no_errors(tmp_path: Path) -> None:
+    assert read_event_log(tmp_path / "none") == []
+    EventLog(tmp_path / "no" / "such" / "place").recording(lambda event: None)(KEPT[0])

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, most_likely
+
+
+def some_inputs(generator: np.random.Generator, count: int) -> Inputs:
+    return Inputs(generator.normal(size=(count, 3)), generator.normal(size=(count, 2)))
+
+
+@given(seed=st.integers(0, 2**32 - 1), seen=st.integers(1, 12), asked=st.integers(1, 8))
+def test_the_posterior_is_that_of_the_joint_normal_distribution(seed: int, seen: int, asked: int) -> None:
+    generator = np.random.default_rng(seed)
+    every, observed = some_inputs(generator, seen + asked), generator.normal(size=seen)
+    kernel = Kernel(amplitude=0.7, length=0.9, noise=0.3)
+    old, new = every[np.arange(seen)], every[np.arange(seen, seen + asked)]
+    mean, deviation = GaussianProcess(kernel, old, observed).predict(new)
+
+    joint = np.empty((seen + asked, seen + asked))
+    for i, j in np.ndindex(*joint.shape):
+        apart = np.mean((every.smooth[i] - every.smooth[j]) ** 2)
+        joint[i, j] = 0.49 * np.exp(-apart / (2 * 0.81)) + every.linear[i] @ every.linear[j]
+    inverse = np.linalg.inv(joint[:seen, :seen] + 0.09 * np.eye(seen))
+    assert mean == pytest.approx(joint[seen:, :seen] @ inverse @ observed, abs=1e-8)
+    left = joint[seen:, seen:] - joint[seen:, :seen] @ inverse @ joint[:seen, seen:]
+    assert deviation == pytest.approx(np.sqrt(np.diag(left)), abs=1e-6)
+
+
+def test_draws_have_the_posteriors_moments_also_of_equal_rows() -> None:
+    generator = np.random.default_rng(3)
+    inputs = some_inputs(generator, 6)
+    process = GaussianProcess(Kernel(0.5, 1.0, 0.1), inputs[np.arange(3)], np.array([0.3, -0.2, 1.0]))
+    asked = inputs[np.array([3, 4, 4, 5])]
+    draws = process.sample(asked, 20_000, generator)
+    mean, deviation = process.predict(asked)
+    assert draws.mean(axis=0) == pytest.approx(mean, abs=0.05)
+    assert draws.std(axis=0) == pytest.approx(deviation, rel=0.05)
+    assert np.abs(draws[:, 1] - draws[:, 2]).max() < 0.01
+
+
+def test_the_kernel_that_made_the_data_is_found() -> None:
+    generator = np.random.default_rng(4)
+    inputs = Inputs(generator.normal(size=(120, 1)), np.zeros((120, 1)))
+    observed = 0.1 * np.sin(2 * inputs.smooth[:, 0]) + 0.003 * generator.normal(size=120)
+    found = most_likely(inputs, observed, (0.001, 0.1), (0.01, 0.7), (0.003, 0.03), Kernel(0.001, 0.01, 0.03)).kernel
+    assert found == Kernel(0.1, 0.7, 0.003)

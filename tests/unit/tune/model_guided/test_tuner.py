@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hilt.schedule import load_workload
+from hilt.schedule.validity_summary import summarize_validity
+from hilt.simulator.device import MemoryModel
+from hilt.simulator.toolchain import MissingToolError
+from hilt.trial import Outcome
+from hilt.tune import Feedback, TuningProblem
+from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
+from hilt.tune.options import TunerOptionError
+from hilt.virtual.board_model import board_model
+
+from ..conformance import run
+
+BOARD = board_model("pynq")
+PYNQ = BOARD.accelerator
+SLOW = dataclasses.replace(BOARD.memory_model, read_latency=90, write_latency=20, bandwidth=(3, 1), jitter=6)
+FAST_CLOCK = 1.4
+
+
+@pytest.fixture(scope="module")
+def problem() -> TuningProblem:
+    return TuningProblem.of(load_workload("resnet18.C11"), PYNQ, checks="tvm", orders=4)
+
+
+def board(problem: TuningProblem, memory: MemoryModel, clock: float = 1.0) -> tuple[Callable[[int], Feedback], float]:
+    """Answers as a board with that memory would, and the least latency in microseconds."""
+    valid = np.flatnonzero(summarize_validity(problem.workload, PYNQ, problem.space, problem.checks).verdicts == 0)
+    cycles = problem.predicted_cycles(valid, [memory])[:, 0]
+    latency = dict(zip(valid.tolist(), (cycles / (PYNQ.clock_hz / 1e6 * clock)).tolist(), strict=True))
+
+    def measure(index: int) -> Feedback:
+        if index not in latency:
+            return Feedback(index, Outcome.WRONG_ANSWER)
+        return Feedback(index, Outcome.OK, latency[index])
+
+    return measure, min(latency.values())
+
+
+@pytest.fixture(scope="module")
+def slow_board(problem: TuningProblem) -> tuple[Callable[[int], Feedback], float]:
+    return board(problem, SLOW, FAST_CLOCK)
+
+
+def test_a_board_unlike_the_assumed_one_is_tuned_in_few_trials(
+    problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
+) -> None:
+    measure, best = slow_board
+    tuner = HiltTuner(problem, 1, HiltOptions())
+    assert tuner.confidence() is None
+    told = run(tuner, 750, 8, measure)
+    assert all(each.outcome is Outcome.OK for each in told)
+    assert min(each.microseconds or np.inf for each in told[:16]) <= 1.01 * best
+    assert (tuner.confidence() or 0) >= 0.99
+    assert len(told) < np.count_nonzero(problem.compiles)
+
+
+def test_same_seed_and_calls_give_the_same_trials(
+    problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
+) -> None:
+    first, second = (
+        [each.index for each in run(HiltTuner(problem, 7, HiltOptions(stop_at=2.0)), 40, 8, slow_board[0])]
+        for _ in range(2)
+    )
+    assert first == second
+    assert len(set(first)) == 40
+
+
+def test_without_stopping_all_that_compiles_is_asked_once(
+    problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
+) -> None:
+    told = run(HiltTuner(problem, 2, HiltOptions(stop_at=2.0)), 10_000, 16, slow_board[0])
+    assert sorted(each.index for each in told) == np.flatnonzero(problem.compiles).tolist()
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])
+def test_a_board_on_which_all_fails_is_not_given_up(problem: TuningProblem, outcome: Outcome) -> None:
+    tuner = HiltTuner(problem, 3, HiltOptions())
+    told = run(tuner, 40, 8, lambda index: Feedback(index, outcome))
+    assert len({each.index for each in told}) == 40
+    assert tuner.confidence() is None
+
+
+def test_without_a_compiler_it_warns_once_and_goes_by_the_analytic_model(
+    problem: TuningProblem,
+    slow_board: tuple[Callable[[int], Feedback], float],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def no_compiler(*_: object) -> None:
+        raise MissingToolError("no C++ compiler was found: install g++\nmore")
+
+    monkeypatch.setattr(TuningProblem, "cycles_of", no_compiler)
+    with caplog.at_level(logging.WARNING):
+        told = run(HiltTuner(problem, 4, HiltOptions()), 40, 8, slow_board[0])
+    assert [record.message for record in caplog.records] == [
+        "tuner hilt goes by closed-form estimates, for the timing model cannot be built: "
+        "no C++ compiler was found: install g++"
+    ]
+    assert min(each.microseconds or np.inf for each in told) <= 1.05 * slow_board[1]
+
+
+def test_with_checks_off_it_avoids_what_our_compiler_refuses() -> None:
+    problem = TuningProblem.of(load_workload("resnet18.C10"), PYNQ, checks="off", kind="ml2")
+    accepted = summarize_validity(problem.workload, PYNQ, problem.space, "compiler").verdicts == 0
+    asked = HiltTuner(problem, 5, HiltOptions()).ask(16)
+    assert len(asked) == 16
+    assert accepted[asked].all()
+    assert not accepted.all()
+
+
+def test_options_that_cannot_be_are_refused() -> None:
+    with pytest.raises(TunerOptionError, match="stop_at is more than 0"):
+        HiltOptions(stop_at=0.0)
+    with pytest.raises(TunerOptionError, match="draws is from 16"):
+        HiltOptions(draws=1)
