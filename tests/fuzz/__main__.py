@@ -16,8 +16,9 @@ def main() -> int:
     statistics = fuzz(frames, seed)
     print(
         f"{statistics.frames} frames, seed {seed}, {time.monotonic() - began:.0f} s: {statistics.messages} messages, "
-        f"{statistics.refused_messages} refused as messages, {statistics.refused_frames} streams refused as frames; slowest "
-        f"stream {1e3 * statistics.slowest_seconds:.1f} ms, at most {statistics.most_bytes} bytes of memory (bound {MOST_BYTES})"
+        f"{statistics.refused_messages} refused as messages, {statistics.refused_frames} streams refused as frames; "
+        f"slowest stream {1e3 * statistics.slowest_seconds:.1f} ms, "
+        f"at most {statistics.most_bytes} bytes of memory (bound {MOST_BYTES})"
     )
     return 0 if statistics.most_bytes <= MOST_BYTES else 1
 

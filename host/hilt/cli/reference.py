@@ -30,7 +30,7 @@ _WORDS: dict[object, str] = {str: "TEXT", int: "INT", float: "FLOAT", Path: "PAT
 class Parameter:
     """An argument or option of a command."""
 
-    format_workload: str
+    syntax: str
     """As it is typed: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
     usage: str
     """The same in the line of usage; empty for what may be left out and is no argument."""
@@ -68,7 +68,7 @@ def _section(command: CommandReference) -> str:
     if command.parameters:
         lines += ["", "| | | default |", "|---|---|---|"]
         lines += [
-            f"| `{_cell(each.format_workload)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
+            f"| `{_cell(each.syntax)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
         ]
     return "\n".join(lines)
 
@@ -103,19 +103,19 @@ def _parameter(declared: ParamMeta) -> Parameter | None:
     kind, many = _kind(declared.annotation)
     required = info.default is ...
     if isinstance(info, ArgumentInfo):
-        format_workload = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
-        usage = f"{format_workload}..." if many else format_workload
-        return Parameter(format_workload, usage if required else f"[{usage}]", info.help or "", _default(info.default))
+        syntax = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
+        usage = f"{syntax}..." if many else syntax
+        return Parameter(syntax, usage if required else f"[{usage}]", info.help or "", _default(info.default))
     if info.hidden:
         return None
     named = " ".join(info.param_decls or ())
     dashed = named or f"--{declared.name.replace('_', '-')}"
     if kind is bool:
-        format_workload = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
-        return Parameter(format_workload, "", info.help or "", "" if named else _default(info.default))
-    format_workload = f"{dashed} {info.metavar or _word(kind)}"
+        syntax = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
+        return Parameter(syntax, "", info.help or "", "" if named else _default(info.default))
+    syntax = f"{dashed} {info.metavar or _word(kind)}"
     help_words = (info.help or "") + (" May be given several times." if many else "")
-    return Parameter(format_workload, format_workload if required else "", help_words, _default(info.default))
+    return Parameter(syntax, syntax if required else "", help_words, _default(info.default))
 
 
 def _kind(hint: object) -> tuple[object, bool]:

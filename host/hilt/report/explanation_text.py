@@ -123,7 +123,7 @@ def explanation_values(explained: Explanation, *, assembly: bool = False) -> dic
     values: dict[str, Any] = {
         "workload": explained.workload.name,
         "index": explained.index,
-        "configuration": dict(explained.knobs),
+        "knobs": dict(explained.knobs),
         "verdicts": {
             level: {"accepted": verdict is None, "reason": verdict[0] if verdict else "", "detail": _detail(verdict)}
             for level, verdict in explained.verdicts.items()
@@ -132,9 +132,7 @@ def explanation_values(explained: Explanation, *, assembly: bool = False) -> dic
             {"kind": loop.kind, "axis": loop.axis, "extent": loop.extent, "touched": dict(loop.touched)}
             for loop in explained.loops
         ],
-        "occupancy": {
-            name: {"need": need, "limit": limit} for name, (need, limit) in explained.occupancy.items()
-        },
+        "occupancy": {name: {"need": need, "limit": limit} for name, (need, limit) in explained.occupancy.items()},
         "hazard_distance": explained.hazard_distance,
         "weights_resident": explained.weights_resident,
         "bound_cycles": explained.bound_cycles,

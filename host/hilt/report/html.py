@@ -48,7 +48,7 @@ def render(facts: Facts) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"ordinal": _number, "share": _share, "latency": latency_text}
+    environment.filters |= {"figure": _figure, "share": _share, "latency": latency_text}
     drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}
     return environment.get_template("report.html.j2").render(
         facts=facts,
@@ -108,7 +108,7 @@ def latency_text(microseconds: float) -> str:
     return f"{microseconds / 1e3:,.2f} ms" if microseconds >= 1e4 else f"{microseconds:,.1f} µs"
 
 
-def _number(value: float | None, digits: int = 1) -> str:
+def _figure(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
 
 

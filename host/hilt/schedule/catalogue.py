@@ -11,7 +11,7 @@ from typing import Any
 
 from hilt.schedule.workload import Conv2d, WorkloadError
 
-_PAIRS = ("kernel", "stride", "padding", "padding_behind", "stretch", "output_padding")
+_PAIRS = ("kernel", "stride", "padding", "padding_end", "input_dilation", "output_padding")
 _SPELLED = {
     "n": "batch",
     "ci": "in_channels",
@@ -21,12 +21,12 @@ _SPELLED = {
     "k": "kernel",
     "s": "stride",
     "p": "padding",
-    "pb": "padding_behind",
+    "pb": "padding_end",
     "groups": "groups",
     "bias": "bias",
     "shift": "shift",
     "clip": "clip",
-    "stretch": "stretch",
+    "input_dilation": "input_dilation",
 }
 _DENSE = ("n", "ci", "co", "groups", "bias", "shift", "clip")
 _EXAMPLE = "conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1,bias=0,shift=8,clip=0:127"
@@ -79,12 +79,12 @@ def _dense(text: str, arguments: str) -> dict[str, object]:
 def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     """The convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
     transposed convolution's with inputs and outputs exchanged and both axes of the kernel turned round."""
-    fields = {key: field for key, field in _SPELLED.items() if key != "stretch"} | {"op": "output_padding"}
+    fields = {key: field for key, field in _SPELLED.items() if key != "input_dilation"} | {"op": "output_padding"}
     values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
     size = (values["height"], values["width"])
     kernel, stride = values["kernel"], values.pop("stride", (1, 1))
     padding, output_padding = values.pop("padding", (0, 0)), values.pop("output_padding", (0, 0))
-    pad_end = values.pop("padding_behind", padding)
+    pad_end = values.pop("padding_end", padding)
     for axis in (0, 1):
         if not 0 <= padding[axis] < kernel[axis] or not 0 <= pad_end[axis] < kernel[axis]:
             raise WorkloadError(f"workload {text}: padding {padding[axis]} must be at least 0 and below the kernel")
@@ -97,8 +97,8 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
         "height": stretched[0],
         "width": stretched[1],
         "padding": (kernel[0] - 1 - padding[0], kernel[1] - 1 - padding[1]),
-        "padding_behind": (kernel[0] - 1 - pad_end[0], kernel[1] - 1 - pad_end[1]),
-        "stretch": stride,
+        "padding_end": (kernel[0] - 1 - pad_end[0], kernel[1] - 1 - pad_end[1]),
+        "input_dilation": stride,
     }
 
 

@@ -111,10 +111,10 @@ def _close_updates(tiling: Tiling) -> BoolArray:
     counted = np.zeros_like(ones)
     reduction, spatial = ones.copy(), ones.copy()
     for extent, is_spatial in loops:
-        format_workload = np.where(counted >= 2, extent, 1)
+        extents = np.where(counted >= 2, extent, 1)
         counted = counted + (extent > 1)
         if is_spatial:
-            spatial = spatial * format_workload
+            spatial = spatial * extents
         else:
-            reduction = reduction * format_workload
+            reduction = reduction * extents
     return (reduction > 1) & (spatial < NEAREST_UPDATE)

@@ -9,6 +9,10 @@ _MOST_ELEMENTS = 1 << 31
 """Of a tensor: half of what a VTA's 32-bit addresses reach."""
 
 
+_OLDER_FIELDS = {"padding_behind": "padding_end", "stretch": "input_dilation"}
+"""Names of fields in records of hilt 0.1."""
+
+
 class WorkloadError(ValueError):
     """A workload that is not known, cannot be read, or that hilt cannot run; the message says which and why."""
 
@@ -17,8 +21,8 @@ class WorkloadError(ValueError):
 class Conv2d:
     """int8 NCHW convolution; then (sum + bias) >> shift, clipped to `clip` (both limits included), as int8.
 
-    Pairs are (height, width). With `stretch`, only every so many-th row and column of the input holds data and those
-    between are zeros: what a transposed convolution slides over. A dense layer is a 1 x 1 convolution of 1 x 1 images.
+    Pairs are (height, width). `input_dilation` is XLA's lhs_dilation: only every so many-th row and column of the
+    input holds data and the others are zeros, as in a transposed convolution. A dense layer is a 1 x 1 convolution of 1 x 1 images.
     `name` is how the user calls it and does not make two workloads different.
     Raises WorkloadError where the shapes make no convolution.
     """
@@ -47,12 +51,17 @@ class Conv2d:
             kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
-            self._require(self.input_dilation[axis] >= 1, f"stretch of {side} is {self.input_dilation[axis]}; it must be at least 1")
+            self._require(
+                self.input_dilation[axis] >= 1,
+                f"input dilation of {side} is {self.input_dilation[axis]}; it must be at least 1",
+            )
             pad_end = self.pad_end[axis]
             self._require(min(padding, pad_end) >= 0, f"padding of {side} is {padding}; it must be at least 0")
-            self._require(kernel <= size + padding + pad_end, f"the kernel's {side} {kernel} exceeds the padded input's")
+            self._require(
+                kernel <= size + padding + pad_end, f"the kernel's {side} {kernel} exceeds the padded input's"
+            )
         if self.padding_end == self.padding:
-            object.__setattr__(self, "padding_behind", None)
+            object.__setattr__(self, "padding_end", None)
         self._require(
             self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,
             f"{self.groups} groups do not divide {self.in_channels} and {self.out_channels} channels",
@@ -118,7 +127,7 @@ class Conv2d:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Conv2d:
         """Raises WorkloadError for an operator or a field that hilt does not have."""
-        arguments = dict(values)
+        arguments = {_OLDER_FIELDS.get(field, field): value for field, value in values.items()}
         operator = arguments.pop("operator", "conv2d")
         if operator != "conv2d":
             raise WorkloadError(f"operator {operator!r} is not one of hilt's: conv2d")

@@ -30,7 +30,7 @@ def format_workload(workload: Conv2d) -> str:
     if workload.clip != (0, 127):
         text += f",clip={workload.clip[0]}:{workload.clip[1]}"
     if workload.input_dilation != (1, 1):
-        text += f",stretch={workload.input_dilation[0]}x{workload.input_dilation[1]}"
+        text += f",input_dilation={workload.input_dilation[0]}x{workload.input_dilation[1]}"
     return text
 
 

@@ -44,7 +44,7 @@ def record_slice(store: Store, uuid: str, made: Slice) -> None:
 
 def slices(store: Store, uuid: str) -> list[Slice]:
     """In order of number."""
-    query = "SELECT number, workload, trials, expected_gain FROM slices WHERE campaign = ? ORDER BY number"
+    query = "SELECT ordinal, workload, trials, expected_gain FROM slices WHERE campaign = ? ORDER BY ordinal"
     return [Slice(*row) for row in store.rows(query, uuid)]
 
 

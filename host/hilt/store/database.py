@@ -32,7 +32,7 @@ FILE_NAME = "hilt.db"
 _BUSY_SECONDS = 30.0
 
 _RUN = ", ".join(RUN_COLUMNS)
-_TRIAL = ", ".join(TRIAL_COLUMNS)
+_TRIAL = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
 _INSERT_RUN = f"INSERT INTO runs ({_RUN}) VALUES ({', '.join(':' + name for name in RUN_COLUMNS)})"  # noqa: S608
 _INSERT_TRIAL = (
     f"INSERT INTO trials (run, {_TRIAL}) "  # noqa: S608
@@ -124,7 +124,7 @@ class Store:
     def record(self, uuid: str, trials: Sequence[Trial]) -> None:
         """Puts trials on disk, all or none, stamped with the time.
 
-        A trial whose number or configuration the run has already is refused. The budget of a run that has finished is
+        A trial whose ordinal or index the run has already is refused. The budget of a run that has finished is
         what it was given: trials of a layer that were on the board when it was skipped are part of that.
         """
         with self.writing() as connection:
@@ -142,7 +142,7 @@ class Store:
         values = (str(row.purpose), row.round, row.ordinal, row.microseconds, row.board, uuid)
         with self.writing() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO remeasurements (purpose, round, number, microseconds, board, run) "
+                "INSERT OR IGNORE INTO remeasurements (purpose, round, ordinal, microseconds, board, run) "
                 "SELECT ?, ?, ?, ?, ?, id FROM runs WHERE uuid = ?",
                 values,
             )
@@ -199,13 +199,13 @@ class Store:
         return RunSummary(run, sum(counts.values()), self.rows(valid, run.uuid)[0][0], self.best(run.uuid))
 
     def trials(self, uuid: str, since: int = 0, limit: int | None = None) -> list[Trial]:
-        """In order of number, from number `since` on."""
-        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number >= ? ORDER BY number LIMIT ?"  # noqa: S608
+        """Return the trials in order, from ordinal `since` on."""
+        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND ordinal >= ? ORDER BY ordinal LIMIT ?"  # noqa: S608
         return [trial_of(row) for row in self.rows(query, uuid, since, -1 if limit is None else limit)]
 
     def latest_trials(self, uuid: str, limit: int, before: int | None = None) -> list[Trial]:
-        """The last `limit` trials with a number below `before`, newest first: a page."""
-        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number < ? ORDER BY number DESC LIMIT ?"  # noqa: S608
+        """The last `limit` trials with an ordinal below `before`, newest first: a page."""
+        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND ordinal < ? ORDER BY ordinal DESC LIMIT ?"  # noqa: S608
         top = 2**63 - 1 if before is None else before
         return [trial_of(row) for row in self.rows(query, uuid, top, limit)]
 
@@ -225,8 +225,8 @@ class Store:
     def remeasurements(self, uuid: str) -> list[Remeasurement]:
         """By purpose, round and trial."""
         query = (
-            f"SELECT purpose, round, number, microseconds, board FROM remeasurements WHERE {_OF_RUN} "  # noqa: S608
-            "ORDER BY purpose, round, number"
+            f"SELECT purpose, round, ordinal, microseconds, board FROM remeasurements WHERE {_OF_RUN} "  # noqa: S608
+            "ORDER BY purpose, round, ordinal"
         )
         return [Remeasurement(Purpose(row[0]), *row[1:]) for row in self.rows(query, uuid)]
 
@@ -234,7 +234,7 @@ class Store:
         """The `count` fastest verified trials as first measured; the earlier of two equals first."""
         query = (
             f"SELECT {_TRIAL} FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED} "  # noqa: S608
-            "ORDER BY microseconds, number LIMIT ?"
+            "ORDER BY microseconds, ordinal LIMIT ?"
         )
         return [trial_of(row) for row in self.rows(query, uuid, count)]
 
@@ -251,10 +251,10 @@ class Store:
     def improvements(self, uuid: str) -> list[tuple[int, float]]:
         """The best-latency curve: (number, microseconds) of each verified trial faster than all before it."""
         query = (
-            f"SELECT number, microseconds FROM (SELECT number, microseconds, min(microseconds) OVER "  # noqa: S608
-            f"(ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM trials "
+            f"SELECT ordinal, microseconds FROM (SELECT ordinal, microseconds, min(microseconds) OVER "  # noqa: S608
+            f"(ORDER BY ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM trials "
             f"INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED}) "
-            "WHERE before IS NULL OR microseconds < before ORDER BY number"
+            "WHERE before IS NULL OR microseconds < before ORDER BY ordinal"
         )
         return [(row[0], row[1]) for row in self.rows(query, uuid)]
 

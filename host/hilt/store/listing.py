@@ -13,7 +13,7 @@ from hilt.store.rows import TRIAL_COLUMNS, trial_of
 from hilt.store.schema import VERIFIED
 
 _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
-_TRIAL = ", ".join(TRIAL_COLUMNS)
+_TRIAL = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
 _AT_ONCE = 500
 """Numbers in one query: SQLite takes at least 999 parameters."""
 
@@ -68,9 +68,9 @@ def trial_numbers(store: Store, uuid: str, listing: Listing) -> list[int]:
     direction = "DESC" if listing.descending else "ASC"
     column = _COLUMNS[listing.order]
     query = (
-        f"SELECT number FROM trials WHERE {_OF_RUN} AND {_WHERE[listing.which]} "  # noqa: S608  constants
+        f"SELECT ordinal FROM trials WHERE {_OF_RUN} AND {_WHERE[listing.which]} "  # noqa: S608  constants
         f"AND (?2 = '' OR instr({_SEARCHED}, ?2) > 0) "
-        f"ORDER BY {column} IS NULL, {column} {direction}, number"
+        f"ORDER BY {column} IS NULL, {column} {direction}, ordinal"
     ).replace("uuid = ?)", "uuid = ?1)")
     return [row[0] for row in store.rows(query, uuid, listing.text.lower())]
 
@@ -81,7 +81,7 @@ def trials_of(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
     for first in range(0, len(ordinals), _AT_ONCE):
         some = ordinals[first : first + _AT_ONCE]
         marks = ", ".join("?" * len(some))
-        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND number IN ({marks}) ORDER BY number"  # noqa: S608
+        query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND ordinal IN ({marks}) ORDER BY ordinal"  # noqa: S608
         found += [trial_of(row) for row in store.rows(query, uuid, *some)]
     return found
 
@@ -89,7 +89,5 @@ def trials_of(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
 def latencies(store: Store, uuid: str) -> list[tuple[int, str, float | None]]:
     """(configuration, outcome, microseconds of a verified trial) of every trial of the run. A tenth of a second at
     100,000 trials. Raises StoreError."""
-    query = (
-        f"SELECT configuration, outcome, CASE WHEN {VERIFIED} THEN microseconds END FROM trials WHERE {_OF_RUN}"  # noqa: S608
-    )
+    query = f'SELECT "index", outcome, CASE WHEN {VERIFIED} THEN microseconds END FROM trials WHERE {_OF_RUN}'  # noqa: S608
     return [(row[0], row[1], row[2]) for row in store.rows(query, uuid)]

@@ -8,12 +8,12 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 6
+VERSION = 7
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """What a trial must be to be a result: every element of its output was compared and none differed."""
 
-REMEASUREMENTS = """CREATE TABLE remeasurements (
+_REMEASUREMENTS_OF_3 = """CREATE TABLE remeasurements (
   run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   purpose TEXT NOT NULL CHECK (purpose IN ('drift', 'confirmation')),
   round INTEGER NOT NULL CHECK (round >= 0),
@@ -39,7 +39,7 @@ _CAMPAIGNS_GO_ON = (  # a budget for all layers together, and an engine of its o
     "ALTER TABLE campaigns ADD COLUMN finished REAL",
     "ALTER TABLE campaigns ADD COLUMN spent_seconds REAL NOT NULL DEFAULT 0 CHECK (spent_seconds >= 0)",
 )
-SLICES = """CREATE TABLE slices (
+_SLICES_OF_6 = """CREATE TABLE slices (
   campaign TEXT NOT NULL REFERENCES campaigns (uuid) ON DELETE CASCADE,
   number INTEGER NOT NULL CHECK (number >= 0),
   workload TEXT NOT NULL,
@@ -47,6 +47,8 @@ SLICES = """CREATE TABLE slices (
   expected_gain REAL NOT NULL,
   PRIMARY KEY (campaign, number)
 ) STRICT, WITHOUT ROWID"""
+REMEASUREMENTS = _REMEASUREMENTS_OF_3.replace("number", "ordinal")
+SLICES = _SLICES_OF_6.replace("number", "ordinal")
 _BUDGETED = ";\n".join((*_CAMPAIGNS_GO_ON, SLICES))
 
 TABLES = f"""
@@ -74,7 +76,7 @@ CREATE TABLE runs (
   budget INTEGER NOT NULL,
   batch INTEGER NOT NULL CHECK (batch > 0),
   repeat INTEGER NOT NULL CHECK (repeat > 0),
-  average INTEGER NOT NULL DEFAULT 1 CHECK (average > 0),
+  number INTEGER NOT NULL DEFAULT 1 CHECK (number > 0),
   limit_seconds REAL NOT NULL CHECK (limit_seconds > 0),
   output_elements INTEGER NOT NULL CHECK (output_elements > 0),
   macs INTEGER NOT NULL,
@@ -91,9 +93,9 @@ CREATE TABLE runs (
 
 CREATE TABLE trials (
   run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-  number INTEGER NOT NULL CHECK (number >= 0),
+  ordinal INTEGER NOT NULL CHECK (ordinal >= 0),
   -- facts about the configuration: the same whenever the same run is made on the same deterministic board
-  configuration INTEGER NOT NULL,
+  "index" INTEGER NOT NULL,
   knobs TEXT NOT NULL,
   outcome TEXT NOT NULL CHECK (outcome <> 'board_lost'),
   reason TEXT NOT NULL,
@@ -110,7 +112,7 @@ CREATE TABLE trials (
   attempt INTEGER NOT NULL,
   seconds TEXT NOT NULL,
   recorded_at REAL NOT NULL,
-  PRIMARY KEY (run, number),
+  PRIMARY KEY (run, ordinal),
   CHECK (outcome <> 'ok' OR (microseconds IS NOT NULL AND microseconds > 0))
 ) STRICT, WITHOUT ROWID;
 
@@ -118,9 +120,9 @@ CREATE TABLE trials (
 
 {_BUDGETED};
 
-CREATE UNIQUE INDEX trials_once ON trials (run, configuration);
+CREATE UNIQUE INDEX trials_once ON trials (run, "index");
 CREATE INDEX trials_outcome ON trials (run, outcome, reason);
-CREATE INDEX trials_verified ON trials (run, microseconds, number) WHERE {VERIFIED};
+CREATE INDEX trials_verified ON trials (run, microseconds, ordinal) WHERE {VERIFIED};
 {_RUNS_OF_CAMPAIGN};
 """
 
@@ -129,10 +131,22 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE runs ADD COLUMN space_kind TEXT NOT NULL DEFAULT 'autotvm'",
         "ALTER TABLE runs ADD COLUMN orders INTEGER NOT NULL DEFAULT 1 CHECK (orders > 0)",
     ),
-    2: (REMEASUREMENTS,),
+    2: (_REMEASUREMENTS_OF_3,),
     3: (CAMPAIGNS, "ALTER TABLE runs ADD COLUMN campaign TEXT REFERENCES campaigns (uuid)", _RUNS_OF_CAMPAIGN),
     4: ("ALTER TABLE runs ADD COLUMN average INTEGER NOT NULL DEFAULT 1 CHECK (average > 0)",),
-    5: (*_CAMPAIGNS_GO_ON, SLICES, "DROP INDEX IF EXISTS runs_created"),  # nothing asks by the clock any more
+    5: (*_CAMPAIGNS_GO_ON, _SLICES_OF_6, "DROP INDEX IF EXISTS runs_created"),  # nothing asks by the clock any more
+    6: (  # names of the glossary
+        "ALTER TABLE runs RENAME COLUMN average TO number",
+        "ALTER TABLE trials RENAME COLUMN number TO ordinal",
+        'ALTER TABLE trials RENAME COLUMN configuration TO "index"',
+        "ALTER TABLE remeasurements RENAME COLUMN number TO ordinal",
+        "ALTER TABLE slices RENAME COLUMN number TO ordinal",
+        "UPDATE runs SET board = 'dataset:' || substr(board, 11) WHERE board LIKE 'landscape:%'",
+        "UPDATE trials SET board = 'dataset:' || substr(board, 11) WHERE board LIKE 'landscape:%'",
+        "UPDATE remeasurements SET board = 'dataset:' || substr(board, 11) WHERE board LIKE 'landscape:%'",
+        "UPDATE campaigns SET settings = replace(replace(settings, '\"average\":', '\"number\":'),"
+        ' \'"board":"landscape:\', \'"board":"dataset:\')',
+    ),
 }
 """What makes the next version of each; TABLES makes the newest."""
 

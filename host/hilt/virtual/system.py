@@ -89,7 +89,7 @@ def _signal_wakeups() -> socket.socket:
 
 
 class _Server:
-    """The SSH server as a service that is restarted when it dies; its standard output is ours: the supervisor reads it."""
+    """The SSH server as a service that is restarted when it dies. The supervisor reads its standard output."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command

@@ -294,7 +294,7 @@ def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
     assert schedule["total"]["microseconds"] == done.result.microseconds and schedule["total"]["complete"]
     for written, found in zip(schedule["layers"], done.result.layers, strict=True):
         assert found.best is not None
-        assert written["schedule"]["index"] == found.best.knobs and written["schedule"]["verified"]
+        assert written["schedule"]["knobs"] == found.best.knobs and written["schedule"]["verified"]
         assert written["nodes"] == found.layer.nodes and written["count"] == len(written["nodes"])
         assert written["gain"] == found.gain
     assert "three on table:plain" in (directory / "report.html").read_text()

@@ -30,12 +30,12 @@ def test_docs_cli_is_fresh() -> None:
 def test_it_has_every_parameter_that_the_parser_takes_and_says_what_it_is(command: reference.CommandReference) -> None:
     assert command.help
     assert all(parameter.help for parameter in command.parameters)
-    format_workload = [name.split()[0] for each in command.parameters for name in each.format_workload.split(" / ")]
+    names = [name.split()[0] for each in command.parameters for name in each.syntax.split(" / ")]
     taken = [parameter for parameter in parsed(command.words).params if parameter.name != "help"]
     options = [
         name for parameter in taken for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("-")
     ]
-    assert sorted(name for name in format_workload if name.startswith("-")) == sorted(options)
+    assert sorted(name for name in names if name.startswith("-")) == sorted(options)
     assert len(command.parameters) == len(taken)
 
 

@@ -16,7 +16,7 @@ from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.connection import Connected
 from hilt.measure.fleet import FleetMeasurer
 from hilt.trial import Outcome, Result
-from hilt_board.protocol import Measured, Record, Trial, WireVerification
+from hilt_board.protocol import Measured, Record, TrialRequest, WireVerification
 from tests.e2e.small_programs import dot_product
 
 BOARD = describe_board("virtual:pynq")
@@ -33,7 +33,7 @@ class Agent:
     def missing(self, blobs: object, deadline: object) -> set[str]:
         return set()
 
-    def measure(self, trial: Trial, code: bytes) -> Future[Record]:
+    def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:
         self.ran.append(trial.key)
         found: Future[Record] = Future()
         verified = WireVerification(compared=16, mismatched=0)
@@ -76,7 +76,7 @@ def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: B
     results: dict[int, Result] = {}
     board.measure(asked, results.__setitem__)
     assert [results[ordinal].outcome for ordinal in range(3)] == [Outcome.OK, Outcome.REJECTED, Outcome.OK]
-    assert "Trial.repeat: an integer from 1 to 1000" in results[1].reason
+    assert "TrialRequest.repeat: an integer from 1 to 1000" in results[1].reason
     assert agent.ran == ["r/0/0", "r/2/0"]
 
 

@@ -104,7 +104,7 @@ def test_a_full_card_is_not_taken_for_an_unsteady_network(monkeypatch: pytest.Mo
     monkeypatch.setattr(doctor, "deploy", deploy)
     finding, stopped = agent(Completed(0, b"", b""))[1]
     assert (finding.what, finding.well, stopped.what) == ("agent", False, "stopped")
-    assert "AgentFailure" in finding.found and "full, or read-only" in finding.mend
+    assert "Failure" in finding.found and "full, or read-only" in finding.mend
 
 
 def test_without_a_device_nothing_is_loaded() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hilt.measure import trial_encoding
 from hilt.measure.trial_encoding import WireBlobs, result_of, ship
 from hilt.trial import Outcome, Verification
 from hilt.vta.accelerator import Accelerator, load_parameters
@@ -24,7 +25,7 @@ def test_a_trial_holds_the_whole_program(parameters: str) -> None:
     program, tensors = request.program, request.tensors
     shipment = ship(request, WireBlobs().digests(tensors), BITSTREAM)
     trial = shipment.trial
-    assert (trial.key, trial.bitstream, trial.ordinal, trial.repeat) == ("r/3/0", BITSTREAM, 2, 4)
+    assert (trial.key, trial.bitstream, trial.number, trial.repeat) == ("r/3/0", BITSTREAM, 2, 4)
     assert trial.instruction_bytes == accelerator.instruction_bytes
     assert trial.uop_bytes == accelerator.uop_element_bytes
     assert len(shipment.code) == trial.code_bytes
@@ -59,9 +60,9 @@ def test_code_that_no_frame_holds_is_refused_before_it_is_sent(monkeypatch: pyte
     request = dot_product(Accelerator.for_parameters(load_parameters("pynq")), 0)
     digests = WireBlobs().digests(request.tensors)
     size = len(ship(request, digests, BITSTREAM).code)
-    monkeypatch.setattr(trials, "MAX_BODY_BYTES", size)
+    monkeypatch.setattr(trial_encoding, "MAX_BODY_BYTES", size)
     ship(request, digests, BITSTREAM)
-    monkeypatch.setattr(trials, "MAX_BODY_BYTES", size - 1)
+    monkeypatch.setattr(trial_encoding, "MAX_BODY_BYTES", size - 1)
     with pytest.raises(MessageError, match=f"code of {size} bytes; a frame holds {size - 1}"):
         ship(request, digests, BITSTREAM)
 

@@ -66,7 +66,7 @@ def test_an_accepted_configuration() -> None:
     assert "compiler  accepted" in text and f"{explained.prediction.cycles:,} cycles" in text
     values = json.loads(json.dumps(explanation_values(explained)))
     assert values["prediction"]["cycles"] == explained.prediction.cycles
-    assert values["index"] == SPACE.knobs_at(index)
+    assert values["knobs"] == SPACE.knobs_at(index)
     assert "instructions" not in values
 
 
@@ -120,7 +120,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said["instructions"]) == said["program"]["instructions"]
     ml2 = "TH=4 TW=7 nVT=2 nFilterInLoop=8 tile_ci=2"
     assert hilt(["explain", "resnet18.C9", "--space", "ml2", "--json", ml2]) == 0
-    assert json.loads(capsys.readouterr().out)["index"]["nVT"] == 2
+    assert json.loads(capsys.readouterr().out)["knobs"]["nVT"] == 2
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ def test_the_whole_catalogue_loads() -> None:
 
 
 def test_a_workload_spelled_out_is_the_one_named() -> None:
-    format_workload = load_workload("conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1")
-    assert {**format_workload.to_dict(), "name": ""} == {**load_workload("resnet18.C2").to_dict(), "name": ""}
+    written = load_workload("conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1")
+    assert {**written.to_dict(), "name": ""} == {**load_workload("resnet18.C2").to_dict(), "name": ""}
     full = load_workload("conv2d:n=2,ci=3,h=9,w=8,co=5,k=3x2,s=2,p=1x0,bias=1,shift=4,clip=-7:9")
     assert full == Conv2d(full.name, 2, 3, 9, 8, 5, (3, 2), (2, 2), (1, 0), 1, True, 4, (-7, 9))
 

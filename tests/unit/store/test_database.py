@@ -172,7 +172,7 @@ def test_a_second_process_sees_what_was_committed(store: Store) -> None:
     store.create_run(run("a" * 32))
     store.record("a" * 32, [trial(0, 7, 1.0)])
     other = sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)
-    assert other.execute("SELECT number, configuration FROM trials").fetchall() == [(0, 7)]
+    assert other.execute('SELECT ordinal, "index" FROM trials').fetchall() == [(0, 7)]
     assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     other.close()
 

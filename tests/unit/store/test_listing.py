@@ -64,7 +64,7 @@ def test_latencies_are_sorted_and_trials_without_one_are_last(store: Store, desc
     assert found == [t.ordinal for t in [*timed, *untimed]]
 
 
-@pytest.mark.parametrize(("text", "numbers"), [
+@pytest.mark.parametrize(("text", "ordinals"), [
     ("NEVER 100%_", [n for n in range(60) if n % 5 == 3]),
     ("100x", []),
     ("tile_h=6", [n for n in range(60) if n % 7 == 6]),

@@ -29,7 +29,9 @@ class FailurePrior:
     deviation: float
 
 
-def failure_priors(problem: TuningProblem, indices: Indices, hidden: Features, published: bool = True) -> list[FailurePrior]:
+def failure_priors(
+    problem: TuningProblem, indices: Indices, hidden: Features, published: bool = True
+) -> list[FailurePrior]:
     """What may speak against configurations that compile, the constant first. `hidden` are their hidden features.
 
     At `tvm`: its runtime has never been seen to run four threads, and updates of an accumulator that come back at once
@@ -49,8 +51,10 @@ def failure_priors(problem: TuningProblem, indices: Indices, hidden: Features, p
         FailurePrior("four virtual threads", four, -20.0 if known else -0.5, 2.0),
     ]
     if problem.checks == "tvm":
-        format_workload = (_spelled_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
-        found.append(FailurePrior("the same in the loop nest of TVM", format_workload, *((-20.0, 2.0) if known else (0.0, 4.0))))
+        distance_close = (_spelled_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
+        found.append(
+            FailurePrior("the same in the loop nest of TVM", distance_close, *((-20.0, 2.0) if known else (0.0, 4.0)))
+        )
     if problem.checks == "off":
         columns = problem.columns(indices)
         refused = verdicts(problem.workload, problem.accelerator, columns, "compiler") != 0
@@ -79,10 +83,10 @@ def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[n
     ]
     counted, distance, reduces = np.zeros_like(ones), ones.copy(), np.zeros(len(indices), dtype=np.bool_)
     for extent, reduction in nest:
-        format_workload = np.where(counted >= 2, extent, 1)
+        extents = np.where(counted >= 2, extent, 1)
         counted = counted + (extent > 1)
-        reduces |= reduction & (format_workload > 1)
-        distance = distance * (1 if reduction else format_workload)
+        reduces |= reduction & (extents > 1)
+        distance = distance * (1 if reduction else extents)
     return np.where(reduces, distance, 1 << 30)
 
 

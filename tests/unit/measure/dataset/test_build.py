@@ -16,7 +16,7 @@ from hilt.measure.dataset.check import Sampling
 from hilt.schedule import Rejected, lower, make_tensors
 from hilt.schedule.reasons import TVM_RUNTIME
 from hilt.simulator.build import build as build_model
-from hilt.simulator.device import AgentStatus
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.trial import Outcome
 from tests.unit.measure.dataset.small import FAR, NO_INTERLOCK, NO_SAMPLE, Here, built, small_subject
@@ -37,7 +37,7 @@ def test_every_answer_is_the_golden_models(tmp_path: Path) -> None:
             assert said == (Outcome.REJECTED, rejected.reason), index
             continue
         run = run_program(golden, program, tensors.inputs)
-        assert run.execution.status is AgentStatus.DONE and np.array_equal(run.output, tensors.expected.ravel())
+        assert run.execution.status is DeviceStatus.DONE and np.array_equal(run.output, tensors.expected.ravel())
         assert dataset.outcome_of(index) is Outcome.OK, index
         if generator.random() < 0.1:
             timed = run_program(rtl, program, tensors.inputs, memory=subject.memory)
