@@ -27,6 +27,7 @@ _SPELLED = {
     "shift": "shift",
     "clip": "clip",
     "input_dilation": "input_dilation",
+    "stretch": "input_dilation",  # the name of hilt 0.1
 }
 _DENSE = ("n", "ci", "co", "groups", "bias", "shift", "clip")
 _EXAMPLE = "conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1,bias=0,shift=8,clip=0:127"
@@ -79,7 +80,7 @@ def _dense(text: str, arguments: str) -> dict[str, object]:
 def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     """The convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
     transposed convolution's with inputs and outputs exchanged and both axes of the kernel turned round."""
-    fields = {key: field for key, field in _SPELLED.items() if key != "input_dilation"} | {"op": "output_padding"}
+    fields = {key: field for key, field in _SPELLED.items() if field != "input_dilation"} | {"op": "output_padding"}
     values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
     size = (values["height"], values["width"])
     kernel, stride = values["kernel"], values.pop("stride", (1, 1))

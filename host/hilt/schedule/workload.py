@@ -22,8 +22,8 @@ class Conv2d:
     """int8 NCHW convolution; then (sum + bias) >> shift, clipped to `clip` (both limits included), as int8.
 
     Pairs are (height, width). `input_dilation` is XLA's lhs_dilation: only every so many-th row and column of the
-    input holds data and the others are zeros, as in a transposed convolution. A dense layer is a 1 x 1 convolution of 1 x 1 images.
-    `name` is how the user calls it and does not make two workloads different.
+    input holds data and the others are zeros, as in a transposed convolution. A dense layer is a 1 x 1 convolution of
+    1 x 1 images. `name` is how the user calls it and does not make two workloads different.
     Raises WorkloadError where the shapes make no convolution.
     """
 

@@ -102,7 +102,7 @@ class Dataset:
         )
         subject = DatasetKey(
             Conv2d.from_dict(described["workload"]),
-            described["board_model"],
+            described.get("board_model") or described["personality"],  # the name of hilt 0.1
             accelerator,
             MemoryModel(**{**memory, "bandwidth": tuple(memory["bandwidth"])}),
             *(described[name] for name in ("checks", "kind", "orders")),

@@ -69,7 +69,7 @@ class DatasetKey:
         """All that outcomes and cycles depend on, as plain values for JSON."""
         return {
             "schema": SCHEMA,
-            "workload": {name: value for name, value in self.workload.to_dict().items() if name != "name"},
+            "workload": _workload_fields(self.workload),
             "parameters": self.accelerator.parameters.name,
             "isa": str(self.accelerator.isa),
             "bus_bits": self.accelerator.bus_bits,
@@ -93,6 +93,12 @@ class DatasetKey:
     def key(self) -> str:
         """SHA-256 of the identity, hex."""
         return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+
+
+def _workload_fields(workload: Conv2d) -> dict[str, object]:
+    """Return the workload's fields under the names that schema 1 gave them, so that keys stay valid."""
+    of_schema_1 = {"input_dilation": "stretch", "padding_end": "padding_behind"}
+    return {of_schema_1.get(name, name): value for name, value in workload.to_dict().items() if name != "name"}
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ class DatasetStore:
     """A folder of datasets, HILT_HOME/datasets: `<subject's name>.<start of its key>.npz`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = paths.home() / "datasets" if folder is None else folder
+        self.folder = _default_folder() if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def path_of(self, subject: DatasetKey) -> Path:
@@ -65,6 +65,14 @@ class DatasetStore:
         if not found:
             raise MissingDatasetError(f"no dataset is called {text!r}; `hilt dataset list` shows what there is")
         return Dataset.read(found[0])
+
+
+def _default_folder() -> Path:
+    """Return HILT_HOME/datasets. Datasets of hilt 0.1, which called the folder `landscapes`, are moved there."""
+    folder, older = paths.home() / "datasets", paths.home() / "landscapes"
+    if older.is_dir() and not folder.exists():
+        older.rename(folder)
+    return folder
 
 
 def build_command(subject: DatasetKey) -> str:
