@@ -73,7 +73,7 @@ def tune(
         ),
     ] = CheckLevel.COMPILER,
     repeat: Repeat = 1,
-    ordinal: Number = 1,
+    number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
     chaos: Chaos = None,
@@ -102,7 +102,7 @@ def tune(
         orders=None if orders is None else orders_of(orders),
         checks=checks.value,
         repeat=repeat,
-        number=ordinal,
+        number=number,
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
@@ -199,8 +199,8 @@ def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, obj
             options[name] = value
         if isinstance(found := options[name], str) and not _is_text(found):
             raise typer.BadParameter(f"--tuner-option {name} is {found!r}, which is no text")
-        ordinal = options[name]
-        if isinstance(ordinal, int | float) and not abs(ordinal) <= _LARGEST_NUMBER:  # nor is what is not a number
+        number = options[name]
+        if isinstance(number, int | float) and not abs(number) <= _LARGEST_NUMBER:  # nor is what is not a number
             raise typer.BadParameter(f"--tuner-option {name} is a number up to {_LARGEST_NUMBER:,} either way")
     if tuner in ("autotvm", "treegru"):
         options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))

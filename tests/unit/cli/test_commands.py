@@ -245,7 +245,7 @@ def test_show(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (shown["valid"], shown["outcomes"]) == (2, {"ok": 3, "rejected": 1})
     best = shown["best"]
     assert best["knobs"] == {"tile_h": 2, "tile_w": 7}
-    assert (best["index"], best["number"], best["cycles"], best["microseconds"]) == (8, 3, 600_000, 6000.0)
+    assert (best["index"], best["ordinal"], best["cycles"], best["microseconds"]) == (8, 3, 600_000, 6000.0)
     assert best["verified"] is True
     assert best["percent_of_bound"] == pytest.approx(100 * 4515.84 / 6000)
     assert shown["improvements"] == [{"number": 1, "microseconds": 9000.0}, {"number": 3, "microseconds": 6000.0}]

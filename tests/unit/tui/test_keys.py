@@ -144,7 +144,7 @@ def cell(column: int, at_row: int) -> Condition:
 
 
 def index(index: int) -> Condition:
-    return lambda stage: stage.knobs_at(index)
+    return lambda stage: stage.index(index)
 
 
 def asked(command: EngineCommand) -> Condition:
