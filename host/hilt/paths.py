@@ -58,5 +58,14 @@ def _made(variable: str, usual: str) -> Path:
 
 
 def board_python() -> Path:
-    """The interpreter of the virtual boards' own environment (pynq with numpy<2), as `make setup` makes it."""
-    return Path(os.environ.get("HILT_BOARD_PYTHON") or _CLONE / "build" / "board-env" / "bin" / "python")
+    """Return the interpreter of the virtual boards (pynq with numpy<2): HILT_BOARD_PYTHON, else a clone's own as
+    `make setup` makes it, else the one that hilt.virtual.board_environment makes in HILT_CACHE."""
+    if named := os.environ.get("HILT_BOARD_PYTHON"):
+        return Path(named)
+    in_clone = _CLONE / "build" / "board-env" / "bin" / "python"
+    return in_clone if in_clone.exists() else cached_board_python()
+
+
+def cached_board_python() -> Path:
+    """Return the path of the interpreter that hilt makes by itself. It need not exist yet."""
+    return cache() / "board-env" / "bin" / "python"

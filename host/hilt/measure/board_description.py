@@ -14,6 +14,7 @@ from hilt.link.power import PowerSwitch
 from hilt.measure.identity import identity_of
 from hilt.measure.interfaces import BoardDescription
 from hilt.simulator.build import Form
+from hilt.virtual import board_environment
 from hilt.virtual.bitstream import MODEL_FORM, bitstream_identity, make_bitstream
 from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import USER
@@ -32,6 +33,9 @@ class BoardTarget(Protocol):
     @property
     def manifest(self) -> Manifest:
         """What its bitstream is."""
+
+    def prepare(self, report: Callable[[str], None]) -> None:
+        """Make what the board needs on this machine before anything else. Raises VirtualBoardError."""
 
     def bitstream(self) -> bytes:
         """The .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
@@ -91,6 +95,9 @@ class RealTarget:
             fclk_hz=self._bitstream.fclk_hz or None,
         )
 
+    def prepare(self, report: Callable[[str], None]) -> None:
+        pass
+
     def bitstream(self) -> bytes:
         path = bitstreams.path_of(self._bitstream)
         bitstreams.verify(self._bitstream, path)
@@ -136,6 +143,9 @@ class VirtualTarget:
             register_base=self._board_model.register_base,
             identity=identity_of(accelerator),
         )
+
+    def prepare(self, report: Callable[[str], None]) -> None:
+        board_environment.ensure(report)
 
     def bitstream(self) -> bytes:
         return make_bitstream(self._board_model, self._form).path.read_bytes()

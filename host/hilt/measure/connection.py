@@ -67,6 +67,7 @@ class BoardConnection:
         Raises LinkError; VirtualBoardError where a virtual board cannot be switched on.
         """
         if self._bitstream is None:
+            self.target.prepare(lambda text: self.tell(BoardState.CONNECTING, text))
             self.tell(BoardState.CONNECTING, "preparing its bitstream")
             self._bitstream = self.target.bitstream()  # a model may be built, which takes its own time
         self.tell(BoardState.CONNECTING, "")

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from hilt import paths
 from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.power import PoweredSystem
@@ -124,6 +125,8 @@ class Supervisor:
             "port": system.ssh.get("port") if system else None,
             "ssh_pid": system.ssh.get("pid") if system else None,
             "supervisor_pid": os.getpid(),
+            "python": str(paths.board_python()),
+            "leases": len(self._leases),
         }
 
     async def _power_on(self) -> None:

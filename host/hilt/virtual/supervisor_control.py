@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from hilt import paths
 from hilt.virtual.board_model import BoardModel
 from hilt.virtual.directory import CONTROL_SOCKET, BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
@@ -30,6 +31,9 @@ class SupervisorStatus:
     port: int | None
     ssh_pid: int | None
     supervisor_pid: int
+    python: str = ""
+    """Interpreter of the board's sessions."""
+    leases: int = 1
 
 
 class SupervisorControl:
@@ -47,10 +51,16 @@ class SupervisorControl:
     def hold(
         cls, directory: BoardDirectory, board_model: BoardModel, idle_seconds: float = IDLE_SECONDS
     ) -> SupervisorControl:
-        """The board's supervisor, started where none runs; power stays as it is."""
+        """Return the board's supervisor, started if none runs. Power stays as it is.
+
+        A supervisor that only waits for its next user and runs with another interpreter than this process is
+        set to is restarted.
+        """
         directory.create()
         with directory.locked("start"):
             connection = _connect(directory)
+            if connection is not None and _is_outdated(cls(directory, connection)):
+                connection = None
             if connection is None:
                 directory.write_board_model(board_model.device_settings())
                 _start(directory, board_model, idle_seconds)
@@ -115,6 +125,20 @@ class SupervisorControl:
         if "error" in answer:
             raise VirtualBoardError(answer["error"])
         return SupervisorStatus(**answer)
+
+
+def _is_outdated(control: SupervisorControl) -> bool:
+    """Return whether the supervisor ran with another interpreter; if so it has been stopped."""
+    status, wanted = control.status(), str(paths.board_python())
+    if status.python == wanted:
+        return False
+    if status.leases > 1:
+        raise VirtualBoardError(
+            f"virtual board {control.directory.name} is in use with the interpreter {status.python}, not {wanted}; "
+            f"wait until it is free, or name another board, as in pynq@other"
+        )
+    control.stop()
+    return True
 
 
 def _connect(directory: BoardDirectory) -> socket.socket | None:
