@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fault nightly coverage resources clean
+.PHONY: help setup demo test unit lint bench fault nightly coverage resources clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,7 +39,13 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the term
 	fi
 
 test: setup lint  ## lint, types and all tests
-	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile
+	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile --snapshot-report=$(BUILD)/snapshots.html
+
+# Plugins cost a second a start; the unit tests need these four only.
+unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
+unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI (a minute)
+	$(HOST)/bin/pytest -p xdist -p pytest_asyncio -p pytest_timeout -p _hypothesis_pytestplugin \
+	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" tests/unit
 
 lint: setup
 	$(HOST)/bin/ruff check .
