@@ -25,6 +25,7 @@ from hilt.engine.files import RunFiles
 from hilt.engine.infrastructure import Watch
 from hilt.engine.loop import TuningLoop
 from hilt.engine.server import EngineServer
+from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import Run, RunState, Store, StoreError, database_path
 
@@ -104,13 +105,16 @@ class _Session:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
         task = RunTask(self._run, board)
         tuner = tune.make_tuner(self._run.tuner, task.problem, self._run.seed, **self._run.tuner_options)
-        measurer = self._boards.open_measurer(board.name, self._hear)
-        try:
-            self._set_state(RunState.RUNNING, "")
-            loop = TuningLoop(self._run, tuner, task, measurer, self._store, self._control, self._publish)
-            complete = loop.run()
-        finally:
-            measurer.close()
+        measurer = opened_unless_stopped(self._control, lambda: self._boards.open_measurer(board.name, self._hear))
+        complete = False
+        if measurer is not None:
+            try:
+                self._set_state(RunState.RUNNING, "")
+                loop = TuningLoop(self._run, tuner, task, measurer, self._store, self._control, self._publish)
+                with closed_at_stop(self._control, measurer):
+                    complete = loop.run()
+            finally:
+                measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
         if self._watch.failing is not None:

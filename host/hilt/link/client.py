@@ -271,9 +271,9 @@ class AgentClient:
                 self._lost = error
             abandoned, self._pending = list(self._pending.values()), {}
         self._closing.set()
-        self._stream.close()
         for future in abandoned:
             future.set_exception(self._lost)
+        self._stream.close()  # last: a peer that takes nothing can hold it up
 
 
 def _refusal(failure: Failure) -> LinkError:

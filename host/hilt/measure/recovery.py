@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
+from hilt.link.abandon import unless_closed
 from hilt.link.deadline import Deadline
 from hilt.link.errors import (
     BoardBusyError,
@@ -100,7 +101,7 @@ class Recovery:
         deadline = Deadline(SECONDS[rung])
         before = connection.boot_id if rung is Rung.REBOOT else None
         try:
-            self._act(rung)
+            unless_closed(connection.closing, lambda: self._act(rung), lambda done: None)
         except FAULTS as fault:
             return fault
         pause = _FIRST_PAUSE_SECONDS
