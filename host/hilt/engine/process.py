@@ -24,6 +24,7 @@ from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, 
 from hilt.engine.files import RunFiles
 from hilt.engine.infrastructure import Watch
 from hilt.engine.loop import TuningLoop
+from hilt.engine.reserve import DiskReserve
 from hilt.engine.server import EngineServer
 from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
@@ -77,6 +78,7 @@ class _Session:
         self._control = Control()
         self._publish: Callable[[Event], None] = lambda event: None
         self._run: Run = store.run(files.uuid)
+        self._reserve = DiskReserve(files.directory)
         self._watch = Watch(self._run.uuid, self._stop, lambda event: self._publish(event))
 
     def run(self) -> int:
@@ -91,6 +93,7 @@ class _Session:
             handler = EventHandler(self._publish)
             logging.getLogger("hilt").addHandler(handler)
             self._announce({"failure": None})
+            self._reserve.take()
             try:
                 finished = self._tune(board)
             except Exception as error:
@@ -123,10 +126,20 @@ class _Session:
 
     def _end(self, finished: Finished) -> None:
         try:
-            self._store.set_state(self._run.uuid, finished.state, finished.detail, finished.failure or "")
+            self._record(finished)
         except StoreError as error:  # most likely what the run failed of; clients hear of it all the same
             finished = finished if finished.failure else Finished(RunState.FAILED, str(error), Failure.STORE)
         self._publish(finished)
+
+    def _record(self, finished: Finished) -> None:
+        """Record the end of the run; on a full disk, in the room that was kept for it. Raises StoreError."""
+        values = (self._run.uuid, finished.state, finished.detail, finished.failure or "")
+        try:
+            self._store.set_state(*values)
+        except StoreError:
+            self._reserve.give_back()
+            self._store.set_state(*values)
+        self._reserve.give_back()
 
     def _set_state(self, state: RunState, detail: str) -> None:
         self._store.set_state(self._run.uuid, state, detail)

@@ -30,6 +30,7 @@ from hilt.toml_text import toml_value
 from hilt.whole_file import whole_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}\Z")
+_NAME_RULE = "take up to 32 letters, digits, - and _, a letter or digit first"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}\Z")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 REMOTE_PATH = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,254}\Z")
@@ -83,6 +84,11 @@ def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
         return {}
     except (OSError, ValueError) as error:
         raise BoardFileError(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise BoardFileError(f"{path} cannot be read: its tables or lists are nested too deep") from None
+    for name in tables:
+        if not _NAME.match(name):
+            raise BoardFileError(f"{path}: {name!r} cannot name a board: {_NAME_RULE}")
     return {name: _board(path, name, values) for name, values in tables.items()}
 
 
@@ -106,7 +112,7 @@ def add_board(name: str, values: Mapping[str, Any]) -> Path:
     """
     path = paths.home() / "boards.toml"
     if not _NAME.match(name):
-        raise BoardFileError(f"{name!r} cannot name a board: take letters, digits, - and _, a letter or digit first")
+        raise BoardFileError(f"{name!r} cannot name a board: {_NAME_RULE}")
     _board(path, name, dict(values))
     table = f"[{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items())
     with _locked(path):
