@@ -41,9 +41,10 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the term
 test: setup lint  ## lint, types and all tests
 	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile
 
-lint: setup
+lint: setup  ## style, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
 	$(HOST)/bin/mypy
+	$(HOST)/bin/vermin --target=3.8- --violations --no-tips --eval-annotations board
 
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
