@@ -23,12 +23,17 @@ class ImpossibleLatencyError(LinkError):
 
 
 def least_cycles(program: Program, accelerator: Accelerator) -> int:
-    """Return the MAC bound of a program in cycles: one for each GEMM micro-op that it executes, at least 1."""
+    """Return the MAC bound of a program in cycles, at least 1.
+
+    A GEMM micro-op takes a cycle; with the hazard interlock two of them that share their product take one together
+    (docs/microarchitecture.md, "Pairs").
+    """
     instructions = decode(program.instructions, accelerator)
     gemm = instructions[(instructions["opcode"] == Opcode.GEMM) & (instructions["reset"] == 0)]
     uops = gemm["uop_end"].astype(np.int64) - gemm["uop_bgn"].astype(np.int64)
     rounds = gemm["iter_out"].astype(np.int64) * gemm["iter_in"].astype(np.int64)
-    return max(1, int((uops * rounds).sum()))
+    together = 2 if accelerator.hazards == "interlock" else 1
+    return max(1, int((uops * rounds).sum()) // together)
 
 
 def impossibility(measured: Measured, request: Request, accelerator: Accelerator, time_scale: float) -> str:

@@ -175,7 +175,7 @@ def test_a_reply_that_cannot_be_is_the_boards_fault_and_is_measured_again(
     agent = FaultyAgent(1, spoil)
     faults = reconnecting(board, agent, monkeypatch)
     results: dict[int, Result] = {}
-    board.measure([dot_product(BOARD.accelerator, 0, rounds=4, run="r")], results.__setitem__)
+    board.measure([dot_product(BOARD.accelerator, 0, rounds=8, run="r")], results.__setitem__)
     assert [type(fault) for fault in faults] == [kind]
     assert words in str(faults[0])
     assert results[0].outcome is Outcome.OK and results[0].cycles == 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from .run import Check, Settings, selftest
+from .memory import MemoryFit
+from .page import page_text
+from .run import LAYERS, Check, Settings, selftest
 
-__all__ = ["Check", "Settings", "selftest"]
+__all__ = ["LAYERS", "Check", "MemoryFit", "Settings", "page_text", "selftest"]

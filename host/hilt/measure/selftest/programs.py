@@ -26,26 +26,26 @@ def loads(accelerator: Accelerator, elements: int, times: int) -> Request:
     """Load so many input elements, one after another in memory, and do so `times` times; the output is one zero."""
     load = {"opcode": Opcode.LOAD, "memory_type": MemoryType.INP, **_block(elements)}
     rows = [_load_uops(1), *[load] * (times - 1), {**load, "push_next": 1}]
-    rows += [_reset(1, pop_prev=1, push_next=1), {**_store(1), "pop_prev": 1, "push_prev": 1}, _finish()]
+    rows += [_reset(1, pop_prev=1), _copy(1, push_next=1), {**_store(1), "pop_prev": 1, "push_prev": 1}, _finish()]
     inp = _tensor(accelerator, "inp", elements)
-    places = {"uop": [0], "inp": list(range(1, times + 1)), "out": [times + 2]}
+    places = {"uop": [0], "inp": list(range(1, times + 1)), "out": [times + 3]}
     return _request(accelerator, rows, [(0, 0, 0)], {"inp": inp}, places, _zeros(accelerator, 1))
 
 
 def stores(accelerator: Accelerator, elements: int, times: int) -> Request:
     """Store so many zeros, one after another in memory, and do so `times` times."""
-    rows: list[Row] = [_load_uops(1), _reset(elements, push_next=1)]
+    rows: list[Row] = [_load_uops(1), _reset(elements), _copy(elements, push_next=1)]
     for turn in range(times):
         rows.append({**_store(elements), "pop_prev": int(turn == 0), "push_prev": int(turn == times - 1)})
-    places = {"uop": [0], "out": list(range(2, times + 2))}
+    places = {"uop": [0], "out": list(range(3, times + 3))}
     expected = _zeros(accelerator, elements)
     return _request(accelerator, [*rows, _finish()], [(0, 0, 0)], {}, places, expected)
 
 
-def input_depth(accelerator: Accelerator) -> Request:
-    """Multiply every element of the input buffer by one weight element."""
+def input_depth(accelerator: Accelerator, seed: int = _SEED) -> Request:
+    """Multiply every element of the input buffer, random by `seed`, by one weight element."""
     count = min(accelerator.parameters.inp_depth, accelerator.parameters.acc_depth)
-    inp, wgt = _tensor(accelerator, "inp", count), _tensor(accelerator, "wgt", 1)
+    inp, wgt = _tensor(accelerator, "inp", count, seed), _tensor(accelerator, "wgt", 1, seed)
     gemm = {"opcode": Opcode.GEMM, "uop_end": 1, **_loop(count), "dst_factor_in": 1, "src_factor_in": 1}
     expected = inp.astype(np.int64) @ wgt[0].T.astype(np.int64)
     return _products(accelerator, gemm, [(0, 0, 0)], inp, wgt, expected, count)
@@ -174,10 +174,10 @@ def _request(
     return Request(0, "", program, Tensors(inputs, expected), LIMIT_SECONDS)
 
 
-def _tensor(accelerator: Accelerator, kind: str, elements: int) -> NDArray[np.int8]:
+def _tensor(accelerator: Accelerator, kind: str, elements: int, seed: int = _SEED) -> NDArray[np.int8]:
     parameters = accelerator.parameters
     rows = parameters.batch if kind == "inp" else parameters.block
-    random = np.random.default_rng(_SEED)
+    random = np.random.default_rng(seed)
     return random.integers(-128, 128, (elements, rows, parameters.block), dtype=np.int8)
 
 
@@ -203,6 +203,12 @@ def _store(elements: int) -> dict[str, int]:
 
 def _reset(elements: int, **tokens: int) -> dict[str, int]:
     return {"opcode": Opcode.GEMM, "reset": 1, "uop_end": 1, **_loop(elements), "dst_factor_in": 1, **tokens}
+
+
+def _copy(elements: int, **tokens: int) -> dict[str, int]:
+    """Add 0 to the sums, which writes their low bits to the output buffer. A reset clears the sums alone."""
+    add = {"opcode": Opcode.ALU, "alu_opcode": AluOpcode.ADD, "use_imm": 1, "uop_end": 1}
+    return {**add, **_loop(elements), "dst_factor_in": 1, "src_factor_in": 1, **tokens}
 
 
 def _finish() -> dict[str, int]:
