@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 import time
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from hilt.measure.selftest.run import Check
 from hilt.plain_text import plain
 
 _HIDDEN = "(hidden)"
-_SHORTEST_SECRET = 3
+_SHORTEST_SECRET = 2
 _EVERYBODY = "root"
 """Of each machine: its name tells nothing."""
 
@@ -52,11 +53,12 @@ def _endpoint(target: Target) -> Endpoint | None:
 def _without_secrets(text: str, endpoint: Endpoint | None) -> str:
     secrets = {str(Path.home()), socket.gethostname(), _user()}
     if endpoint is not None:
-        secrets |= {endpoint.name, endpoint.host, endpoint.user, str(endpoint.key_file or "")}
+        secrets |= {endpoint.name, endpoint.host, endpoint.user}
+        secrets |= {str(endpoint.key_file), endpoint.key_file.name} if endpoint.key_file else set()
     # The longest first: a user's name is part of the name of the user's folder.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST_SECRET and secret != _EVERYBODY:
-            text = text.replace(secret, _HIDDEN)
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", _HIDDEN, text)
     return text
 
 
