@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fault nightly pynq coverage resources clean
+.PHONY: help setup demo test lint bench fault nightly pynq mutation coverage resources clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,9 @@ nightly: setup  ## a million random instructions, RTL against golden, for each o
 pynq: export HILT_FETCH_PYNQ := 1
 pynq: setup  ## hold what the agent expects of pynq against its released sources (fetches 140 MB once)
 	$(HOST)/bin/pytest tests/pynq_sources
+
+mutation: setup  ## small changes of the files that must not fail: how many their tests notice (minutes for each file)
+	$(HOST)/bin/python -m tests.mutation
 
 coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 	$(HOST)/bin/python -m tests.rtl.coverage
