@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault nightly coverage resources clean
+.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage resources clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,9 +47,10 @@ unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI (a minute)
 	$(HOST)/bin/pytest -p xdist -p pytest_asyncio -p pytest_timeout -p _hypothesis_pytestplugin \
 	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" tests/unit
 
-lint: setup
+lint: setup  ## style, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
 	$(HOST)/bin/mypy
+	$(HOST)/bin/vermin --target=3.8- --violations --no-tips --eval-annotations board
 
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
@@ -60,6 +61,13 @@ fault: setup  ## 1,000 faults on struck boards, 200 engines killed, a million fr
 
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
+
+pynq: export HILT_FETCH_PYNQ := 1
+pynq: setup  ## hold what the agent expects of pynq against its released sources (fetches 140 MB once)
+	$(HOST)/bin/pytest tests/pynq_sources
+
+mutation: setup  ## small changes of the files that must not fail: how many their tests notice (minutes for each file)
+	$(HOST)/bin/python -m tests.mutation
 
 coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 	$(HOST)/bin/python -m tests.rtl.coverage

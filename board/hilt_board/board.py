@@ -6,9 +6,10 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 from .boot import wait_for_boot
+from .leftovers import frees_buffers, remove_firmware
 from .protocol import AgentFailure, LoadBitstream, Measure, Measured, Programmed, Ready, Record, Reset, ResetDone
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
@@ -18,6 +19,8 @@ _MARGIN_SECONDS = 30.0
 _VERIFICATIONS = 2
 """Runs of a trial besides those that are timed: what is wrong once is run again on clean inputs."""
 _STARTS = 2
+_MENDED_BY_RESETS = ("board_broken", "out_of_memory")
+"""Refusals of a worker that say nothing of the trial before a new worker has said the same."""
 
 
 class BoardBrokenError(Exception):
@@ -33,6 +36,8 @@ class Board:
         self._worker: Optional[WorkerProcess] = None
         self._programmed: Optional[WorkerProcess] = None
         """Which worker has loaded `_program`: a new one, as a hello may start, has loaded nothing."""
+        self._loaded: Optional[Tuple[WorkerProcess, str]] = None
+        """The worker that was told last to load a bitstream, and which one."""
         self._starting = asyncio.Lock()
         self._program: Optional[LoadBitstream] = None
         self._broken = ""
@@ -70,6 +75,7 @@ class Board:
     async def close(self) -> None:
         if self._worker is not None:
             await self._worker.kill()
+        remove_firmware()
 
     async def load(self, message: LoadBitstream) -> Record:
         """Programs the device. Answers Programmed or AgentFailure."""
@@ -78,7 +84,12 @@ class Board:
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
         self._program = None
         try:
+            await self._end_worker_that_holds_memory(message.bitstream)
             reply = await self._load(message)
+            if isinstance(reply, AgentFailure) and reply.code == "out_of_memory":
+                _LOG.warning("no memory for the canary: %s; a new worker loads the bitstream", reply.message)
+                await self._end_worker()
+                reply = await self._load(message)
         except (WorkerError, OSError) as error:
             return AgentFailure(code="worker_failed", message="worker gave up while loading: {}".format(error)[:4096])
         if isinstance(reply, Programmed):
@@ -143,10 +154,19 @@ class Board:
                     raise
                 _LOG.warning("%s, before it began with trial %s", error, trial.key)
                 continue
-            if not first or not isinstance(reply, AgentFailure) or reply.code != "board_broken":
+            mismatch = isinstance(reply, Measured) and reply.key != trial.key
+            if mismatch:
+                await worker.kill()
+                if not first:
+                    raise BoardBrokenError("a new worker too answers with the results of other trials")
+                _LOG.error("trial %s was answered with the result of %s", trial.key, getattr(reply, "key", ""))
+                continue
+            if not first or not isinstance(reply, AgentFailure) or reply.code not in _MENDED_BY_RESETS:
                 return reply
             _LOG.warning("before trial %s: %s", trial.key, reply.message)
-            if not await self._recover():
+            if reply.code == "out_of_memory":
+                await self._end_worker()  # with it go all buffers that it held, by whatever leak
+            elif not await self._recover():
                 raise BoardBrokenError(self._broken)
         raise AssertionError("unreachable")
 
@@ -189,20 +209,33 @@ class Board:
     async def _replace_worker(self) -> bool:
         program = self._program
         assert program is not None
-        if self._worker is not None:
-            await self._worker.kill()
-            self._worker = None
+        await self._end_worker()
         self.worker_restarts += 1
         reply = await self._load(program)
         if isinstance(reply, AgentFailure):
             _LOG.warning("new worker: %s: %s", reply.code, reply.message)
         return isinstance(reply, Programmed)
 
+    async def _end_worker(self) -> None:
+        if self._worker is not None:
+            await self._worker.kill()
+            self._worker = None
+
+    async def _end_worker_that_holds_memory(self, bitstream: str) -> None:
+        """End a worker whose pynq frees no buffer before it loads another bitstream: their memory would be lost."""
+        worker, loaded = self._worker, self._loaded
+        if worker is None or worker.ready is None or loaded is None or loaded == (worker, bitstream):
+            return
+        if loaded[0] is worker and not frees_buffers(worker.ready.pynq):
+            _LOG.info("a new worker loads the other bitstream: pynq %s frees no buffer", worker.ready.pynq)
+            await self._end_worker()
+
     async def _load(self, message: LoadBitstream) -> Record:
         if not self._booted:
             await wait_for_boot()
             self._booted = True
         worker = await self._alive_worker()
+        self._loaded = (worker, message.bitstream)
         reply = await worker.request(message, 2 * _MARGIN_SECONDS, 2 * _MARGIN_SECONDS)
         self._programmed = worker if isinstance(reply, Programmed) else None
         return reply

@@ -16,18 +16,23 @@ import resource
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import pynq
 
 from . import execution, registers
 from .chaos_clock import ENVIRONMENT, clock_offset
 from .home import open_home
-from .protocol import Record
+from .protocol import Measured, Record
 from .worker import Worker
 
 _DAY = 86400.0
+_LARGEST_BUFFER, _PAGE = 1 << 28, 1 << 12
+_LEAK: List[Any] = []
+_ESCAPES = "\x1b\x07\x9b\r"
+"""A terminal obeys them; without them the reason is what it was."""
 _FULL_SECONDS = 1.0
 _END_SECONDS = 60.0
 """Whoever waits for its end has it long before."""
@@ -86,8 +91,14 @@ class ChaosWorker(Worker):
         kind = self._plan.strike(message.trial.key)
         if kind is None:
             return super()._measure(message)
+        if kind == "out_of_memory":
+            self._memory.give_back()
+            _take_all_memory()
         with _struck(kind, self._plan):
-            return super()._measure(message)
+            reply = super()._measure(message)
+        if kind == "escape_sequences" and isinstance(reply, Measured):
+            return replace(reply, reason=_ESCAPES + reply.reason)
+        return reply
 
 
 @contextlib.contextmanager
@@ -98,10 +109,14 @@ def _struck(kind: str, plan: Plan) -> Iterator[None]:
     elif kind == "full_disk":
         _fill_disk()
         yield
+    elif kind in ("out_of_memory", "escape_sequences"):
+        yield
     else:
         model = pynq.Device.active_device._model
         if kind == "hang":
-            model.read_register = _standing_still(model.read_register)
+            model.read_register = _standing_still(model.read_register, still=_PROGRESS)
+        elif kind == "impossible_counter":
+            model.read_register = _standing_still(model.read_register, still=_CYCLES)
         else:
             model.step = _first_step(kind, plan, model)
         try:
@@ -111,9 +126,12 @@ def _struck(kind: str, plan: Plan) -> Iterator[None]:
                 model.__dict__.pop(name, None)
 
 
-def _standing_still(read: Callable[[int], int]) -> Callable[[int], int]:
-    """Never done, and no cycle passes."""
-    still = (registers.COMPUTE_DONE, registers.CYCLES_LOW, registers.CYCLES_HIGH)
+_CYCLES = (registers.CYCLES_LOW, registers.CYCLES_HIGH)
+_PROGRESS = (registers.COMPUTE_DONE, *_CYCLES)
+
+
+def _standing_still(read: Callable[[int], int], still: Tuple[int, ...]) -> Callable[[int], int]:
+    """These registers read 0, whatever happens."""
     return lambda offset: 0 if offset in still else read(offset)
 
 
@@ -179,8 +197,20 @@ _ACTIONS: Dict[str, Callable[[Plan], None]] = {
     "freeze": _freeze,
     "slow_reboot": _reboot_slowly,
     "clock_jump": _jump,
+    "forged_key": lambda plan: (plan.directory / "forge").touch(),
 }
-KINDS = {"hang", "wrong_output", "full_disk", *_ACTIONS}
+_IN_PLACE = {"hang", "wrong_output", "full_disk", "impossible_counter", "out_of_memory", "escape_sequences"}
+KINDS = {*_IN_PLACE, *_ACTIONS}
+
+
+def _take_all_memory() -> None:
+    """Leak what contiguous memory there is; the worker's end frees it."""
+    size = _LARGEST_BUFFER
+    while size >= _PAGE:
+        try:
+            _LEAK.append(pynq.allocate(shape=(size,), dtype="u1", cacheable=True))
+        except (MemoryError, RuntimeError):
+            size //= 2
 
 
 def _fill_disk() -> None:

@@ -254,13 +254,16 @@ def _daemon(home: Home, options: argparse.Namespace) -> int:
             os.write(options.ready, b"ready")
             os.close(options.ready)
 
+    kind = Daemon
     if os.environ.get("HILT_CHAOS"):
         from .chaos_clock import follow_clock
+        from .chaos_daemon import ChaosDaemon
 
         follow_clock()
+        kind = ChaosDaemon
 
     async def serve() -> None:
-        await Daemon(home, _agent_hash(), options.silence).run(listen(home), ready)
+        await kind(home, _agent_hash(), options.silence).run(listen(home), ready)
 
     asyncio.run(serve())
     return 0

@@ -13,6 +13,7 @@ import pynq
 
 from . import registers
 from .bitfile import read_bitfile
+from .leftovers import forget_bitstream
 from .protocol import Manifest
 
 # A model that has nothing left to do counts no more cycles. Both must pass: time alone could be a busy machine.
@@ -20,6 +21,9 @@ _STALL_SECONDS = 0.5
 _STALL_POLLS = 1000
 _RESET_SECONDS = 1.0
 _CLOCK_TOLERANCE = 0.01
+_CLOCK_UNCHANGED = 1e-6
+_LARGEST_DIVISOR = 63
+"""Of the two of a clock, 6 bits each (UG585 and UG1085)."""
 _OLD_DONE_SECONDS = 0.005
 """A public bitstream's `done` of the run before stays until compute begins with its first instruction; a program whose
 run is over before it was seen to fall is believed after so long. Filling both buffers takes a tenth of it."""
@@ -67,6 +71,8 @@ class Driver:
         self._time_scale = time_scale
         self._beat = beat
         self._bitstream: Any = None
+        self._directory = Path()
+        """Where the agent keeps its .bit files."""
         self._manifest: Optional[Manifest] = None
         self._described: Optional[Manifest] = None
         """Of the bitstream that was loaded last, whatever became of it since."""
@@ -90,6 +96,7 @@ class Driver:
         Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and what pynq raises.
         """
         read_bitfile(path).require_part(manifest.part)
+        self._directory = path.parent
         self._load(pynq.Bitstream(str(path)), manifest)
 
     def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceRun:
@@ -136,7 +143,10 @@ class Driver:
         self._manifest = None
         # First, as pynq's Overlay does it: it is not steady while it is set, and a design, or its PLL, must find it so.
         _set_clock(manifest)
-        _download(bitstream)
+        try:
+            _download(bitstream)
+        finally:
+            forget_bitstream(self._directory)
         _set_port_widths()
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
         self._check_identity(manifest)
@@ -255,8 +265,7 @@ def _set_clock(manifest: Manifest) -> None:
     # A board without a clock generator of pynq's (a virtual one) says what its clock is.
     actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)
     if actual_hz is None:
-        pynq.Clocks.fclk0_mhz = wanted_hz / 1e6
-        actual_hz = pynq.Clocks.fclk0_mhz * 1e6
+        actual_hz = _divide_clock(wanted_hz)
     if abs(actual_hz - wanted_hz) <= _CLOCK_TOLERANCE * wanted_hz:
         return
     had, wanted = "{:g} MHz".format(actual_hz / 1e6), "{:g} MHz".format(wanted_hz / 1e6)
@@ -270,6 +279,20 @@ def _set_clock(manifest: Manifest) -> None:
             "be added for that (hilt bitstream add --clock-mhz)".format(had, wanted)
         )
     raise ClockError(text)
+
+
+def _divide_clock(wanted_hz: float) -> float:
+    """Set the fabric's clock and return the one that came of it, in Hz.
+
+    pynq writes one divisor after the other while the old design still runs. Over the slowest clock, which both
+    divisors at their largest give, no step between is faster than the old clock or the new one.
+    """
+    actual_hz = float(pynq.Clocks.fclk0_mhz) * 1e6
+    if abs(actual_hz - wanted_hz) > _CLOCK_UNCHANGED * wanted_hz:
+        pynq.Clocks.set_pl_clk(0, _LARGEST_DIVISOR, _LARGEST_DIVISOR)
+        pynq.Clocks.fclk0_mhz = wanted_hz / 1e6
+        actual_hz = float(pynq.Clocks.fclk0_mhz) * 1e6
+    return actual_hz
 
 
 class _Ports:

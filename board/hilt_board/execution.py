@@ -161,16 +161,17 @@ def _measured(
     seconds: Dict[str, float],
 ) -> Measured:
     cycles: Tuple[float, ...] = ()
+    wall = tuple(_mean([run.seconds for run in runs]) * 1e6 for runs in figures)
+    microseconds = wall
     if driver.counts_cycles:
         cycles = tuple(_mean([float(run.cycles or 0) for run in runs]) for runs in figures)
-        microseconds = tuple(each * 1e6 / driver.manifest.clock_hz for each in cycles)
-    else:
-        microseconds = tuple(_mean([run.seconds for run in runs]) * 1e6 for runs in figures)
+        microseconds = tuple(count * 1e6 / driver.manifest.clock_hz for count in cycles)
     return Measured(
         key=trial.key,
         outcome="ok",
         cycles=cycles,
         microseconds=microseconds,
+        wall_microseconds=wall if cycles else (),
         comparison=comparison,
         seconds=seconds,
     )

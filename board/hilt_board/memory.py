@@ -11,12 +11,12 @@ import numpy as np
 import pynq
 
 from .driver import DriverError
+from .leftovers import frees_buffers
 
 TENSOR_BYTES = 64 << 20
 """Tensors kept; beyond it the least recently used leave. Half of what a PYNQ-Z2 has (CMA of 128 MiB)."""
 _PAGE = 4096
-_FREES = int(str(getattr(pynq, "__version__", "3")).split(".")[0]) >= 3
-"""Whether a buffer that nobody holds any more is the kernel's again: pynq 2.7 never gives it back."""
+_FREES = frees_buffers(str(getattr(pynq, "__version__", "3")))
 
 
 class OutOfContiguousMemoryError(DriverError):
@@ -60,7 +60,10 @@ class ContiguousMemory:
         self._in_use.clear()
 
     def give_back(self) -> None:
-        """As `clear`, and uses none again: the memory behind them may be gone with the old bitstream."""
+        """Forget all buffers and use none again: the memory behind them may be gone with the old bitstream.
+
+        pynq 2.7 frees none of them, so the daemon starts a new worker for another bitstream there (hilt_board.board).
+        """
         self.clear()
         self._spare.clear()
 

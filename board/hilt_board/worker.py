@@ -20,6 +20,7 @@ from .bitfile import BitfileError
 from .driver import AddressError, ClockError, Driver, DriverError, IdentityMismatchError, NotLoadedError, StuckError
 from .execution import InvalidProgramError, finish_only, run_trial
 from .home import Home
+from .leftovers import remove_firmware
 from .memory import ContiguousMemory, OutOfContiguousMemoryError, TensorError
 from .protocol import (
     AgentFailure,
@@ -66,6 +67,8 @@ class Worker:
         self._driver = Driver(self._time_scale, self._beat)
         self._memory = ContiguousMemory(home.blobs)
         self._program: Optional[LoadBitstream] = None
+        self._loaded: Optional[str] = None
+        """SHA-256 of the bitstream that was loaded last, whatever became of it."""
         self._handlers: Dict[Type[Record], Callable[..., Record]] = {
             LoadBitstream: self._load,
             Measure: self._measure,
@@ -100,18 +103,27 @@ class Worker:
             self._send(reply, request)
 
     def _load(self, message: LoadBitstream) -> Record:
-        """Loads the bitstream; the canary then shows that it runs."""
+        """Load the bitstream; the canary then shows that it runs."""
         started = time.perf_counter()
-        self._memory.give_back()
-        self._program = None
+        if self._loaded == message.bitstream:
+            self._memory.clear()
+        else:
+            self._memory.give_back()
+        self._program, self._loaded = None, message.bitstream
         try:
             self._driver.program(self._bitstream_path(message.bitstream), message.manifest)
         except DriverError as error:
             return _failure(error)
         except (BitfileError, RuntimeError, OSError, ValueError) as error:
             return _not_loaded(error)
+        finally:
+            remove_firmware(keep=message.bitstream)
         self._program = message
-        reason = self._canary()
+        try:
+            reason = self._canary()
+        except OutOfContiguousMemoryError as error:
+            self._program = None
+            return _failure(error)
         if reason:
             self._program = None
             return AgentFailure(code="board_broken", message="canary failed after loading: " + reason)
@@ -143,7 +155,7 @@ class Worker:
         return ResetDone(rung=message.rung, canary=not reason, seconds=time.perf_counter() - started)
 
     def _canary(self) -> str:
-        """Runs the small known program. Returns what went wrong, or nothing."""
+        """Run the small known program. Return what went wrong, or nothing. Raises OutOfContiguousMemoryError."""
         assert self._program is not None
         try:
             run = finish_only(self._driver, self._memory, _CANARY_SECONDS)
@@ -152,6 +164,8 @@ class Worker:
             if self._program.canary is None:
                 return ""
             measured = run_trial(self._program.canary, self._program.code, self._driver, self._memory)
+        except OutOfContiguousMemoryError:
+            raise
         except DriverError as error:
             return str(error)
         return "" if measured.outcome == "ok" else "{}: {}".format(measured.outcome, measured.reason)
@@ -203,5 +217,8 @@ def die_with_parent() -> None:
 def run(descriptor: int, home: Home, kind: Type[Worker] = Worker) -> int:
     """Serves the daemon at the other end of a socket. Returns the exit code."""
     connection = socket.socket(fileno=descriptor)
-    kind(connection, home).serve()
+    try:
+        kind(connection, home).serve()
+    finally:
+        remove_firmware()
     return 0

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Deque, Dict, List, Optional
 
+from .leftovers import remove_sockets
 from .protocol import (
     Beat,
     Frame,
@@ -151,6 +152,7 @@ class WorkerProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
+        remove_sockets(self._process.pid)
         self._connection.close()
         await self._stderr
 

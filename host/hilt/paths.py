@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from pathlib import Path
 
 import platformdirs
@@ -38,9 +40,16 @@ def board_package_directory() -> Path:
 
 
 def home() -> Path:
-    """State that must not be lost: the database, keys, known hosts, virtual boards. Created with mode 0700. Raises
-    UnusableFolderError."""
-    return _made("HILT_HOME", platformdirs.user_data_dir("hilt"))
+    """Return the folder of the state that must not be lost: the database, keys, known hosts, virtual boards.
+
+    It is its owner's alone: made with mode 0700, and tightened to that, with its entries, where it was there before.
+
+    Raises:
+        UnusableFolderError: It cannot be made, or is a folder that all users share.
+    """
+    path = _made("HILT_HOME", platformdirs.user_data_dir("hilt"))
+    _tighten(path)
+    return path
 
 
 def cache() -> Path:
@@ -55,6 +64,27 @@ def _made(variable: str, usual: str) -> Path:
     except OSError as error:
         raise UnusableFolderError(f"cannot make {path} ({error.strerror}); set {variable} to another folder") from error
     return path
+
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def _tighten(path: Path) -> None:
+    """Take the rights of group and others from the folder and from the files and folders in it that are ours.
+
+    Folders below are left as they are: nobody else reaches them.
+    """
+    status = path.stat()
+    if status.st_mode & stat.S_ISVTX or path.resolve() == Path(path.anchor or "/").resolve():
+        raise UnusableFolderError(f"{path} is shared by all users; set HILT_HOME to a folder of your own")
+    if status.st_uid != os.geteuid() or not status.st_mode & _OTHERS:
+        return
+    with contextlib.suppress(OSError):  # a file system without rights, or one that is read-only
+        path.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS)
+        for entry in path.iterdir():
+            mode = entry.lstat().st_mode
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                entry.chmod(stat.S_IMODE(mode) & ~_OTHERS)
 
 
 def board_python() -> Path:

@@ -26,7 +26,10 @@ from tests.unit.engine.test_process import Gate
 
 SEED, RATE, TRIALS = 1, 0.5, 60
 """Of the cheap kinds."""
-CHEAP = ("hang", "worker_crash", "wrong_output", "clock_jump", "link_drop", "full_disk")
+CHEAP = (
+    *("hang", "worker_crash", "wrong_output", "clock_jump", "link_drop", "full_disk"),
+    *("out_of_memory", "forged_key", "impossible_counter", "escape_sequences"),
+)
 DEAR = {"daemon_crash": 100, "ssh_gone": 107, "freeze": 108, "slow_reboot": 111}
 """Each is met once, with that seed."""
 
@@ -115,4 +118,5 @@ def test_a_board_that_is_struck_is_the_same_board() -> None:
 def test_host_and_board_know_the_same_kinds() -> None:
     source = (paths.board_package_directory() / "chaos.py").read_text()
     actions = set(re.findall(r'^    "(\w+)": ', source, re.MULTILINE))
-    assert actions | {"hang", "wrong_output", "full_disk"} == set(KINDS)
+    in_place = set(re.findall(r'"(\w+)"', source.partition("_IN_PLACE = {")[2].partition("}")[0]))
+    assert actions | in_place == set(KINDS) and not actions & in_place

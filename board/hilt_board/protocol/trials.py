@@ -175,3 +175,5 @@ class Measured(Record):
     """Whether the board was found sane afterwards; None where nothing gave a reason to ask."""
     seconds: Dict[str, float] = checked(map_of(SECONDS, 16), default_factory=dict)
     """Wall-clock cost by step."""
+    wall_microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
+    """The same runs by the wall clock, where the hardware counts: the two clocks check each other."""

@@ -42,6 +42,7 @@ from hilt.engine.process import SAYINGS, Boards, EventHandler, announcer, log_un
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import check_same
 from hilt.engine.server import EngineServer
+from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
 from hilt.measure import BoardEvent, Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Campaign, Run, RunState, Store, StoreError, database_path
@@ -136,12 +137,15 @@ class _CampaignSession:
 
     def _tune(self, runs: Sequence[tuple[Layer, Run]], board: str) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board}")
-        measurer = self._boards.open_measurer(board, self._hear_board)
+        measurer = opened_unless_stopped(self._control, lambda: self._boards.open_measurer(board, self._hear_board))
+        if measurer is None:
+            return Finished(RunState.STOPPED, f"`hilt resume {self._campaign.uuid[:8]}` goes on")
         try:
             layers = [self._search(layer, run, measurer) for layer, run in runs]
             self._set_state(RunState.RUNNING, "")
             loop = CampaignLoop(self._campaign, self._budget, layers, self._store, self._control, self._say)
-            complete = loop.run()
+            with closed_at_stop(self._control, measurer):
+                complete = loop.run()
         finally:
             measurer.close()
         if complete:

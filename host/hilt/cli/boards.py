@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -136,6 +137,52 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     if as_json:
         print_json([asdict(finding) for finding in findings])
     if not all(finding.well for finding in findings):
+        raise typer.Exit(Exit.BOARD)
+
+
+@application.command()
+def selftest(
+    name: _NAME,
+    minutes: Annotated[float, typer.Option(min=0.0, help="For the drift of latencies that may move.")] = 5.0,
+    layers: Annotated[int, typer.Option(min=0, max=10, help="Layers of ResNet-18 to run.")] = 10,
+    output: Annotated[Path | None, typer.Option(help="Write the page here too; it holds no secrets.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure a new board: buffers, hazards, memory, clock, drift, layers; ends with a page to attach to a report."""
+    from dataclasses import asdict
+
+    from hilt.atomic_write import atomic_write
+    from hilt.cli.host_keys import confirm_host_key
+    from hilt.link.board_registry import write_memory
+    from hilt.measure.board_description import resolve
+    from hilt.measure.selftest import LAYERS, Check, MemoryFit, SelftestSettings, page_text
+    from hilt.measure.selftest import selftest as test_board
+
+    confirm_host_key(name)
+    target = resolve(name)
+    checks: list[Check] = []
+
+    def keep(fit: MemoryFit) -> None:
+        if not target.virtual:  # whose memory is known
+            path = write_memory(name, fit.values())
+            typer.echo(f"      the memory that was found is in {path}", err=as_json)
+
+    try:
+        for check in test_board(target, SelftestSettings(minutes, LAYERS[:layers]), keep):
+            checks.append(check)
+            if not as_json:
+                typer.echo(f"{'ok  ' if check.well else 'FAIL'}  {check.name}: {check.text}")
+        page = page_text(target, checks)
+    finally:
+        target.release()
+    if output is not None:
+        with atomic_write(output) as file:
+            file.write(page)
+    if as_json:
+        print_json([asdict(check) for check in checks])
+    else:
+        typer.echo(f"\n{page}")
+    if not all(check.well for check in checks):
         raise typer.Exit(Exit.BOARD)
 
 

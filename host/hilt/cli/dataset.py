@@ -80,13 +80,13 @@ def build(
 def _build_group(
     subjects: list[DatasetKey], dataset_store: DatasetStore, executor: Executor, sampling: Sampling, place: str
 ) -> None:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from hilt.cli.plain_console import PlainConsole
     from hilt.measure.dataset.build import build as build_datasets
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{place} {subjects[0].name}", total=None)
         made = build_datasets(
             subjects,

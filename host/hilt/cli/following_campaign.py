@@ -20,6 +20,7 @@ from hilt.cli.following import wake as wake_up
 from hilt.cli.formatting import best_json, print_json, seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.cli.network import listing as network_listing
+from hilt.cli.plain_console import PlainConsole
 from hilt.cli.progress import QUIET, View
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
 from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError, SilentEngineError
@@ -44,14 +45,14 @@ _LINES = 20
 
 def listing(network: Network, as_json: bool) -> None:
     """What the network holds, and what of it VTA cannot run."""
-    print_text(Console(stderr=as_json), network_listing(network))
+    print_text(PlainConsole(stderr=as_json), network_listing(network))
 
 
 def attend(
     home: Path, campaign: Campaign, detach: bool, as_json: bool, output: Path | None, *, wake: bool = False
 ) -> Exit:
     """Follows a campaign that has a process, or has finished; what to exit with."""
-    console, name = Console(stderr=as_json), short(campaign.uuid)
+    console, name = PlainConsole(stderr=as_json), short(campaign.uuid)
     if detach:
         if wake:
             wake_up(home, campaign.uuid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from hilt.cli import bitstream, boards, dataset, exit_codes, glimpse, log
 from hilt.cli.bench import bench
 from hilt.cli.campaign import campaign, campaigns
 from hilt.cli.explain import explain
+from hilt.cli.plain_text import plain_output
 from hilt.cli.report import report
 from hilt.cli.runs import best, runs, show
 from hilt.cli.sim import sim
@@ -86,7 +88,10 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """One command. Every error is one line on standard error."""
     try:
-        return application(arguments, prog_name="hilt", standalone_mode=False) or 0
+        # The help is styled by Typer, and nothing in it comes from elsewhere.
+        filtered = nullcontext() if not arguments or "--help" in arguments else plain_output()
+        with filtered:
+            return application(arguments, prog_name="hilt", standalone_mode=False) or 0
     except (typer.Abort, KeyboardInterrupt):
         return exit_codes.Exit.INTERRUPTED
     except SystemExit as ending:

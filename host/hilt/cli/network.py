@@ -15,6 +15,7 @@ from hilt.cli.exit_codes import Exit
 from hilt.cli.following import exit_after, follow
 from hilt.cli.formatting import best_json, print_json, short
 from hilt.cli.live_view import print_text
+from hilt.cli.plain_console import PlainConsole
 from hilt.cli.summary import summary_text
 from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, spec_of, unfinished
 from hilt.engine.run_files import RunFiles
@@ -54,7 +55,7 @@ def tune_network(network: Network, settings: RunSpec, home: Path, launcher: Laun
     """Tunes each supported layer with the budget of `settings`, in the order of the model; goes on where the same
     network was begun with the same settings. Raises OnnxError where no layer is supported, and what `launcher`
     raises."""
-    console = Console(stderr=as_json)
+    console = PlainConsole(stderr=as_json)
     print_text(console, listing(network))
     if not network.supported:
         raise OnnxError(f"{network.name} has no layer that VTA can run")
@@ -66,7 +67,7 @@ def tune_network(network: Network, settings: RunSpec, home: Path, launcher: Laun
 def tune_campaign(campaign: Campaign, home: Path, launcher: Launcher, as_json: bool, board: str | None = None) -> Exit:
     """Tunes the layers that are not done yet, on `board` where one is given. One that fails or is interrupted ends it;
     what was found until then is shown. Raises what `launcher` raises."""
-    console = Console(stderr=as_json)
+    console = PlainConsole(stderr=as_json)
     network = network_of(campaign)
     with Store(database_path(home)) as store:
         left = unfinished(store, campaign)

@@ -1,12 +1,45 @@
-"""What a board or a file says is text on the terminal, and never a command to it."""
+"""The one place where the command line prints: text of boards, files and logs is shown, and the terminal obeys none.
+
+`plain_output` filters all that a command writes to standard output and standard error. A console of rich styles its
+text by escape sequences of its own, so `hilt.cli.plain_console` filters each piece of text before it is styled.
+"""
 
 from __future__ import annotations
 
-import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from hilt.plain_text import plain
+
+__all__ = ["plain", "plain_output"]
 
 
-def plain(text: str) -> str:
-    """Without control characters but for ends of lines and tabs."""
-    return _CONTROL.sub("", text)
+class _PlainStream:
+    """A text stream that leaves control characters out of what is written to it."""
+
+    def __init__(self, unfiltered: TextIO) -> None:
+        self.unfiltered = unfiltered
+
+    def write(self, text: str) -> int:
+        self.unfiltered.write(plain(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unfiltered, name)
+
+
+@contextmanager
+def plain_output() -> Iterator[None]:
+    """Filter standard output and standard error while the context is open."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _PlainStream(before[0]), _PlainStream(before[1])
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before

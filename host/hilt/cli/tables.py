@@ -12,9 +12,9 @@ _WIDTH_IN_FILES = 240
 
 
 def console() -> Console:
-    from rich.console import Console
+    from hilt.cli.plain_console import PlainConsole
 
-    made = Console(highlight=False, markup=False)
+    made = PlainConsole(highlight=False, markup=False)
     if not made.is_terminal:
         made.width = _WIDTH_IN_FILES
     return made

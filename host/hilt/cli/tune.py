@@ -153,14 +153,13 @@ def resume(
 
 def _attend(home: Path, launched: Callable[[], Run], detach: bool, as_json: bool, *, wake: bool = False) -> None:
     """Follows a run that is given an engine, and says how it ended."""
-    from rich.console import Console
-
     from hilt.cli.following import exit_after, follow
     from hilt.cli.following import wake as wake_up
     from hilt.cli.live_view import print_text
+    from hilt.cli.plain_console import PlainConsole
 
     run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
-    console = Console(stderr=as_json)
+    console = PlainConsole(stderr=as_json)
     ending = None
     if detach and wake:
         wake_up(home, run.uuid)

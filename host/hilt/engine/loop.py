@@ -200,7 +200,9 @@ class TuningLoop:
 
         def report(ordinal: int, result: Result) -> None:
             pending = group[ordinal]
-            if result.outcome is Outcome.BOARD_LOST:
+            if result.outcome is Outcome.BOARD_LOST and self._control.stopping:
+                again[ordinal] = pending  # the stop closed the board: its journal has what it still answers
+            elif result.outcome is Outcome.BOARD_LOST:
                 again[ordinal] = self._after_loss(pending, result.reason)
             elif result.outcome in DOUBTFUL and result.outcome not in pending.doubts:
                 again[ordinal] = self._after_doubt(pending, result)

@@ -30,10 +30,12 @@ from hilt.engine.events import (
     StateChanged,
 )
 from hilt.engine.loop import TuningLoop
+from hilt.engine.reserve import DiskReserve
 from hilt.engine.run_control import Control
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunTask, check_same
 from hilt.engine.server import EngineServer
+from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import Run, RunState, Store, StoreError, database_path
 
@@ -85,6 +87,7 @@ class _EngineSession:
         self._control = Control()
         self._publish: Callable[[Event], None] = lambda event: None
         self._run: Run = store.run(files.uuid)
+        self._reserve = DiskReserve(files.directory)
         self._watch = BoardHealthMonitor(self._run.uuid, self._stop, lambda event: self._publish(event))
 
     def run(self) -> int:
@@ -99,6 +102,7 @@ class _EngineSession:
             handler = EventHandler(self._publish)
             logging.getLogger("hilt").addHandler(handler)
             self._announce({"failure": None})
+            self._reserve.take()
             try:
                 finished = self._tune(board)
             except Exception as error:
@@ -113,13 +117,16 @@ class _EngineSession:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
         task = RunTask(self._run, board)
         tuner = tune.make_tuner(self._run.tuner, task.problem, self._run.seed, **self._run.tuner_options)
-        measurer = self._boards.open_measurer(board.name, self._hear)
-        try:
-            self._set_state(RunState.RUNNING, "")
-            loop = TuningLoop(self._run, tuner, task, measurer, self._store, self._control, self._publish)
-            complete = loop.run()
-        finally:
-            measurer.close()
+        measurer = opened_unless_stopped(self._control, lambda: self._boards.open_measurer(board.name, self._hear))
+        complete = False
+        if measurer is not None:
+            try:
+                self._set_state(RunState.RUNNING, "")
+                loop = TuningLoop(self._run, tuner, task, measurer, self._store, self._control, self._publish)
+                with closed_at_stop(self._control, measurer):
+                    complete = loop.run()
+            finally:
+                measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
         if self._watch.failing is not None:
@@ -128,10 +135,20 @@ class _EngineSession:
 
     def _end(self, finished: Finished) -> None:
         try:
-            self._store.set_state(self._run.uuid, finished.state, finished.detail, finished.failure or "")
+            self._record(finished)
         except StoreError as error:  # most likely what the run failed of; clients hear of it all the same
             finished = finished if finished.failure else Finished(RunState.FAILED, str(error), FailureCause.STORE)
         self._publish(finished)
+
+    def _record(self, finished: Finished) -> None:
+        """Record the end of the run; on a full disk, in the room that was kept for it. Raises StoreError."""
+        values = (self._run.uuid, finished.state, finished.detail, finished.failure or "")
+        try:
+            self._store.set_state(*values)
+        except StoreError:
+            self._reserve.give_back()
+            self._store.set_state(*values)
+        self._reserve.give_back()
 
     def _set_state(self, state: RunState, detail: str) -> None:
         self._store.set_state(self._run.uuid, state, detail)

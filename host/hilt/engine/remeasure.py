@@ -94,6 +94,9 @@ class Remeasurer:
             if self._control.stopping:
                 return False
             self._measure(Purpose.CONFIRMATION, turn, finalists, self._confirming)
+        last = {(Purpose.CONFIRMATION, ROUNDS - 1, trial.ordinal) for trial in finalists}
+        if self._control.stopping and not last <= self._done:
+            return False
         winner = self._store.best(self._run.uuid)
         if winner is not None and winner.ordinal != finalists[0].ordinal:
             text = (
@@ -107,6 +110,8 @@ class Remeasurer:
         """One after another, in this order, on that board (None: on any, which confirms from then on). What it does not
         answer well is left out of this round."""
         for trial in trials:
+            if self._control.stopping:
+                return
             if (purpose, turn, trial.ordinal) in self._done:
                 continue
             key = f"{self._run.uuid}/{trial.ordinal}/{_FIRST_KEY[purpose] + turn}"
@@ -119,7 +124,7 @@ class Remeasurer:
                 self._done.add((purpose, turn, trial.ordinal))
                 if purpose is Purpose.CONFIRMATION:
                     board = self._confirming = result.board
-            else:
+            elif not self._control.stopping:
                 text = f"trial {trial.ordinal}, measured again for {purpose}: {result.outcome} ({result.reason})"
                 self._publish(Logged("warning", text, time()))
 
@@ -131,7 +136,7 @@ class Remeasurer:
             results: dict[int, Result] = {}
             self._measurer.measure([request], results.__setitem__)
             result = results[request.ordinal]
-            if result.outcome is not Outcome.BOARD_LOST:
+            if result.outcome is not Outcome.BOARD_LOST or self._control.stopping:
                 return result
         if must:
             raise BoardLostError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from hilt.engine.events import EngineCommand
 
@@ -14,12 +16,32 @@ class Control:
         self._changed = threading.Condition()
         self._paused = False
         self._stopping = False
+        self._at_stop: list[Callable[[], None]] = []
 
     def obey(self, command: EngineCommand) -> None:
         with self._changed:
             self._paused = command is EngineCommand.PAUSE
-            self._stopping = self._stopping or command is EngineCommand.STOP
+            stops = command is EngineCommand.STOP and not self._stopping
+            self._stopping = self._stopping or stops
             self._changed.notify_all()
+            called = list(self._at_stop) if stops else []
+        for callback in called:
+            callback()
+
+    @contextmanager
+    def at_stop(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call `callback` at the first stop while the context is open, from the thread that asks for it; at once where
+        it was asked for before. It must not block."""
+        with self._changed:
+            stopped = self._stopping
+            self._at_stop.append(callback)
+        if stopped:
+            callback()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_stop.remove(callback)
 
     @property
     def paused(self) -> bool:

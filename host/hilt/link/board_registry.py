@@ -30,6 +30,7 @@ from hilt.link.errors import BoardFileError, UnknownBoardError
 from hilt.toml_text import toml_value
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}\Z")
+_NAME_RULE = "take up to 32 letters, digits, - and _, a letter or digit first"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}\Z")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 REMOTE_PATH = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,254}\Z")
@@ -72,6 +73,8 @@ class RegisteredBoard:
     """A name of the manifest (hilt.bitstreams)."""
     power: Mapping[str, Any] | None = None
     """How its power is switched (hilt.link.power); None: by hand."""
+    memory: Mapping[str, float] | None = None
+    """The memory that `hilt boards selftest` found: read_latency and write_latency in cycles, bytes_per_cycle."""
 
 
 def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
@@ -83,6 +86,11 @@ def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
         return {}
     except (OSError, ValueError) as error:
         raise BoardFileError(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise BoardFileError(f"{path} cannot be read: its tables or lists are nested too deep") from None
+    for name in tables:
+        if not _NAME.match(name):
+            raise BoardFileError(f"{path}: {name!r} cannot name a board: {_NAME_RULE}")
     return {name: _board(path, name, values) for name, values in tables.items()}
 
 
@@ -106,7 +114,7 @@ def add_board(name: str, values: Mapping[str, Any]) -> Path:
     """
     path = paths.home() / "boards.toml"
     if not _NAME.match(name):
-        raise BoardFileError(f"{name!r} cannot name a board: take letters, digits, - and _, a letter or digit first")
+        raise BoardFileError(f"{name!r} cannot name a board: {_NAME_RULE}")
     _board(path, name, dict(values))
     table = f"[{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items())
     with _locked(path):
@@ -133,6 +141,32 @@ def remove_board(name: str) -> None:
             file.write(rest.rstrip() + "\n" if rest.strip() else "")
 
 
+def write_memory(name: str, memory: Mapping[str, float]) -> Path:
+    """Write the memory that was found into the entry of a board, in the place of an earlier one; return the file.
+
+    Raises BoardFileError, UnknownBoardError, UnwritableFileError; then the file is as it was.
+    """
+    path = paths.home() / "boards.toml"
+    header = f"[{name}.memory]"
+    table = [header, *(f"{key} = {toml_value(memory[key])}" for key in _MEMORY_KEYS)]
+    with _locked(path):
+        registered_board(name)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if header in (line.strip() for line in lines):
+            first = next(number for number, line in enumerate(lines) if line.strip() == header)
+            after = (number for number in range(first + 1, len(lines)) if lines[number].lstrip().startswith("["))
+            del lines[first : next(after, len(lines))]
+        text = "\n".join(lines).rstrip() + "\n\n" + "\n".join(table) + "\n"
+        try:
+            read = tomllib.loads(text)
+        except ValueError as error:
+            raise BoardFileError(f"{path}: board {name} has a memory already, written otherwise: {error}") from None
+        _board(path, name, read[name])
+        with atomic_write(path) as file:
+            file.write(text)
+    return path
+
+
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.with_suffix(".lock").open("w") as file:
@@ -149,7 +183,9 @@ _TYPES: dict[str, type] = {
     "sudo": bool,
     "bitstream": str,
     "power": dict,
+    "memory": dict,
 }
+_MEMORY_KEYS = ("read_latency", "write_latency", "bytes_per_cycle")
 _POWER_TABLES = {"resources", "drivers"}
 _NEEDED = ("host", "bitstream")
 
@@ -169,7 +205,19 @@ def _board(path: Path, name: str, values: Any) -> RegisteredBoard:
     own = {field.name for field in fields(Endpoint)}
     key_file = Path(values["key"]).expanduser() if "key" in values else None
     endpoint = Endpoint(name=name, key_file=key_file, **{key: value for key, value in values.items() if key in own})
-    return RegisteredBoard(endpoint, values["bitstream"], _power(where, values.get("power")))
+    memory = _memory(where, values.get("memory"))
+    return RegisteredBoard(endpoint, values["bitstream"], _power(where, values.get("power")), memory)
+
+
+def _memory(where: str, table: Any) -> Mapping[str, float] | None:
+    if table is None:
+        return None
+    numbers = [value for value in table.values() if type(value) in (int, float) and 0 <= value < 1e6]
+    if set(table) != set(_MEMORY_KEYS) or len(numbers) != len(table):
+        raise BoardFileError(
+            f"{where}: memory needs the numbers {', '.join(_MEMORY_KEYS)}, as `hilt boards selftest` writes them"
+        )
+    return dict(table)
 
 
 def _power(where: str, table: Any) -> Mapping[str, Any] | None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from hilt.link.deadline import Deadline
@@ -19,8 +20,11 @@ from hilt.link.errors import (
     LinkError,
     LinkLostError,
     LinkTimeoutError,
+    OutOfMemoryError,
+    ProtocolViolationError,
     RefusedError,
 )
+from hilt.plain_text import plain
 from hilt_board.protocol import (
     CHUNK_BYTES,
     Acknowledge,
@@ -61,6 +65,7 @@ SILENT_SECONDS = 15.0
 _CHUNKS_IN_FLIGHT = 4
 _BEAT = encode_frame(to_frame(AgentStatus()))
 """Of request 0, for whose answer nobody waits."""
+_UNREQUESTED = 0
 
 R = TypeVar("R", bound=Record)
 
@@ -196,7 +201,9 @@ class AgentClient:
         if isinstance(message, AgentFailure):
             raise _refusal(message)
         if not isinstance(message, expected):
-            raise AgentError(f"agent on {self._board} answered {type(message).__name__}, not {expected.__name__}")
+            raise ProtocolViolationError(
+                f"agent on {self._board} answered {type(message).__name__}, not {expected.__name__}"
+            )
         return message
 
     @property
@@ -225,18 +232,26 @@ class AgentClient:
             decoder.end()
             complaint = self._stream.errors()
             if complaint:
-                raise AgentError(f"agent on {self._board}: {complaint[-500:]}")
+                raise AgentError(f"agent on {self._board}: {plain(complaint[-500:])}")
             raise LinkLostError(f"connection to {self._board} ended")
         except ProtocolError as error:
-            self._fail(AgentError(f"agent on {self._board} does not speak the protocol: {error}"))
+            self._fail(ProtocolViolationError(f"agent on {self._board} does not speak the protocol: {error}"))
         except LinkError as error:
             self._fail(error)
 
     def _settle(self, number: int, message: Record) -> None:
+        """Hand a message to the request that it answers. Raises ProtocolViolationError where nobody asked for it."""
+        if number == _UNREQUESTED and isinstance(message, (StatusReport, AgentFailure)):
+            return  # the answer to a heartbeat, or the reason for the end of the stream that follows
         with self._state:
             future = self._pending.pop(number, None)
+            closed = self._lost is not None
         if future is not None:
             future.set_result(message)
+        elif not closed:
+            raise ProtocolViolationError(
+                f"agent on {self._board} sent {type(message).__name__} for request {number}, which does not wait for it"
+            )
 
     def _beat(self) -> None:
         """A peer that answers nothing, not even this, is gone, whatever TCP believes."""
@@ -261,12 +276,15 @@ class AgentClient:
                 self._lost = error
             abandoned, self._pending = list(self._pending.values()), {}
         self._closing.set()
-        self._stream.close()
         for future in abandoned:
             future.set_exception(self._lost)
+        self._stream.close()  # last: a peer that takes nothing can hold it up
 
 
 def _refusal(failure: AgentFailure) -> LinkError:
+    failure = replace(failure, message=plain(failure.message))
+    if failure.code == "out_of_memory":
+        return OutOfMemoryError(failure.code, failure.message)
     if failure.code == "board_busy":
         return BoardBusyError(f"board is in use: {failure.message}; wait for it, or take another board")
     if failure.code in ("bitstream_refused", "identity_mismatch"):

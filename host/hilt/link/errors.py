@@ -88,6 +88,10 @@ class AgentError(LinkError):
     """The agent cannot be started or does not speak as it should; the message holds the end of its log."""
 
 
+class ProtocolViolationError(AgentError):
+    """The agent sent bytes, messages or replies that the protocol does not allow. A few of them give the board up."""
+
+
 class BoardBusyError(LinkError):
     """Another client has the lease on the board."""
 
@@ -98,6 +102,11 @@ class RefusedError(LinkError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{message} ({code})")
         self.code = code
+
+
+class OutOfMemoryError(RefusedError):
+    """The board has too little contiguous memory for a trial, also in a new worker. A fact of the board: another
+    process may hold the memory, so it says nothing about the configuration."""
 
 
 class BitstreamRefusedError(RefusedError):

@@ -11,11 +11,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from hilt.link.deadline import Deadline
-from hilt.link.errors import LinkLostError, QuarantinedError, RefusedError
+from hilt.link.errors import (
+    LinkLostError,
+    OutOfMemoryError,
+    ProtocolViolationError,
+    QuarantinedError,
+    RefusedError,
+)
 from hilt.link.quarantine import check_free
 from hilt.measure.board_description import BoardTarget
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection, Connected
 from hilt.measure.interfaces import BoardDescription, BoardState, Listen, Report, Request
+from hilt.measure.plausibility import ImpossibleLatencyError, impossibility
 from hilt.measure.poison_trials import Suspects
 from hilt.measure.recovery import FAULTS, Recovery
 from hilt.measure.request_queue import PoolClosedError, RequestBatch, Work
@@ -33,7 +40,9 @@ _REPLY_MARGIN_SECONDS = 240.0
 """What the agent may take beside running: copying, replacing a worker, loading the bitstream again, its canary."""
 _FAILURES_WITH_PROGRAMS = ("worker_failed", "internal")
 """Refusals of which it is known which trial they came with."""
-_REFUSALS_OF_PROGRAMS = ("program_invalid", "out_of_memory")
+_REFUSALS_OF_PROGRAMS = ("program_invalid",)
+_FAULTS_OF_NO_TRIAL = (OutOfMemoryError, ImpossibleLatencyError, ProtocolViolationError)
+"""Faults of the board that no program can cause: no trial is blamed for them."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +103,13 @@ class BoardMeasurer:
                 continue
             except FAULTS as error:
                 setbacks = 1 if self.usage.trials > before else setbacks + 1
-                suspect = self._suspects.after_loss(list(taken.values()))
+                blameless = isinstance(error, _FAULTS_OF_NO_TRIAL)
+                suspect = None if blameless else self._suspects.after_loss(list(taken.values()))
                 # Another board may have the others at once; mending this one takes its time.
                 work.put_back([each for each in taken.values() if each is not suspect], str(error))
-                reason = error if setbacks > SETBACKS_ALLOWED else self.recovery.recover_from(error)
+                # The agent has tried a new worker before it says that memory is short: no rung frees more of it.
+                hopeless = setbacks > SETBACKS_ALLOWED or isinstance(error, OutOfMemoryError)
+                reason = error if hopeless else self.recovery.recover_from(error)
                 if suspect is not None and self._convict(suspect, error, reason, work):
                     setbacks = 0
             if reason is not None:
@@ -159,6 +171,7 @@ class BoardMeasurer:
             self.usage.busy()
             known = connected.journal.pop(request.key, None)
             if known is not None:  # the board finished it while nobody was there to be told
+                self._check_latency(connected, request, known)
                 self._answer(request, result_of(known, self.description.name, {}), work, taken)
                 connected.is_safe(known)
                 continue
@@ -205,11 +218,26 @@ class BoardMeasurer:
                 raise
             self._answer(request, self._refused(error.code, str(error)), work, taken)
             return
+        if measured.key != request.key:
+            raise ProtocolViolationError(
+                f"agent on {self.description.name} answered trial {request.key} with the result of {measured.key}"
+            )
+        self._check_latency(connected, request, measured)
         if measured.canary is not None:
             self._log_resets(request, measured)
         host = {**flying.seconds, "answer": time.monotonic() - flying.sent}
         self._answer(request, result_of(measured, self.description.name, host), work, taken)
         connected.is_safe(measured)
+
+    def _check_latency(self, connected: Connected, request: Request, measured: Measured) -> None:
+        """Raise ImpossibleLatencyError for a latency that cannot be; the board forgets it and measures again, under a
+        new agent that has loaded the bitstream anew."""
+        why = impossibility(measured, request, self.description.accelerator, connected.agent.welcome.time_scale)
+        if why:
+            _LOG.warning("%s: latency of trial %d is suspect: %s", self.description.name, request.ordinal, why)
+            connected.is_safe(measured)
+            self._acknowledge(connected)
+            raise ImpossibleLatencyError(f"latency of trial {request.ordinal} is impossible: {why}")
 
     def _log_resets(self, request: Request, measured: Measured) -> None:
         """What the agent did to have the board sane again, with its cost."""

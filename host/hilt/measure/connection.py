@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+from hilt.link.abandon import unless_closed, within
 from hilt.link.agent import AgentConnection
 from hilt.link.client import AgentClient
 from hilt.link.deadline import Deadline
@@ -22,6 +23,10 @@ CONNECT_SECONDS = 240.0
 """For connecting, deploying and programming. On a small board that is still booting the agent's worker may take two
 minutes to import pynq, and the agent may wait for the end of the boot, up to 150 s after power-on, before it loads
 anything; else it is seconds."""
+
+
+_CLOSE_SECONDS = 0.5
+"""For the end of a connection whose other end may take nothing any more."""
 
 
 class Connected:
@@ -69,21 +74,29 @@ class BoardConnection:
         if self._bitstream is None:
             self.target.prepare(lambda text: self.tell(BoardState.CONNECTING, text))
             self.tell(BoardState.CONNECTING, "preparing its bitstream")
-            self._bitstream = self.target.bitstream()  # a model may be built, which takes its own time
+            # A model may be built, which takes its own time.
+            self._bitstream = unless_closed(self.closing, self.target.bitstream, lambda bitstream: None)
         self.tell(BoardState.CONNECTING, "")
-        deadline = Deadline(seconds)
+        bitstream = self._bitstream
+        connected = unless_closed(
+            self.closing,
+            lambda: self._open(bitstream, Deadline(seconds), rebooted_from),
+            lambda opened: opened.agent.close(),
+        )
+        self.boot_id = connected.agent.welcome.boot_id
+        self.connected = connected
+        if self.closing.is_set():
+            self.disconnect()
+
+    def _open(self, bitstream: bytes, deadline: Deadline, rebooted_from: str | None) -> Connected:
         agent = AgentConnection.open(self.target.endpoint(), who(), deadline)
         try:
             if agent.welcome.boot_id == rebooted_from:
                 raise AgentError(f"{self.name} has not rebooted yet")
-            connected = self._program(agent, self._bitstream, deadline)
+            return self._program(agent, bitstream, deadline)
         except BaseException:
             agent.close()
             raise
-        self.boot_id = agent.welcome.boot_id
-        self.connected = connected
-        if self.closing.is_set():
-            self.disconnect()
 
     def _program(self, agent: AgentConnection, bitstream: bytes, deadline: Deadline) -> Connected:
         how = "sent to the board" if agent.uploaded else "was there"
@@ -106,10 +119,12 @@ class BoardConnection:
     def close(self) -> None:
         """For good: what waits for the board gives up, and a virtual one is switched off."""
         self.closing.set()
-        self.disconnect()
-        self.target.release()
+        within(_CLOSE_SECONDS, self.disconnect)
+        within(_CLOSE_SECONDS, self.target.release)
 
     def tell(self, state: BoardState, detail: str, celsius: float | None = None) -> None:
+        if self.closing.is_set() and state is not BoardState.RELEASED:
+            return  # of a connection that was being made when it was closed
         self._listen(BoardEvent(self.name, state, detail, time.time(), celsius))
 
 

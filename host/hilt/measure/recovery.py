@@ -5,12 +5,21 @@ from __future__ import annotations
 import logging
 import time
 
+from hilt.link.abandon import unless_closed
 from hilt.link.deadline import Deadline
-from hilt.link.errors import BoardBusyError, LinkError, LinkLostError, QuarantinedError, RefusedError
+from hilt.link.errors import (
+    BoardBusyError,
+    LinkError,
+    LinkLostError,
+    ProtocolViolationError,
+    QuarantinedError,
+    RefusedError,
+)
 from hilt.link.quarantine import quarantine
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection
 from hilt.measure.interfaces import BoardState
 from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
+from hilt.measure.plausibility import ImpossibleLatencyError
 from hilt.virtual.errors import VirtualBoardError
 
 _LOG = logging.getLogger("hilt.measure")
@@ -22,6 +31,8 @@ RECONNECT_SECONDS = 60.0
 """For one attempt of a recovery."""
 _FAULTS_OF_THE_AGENT = ("board_broken", "worker_failed", "internal")
 """Refusals after which connecting again is not enough: the agent has climbed its own rungs before it says so."""
+_VIOLATIONS_ALLOWED = 3
+"""Of the protocol, within one rung: an agent that lies or babbles is not asked until the rung's time is over."""
 _SHORTEST_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
@@ -90,17 +101,19 @@ class Recovery:
         deadline = Deadline(SECONDS[rung])
         before = connection.boot_id if rung is Rung.REBOOT else None
         try:
-            self._act(rung)
+            unless_closed(connection.closing, lambda: self._act(rung), lambda done: None)
         except FAULTS as fault:
             return fault
         pause = _FIRST_PAUSE_SECONDS
+        violations = 0
         while True:
             try:
                 connection.connect(max(_SHORTEST_SECONDS, min(RECONNECT_SECONDS, deadline.left)), before)
                 self._prove_sane()
                 return None
             except FAULTS as fault:
-                hopeless = self._is_broken(fault) or self._is_permanent(fault)
+                violations += isinstance(fault, ProtocolViolationError)
+                hopeless = self._is_broken(fault) or self._is_permanent(fault) or violations >= _VIOLATIONS_ALLOWED
                 if hopeless or deadline.passed or connection.closing.is_set():
                     return fault
             connection.closing.wait(pause)
@@ -135,6 +148,8 @@ class Recovery:
 
     def _is_broken(self, error: Exception) -> bool:
         """Registers of another accelerator are a wrong bitstream at first, a broken board once they were right."""
+        if isinstance(error, ImpossibleLatencyError):
+            return True
         if not isinstance(error, RefusedError):
             return False
         was_well = self._connection.boot_id is not None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.measure.interfaces import Request
+from hilt.plain_text import plain
 from hilt.trial import Outcome, Result, Verification
 from hilt.vta.isa import MemoryType
 from hilt.vta.program import Buffer, Program
@@ -133,7 +134,7 @@ def result_of(measured: Measured, board: str, seconds: dict[str, float]) -> Resu
     outcome = Outcome(measured.outcome)
     return Result(
         outcome=outcome,
-        reason=measured.reason,
+        reason=plain(measured.reason),
         cycles=round(median(measured.cycles)) if outcome is Outcome.OK and measured.cycles else None,
         microseconds=median(measured.microseconds) if outcome is Outcome.OK and measured.microseconds else None,
         repeats=measured.microseconds,

@@ -8,6 +8,7 @@ from typing import Any
 
 from hilt.atomic_write import atomic_write
 from hilt.engine.campaign_results import CampaignResult
+from hilt.plain_text import plain
 from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
 from hilt.report.figures import inline_svg
@@ -47,6 +48,7 @@ def render(facts: Facts) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=lambda value: plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
     )
     environment.filters |= {"figure": _figure, "share": _share, "latency": latency_text}
     drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from hilt.store.errors import AmbiguousRunError, StoreError, UnknownRunError, explained
+from hilt.store.errors import AmbiguousRunError, StoreError, UnknownRunError, corrupt, explained
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
 from hilt.store.rows import (
@@ -30,6 +30,8 @@ from hilt.trial import Outcome
 
 FILE_NAME = "hilt.db"
 _BUSY_SECONDS = 30.0
+_EMPTY_SECONDS = 3.0
+_EMPTY_POLL_SECONDS = 0.05
 
 _RUN = ", ".join(RUN_COLUMNS)
 _TRIAL = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
@@ -56,6 +58,8 @@ class Store:
         self.path = path
         self._now = now
         self._lock = threading.RLock()
+        _refuse_empty(path)
+        is_new = not path.exists()
         with explained(path):
             # One connection for all threads, behind a lock: a record must be on disk when its call returns anyway.
             self._connection = sqlite3.connect(
@@ -65,6 +69,8 @@ class Store:
                 self._open()
             except BaseException:
                 self._connection.close()
+                if is_new and path.is_file() and path.stat().st_size == 0:
+                    path.unlink()  # a full disk: nothing was written yet
                 raise
 
     def _open(self) -> None:
@@ -285,6 +291,21 @@ class Store:
                 if self._connection.in_transaction:  # SQLite has rolled back by itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _refuse_empty(path: Path) -> None:
+    """Raise CorruptStoreError for a file of zero bytes: to SQLite it is a new database, and the old runs were gone.
+
+    Another process may be about to write the first page; it has a few seconds for that.
+    """
+    deadline = time.monotonic() + _EMPTY_SECONDS
+    try:
+        while path.is_file() and path.stat().st_size == 0:
+            if time.monotonic() > deadline:
+                raise corrupt(path, "it is empty: 0 bytes")
+            time.sleep(_EMPTY_POLL_SECONDS)
+    except OSError:
+        return  # SQLite meets it too, and says which
 
 
 def _is_there(connection: sqlite3.Connection, uuid: str) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from hilt.store.errors import CorruptStoreError
 from hilt.store.records import Campaign, Run, RunState, Trial
 from hilt.trial import Outcome, Verification
 
@@ -36,8 +38,9 @@ def run_row(run: Run) -> dict[str, Any]:
 
 def run_of(row: sqlite3.Row) -> Run:
     values = {name: row[name] for name in RUN_COLUMNS}
-    values |= {name: json.loads(values[name]) for name in _RUN_JSON}
-    return Run(**values | {"state": RunState(values["state"])})
+    with _readable(f"run {str(values['uuid'])[:8]}"):
+        values |= {name: json.loads(values[name]) for name in _RUN_JSON}
+        return Run(**values | {"state": RunState(values["state"])})
 
 
 def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
@@ -48,19 +51,20 @@ def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
 
 
 def campaign_of(row: sqlite3.Row) -> Campaign:
-    return Campaign(
-        uuid=row["uuid"],
-        name=row["name"],
-        network=json.loads(row["network"]),
-        settings=json.loads(row["settings"]),
-        created=row["created"],
-        budget=None if row["budget"] is None else json.loads(row["budget"]),
-        state=RunState(row["state"]),
-        detail=row["detail"],
-        failure=row["failure"],
-        finished=row["finished"],
-        spent_seconds=row["spent_seconds"],
-    )
+    with _readable(f"campaign {str(row['uuid'])[:8]}"):
+        return Campaign(
+            uuid=row["uuid"],
+            name=row["name"],
+            network=json.loads(row["network"]),
+            settings=json.loads(row["settings"]),
+            created=row["created"],
+            budget=None if row["budget"] is None else json.loads(row["budget"]),
+            state=RunState(row["state"]),
+            detail=row["detail"],
+            failure=row["failure"],
+            finished=row["finished"],
+            spent_seconds=row["spent_seconds"],
+        )
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:
@@ -81,22 +85,35 @@ def trial_of(row: sqlite3.Row) -> Trial:
     verification = None
     if row["compared"] is not None:
         verification = Verification(row["compared"], row["mismatched"], row["first"], row["largest_error"])
-    return Trial(
-        ordinal=row["ordinal"],
-        index=row["index"],
-        knobs=json.loads(row["knobs"]),
-        outcome=Outcome(row["outcome"]),
-        reason=row["reason"],
-        cycles=row["cycles"],
-        microseconds=row["microseconds"],
-        repeats=tuple(json.loads(row["repeats"])),
-        verification=verification,
-        output_elements=row["output_elements"],
-        board=row["board"],
-        attempt=row["attempt"],
-        seconds=json.loads(row["seconds"]),
-        recorded_at=row["recorded_at"],
-    )
+    with _readable(f"trial {row['number']}"):
+        return Trial(
+            ordinal=row["ordinal"],
+            index=row["index"],
+            knobs=json.loads(row["knobs"]),
+            outcome=Outcome(row["outcome"]),
+            reason=row["reason"],
+            cycles=row["cycles"],
+            microseconds=row["microseconds"],
+            repeats=tuple(json.loads(row["repeats"])),
+            verification=verification,
+            output_elements=row["output_elements"],
+            board=row["board"],
+            attempt=row["attempt"],
+            seconds=json.loads(row["seconds"]),
+            recorded_at=row["recorded_at"],
+        )
+
+
+@contextmanager
+def _readable(record: str) -> Iterator[None]:
+    """Raise CorruptStoreError, which names the record, where its columns hold what hilt cannot have written."""
+    try:
+        yield
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptStoreError(
+            f"{record} of the database is damaged ({type(error).__name__}: {error}); restore the database from a copy, "
+            f"or move it away to begin a new one"
+        ) from error
 
 
 def _knobs_json(knobs: Mapping[str, int]) -> str:

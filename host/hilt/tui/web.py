@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import sys
 
@@ -10,7 +11,8 @@ from hilt.engine.errors import SettingsError
 from hilt.store import Store, database_path
 
 HOST = "127.0.0.1"
-"""Whoever reaches the page steers runs: from elsewhere, through `ssh -L PORT:127.0.0.1:PORT`."""
+"""The page steers runs. It is reached from elsewhere through `ssh -L PORT:127.0.0.1:PORT`."""
+_TOKEN_BYTES = 32
 
 
 def serve(identifier: str | None, port: int) -> None:
@@ -28,13 +30,23 @@ def serve(identifier: str | None, port: int) -> None:
             store.run(identifier)
     hosts = {f"{HOST}:{port}", f"localhost:{port}"}
     policy = _policy(hosts)
+    address = f"http://{HOST}:{port}/"
+    token, cookie = secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES)
+    cookie_name = f"hilt-{port}"
 
     @web.middleware  # type: ignore[untyped-decorator,unused-ignore]
     async def only_from_here(request: web.Request, handler: object) -> web.StreamResponse:
-        """Other sites' pages in the same browser must not reach it, whatever name they have for 127.0.0.1."""
+        """Refuse pages of other sites in the same browser, whatever name they have for 127.0.0.1, and everybody who
+        has neither the token of the printed address nor the cookie that it was exchanged for."""
         origin = request.headers.get("Origin")
         if request.host not in hosts or (origin is not None and origin.partition("://")[2] not in hosts):
             raise web.HTTPForbidden(text="hilt is served to its own page only")
+        if _equal(request.query.get("token", ""), token):
+            entering = web.HTTPFound(address)
+            entering.set_cookie(cookie_name, cookie, httponly=True, samesite="Strict", path="/")
+            raise entering
+        if not _equal(request.cookies.get(cookie_name, ""), cookie):
+            raise web.HTTPForbidden(text="open the address that `hilt tui --web` printed, with its token")
         response: web.StreamResponse = await handler(request)  # type: ignore[operator]
         if not response.prepared:
             response.headers["Content-Security-Policy"] = policy
@@ -46,12 +58,22 @@ def serve(identifier: str | None, port: int) -> None:
             application.middlewares.append(only_from_here)
             return application
 
+        async def on_startup(self, app: web.Application) -> None:
+            """Print the address, with the token that it takes to enter."""
+            self.console.print(f"hilt is at {address}?token={token}", highlight=False, soft_wrap=True)
+            self.console.print("Whoever has this address steers your runs. Ctrl-C ends it.", highlight=False)
+
     # textual-serve takes a shell's command line: every word of it is quoted.
     words = [sys.executable, "-m", "hilt.tui", *([identifier] if identifier else [])]
     try:
         LocalServer(shlex.join(words), host=HOST, port=port, title="hilt").serve()
     except OSError as error:
         raise SettingsError(f"port {port} cannot be served on ({error.strerror}); --port takes another") from None
+
+
+def _equal(given: str, secret: str) -> bool:
+    """Compare in a time that tells nothing of the secret."""
+    return secrets.compare_digest(given.encode(), secret.encode())
 
 
 def _policy(hosts: set[str]) -> str:

@@ -23,6 +23,10 @@ KINDS = {
     "slow_reboot": "the board starts anew and takes its time",
     "full_disk": "the result cannot be kept, for there is no room on the board's disk for a while",
     "clock_jump": "the board's clock jumps by a day",
+    "out_of_memory": "a leak takes all contiguous memory of the worker",
+    "forged_key": "the agent answers with the result of another trial",
+    "impossible_counter": "the cycle counter stands still while the program runs",
+    "escape_sequences": "the reason of the result holds what a terminal obeys",
 }
 
 

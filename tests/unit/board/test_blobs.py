@@ -14,7 +14,8 @@ from hilt_board.protocol import Put
 
 TENSORS = [bytes([number]) * 100_000 for number in range(5)]
 NAMES = [hashlib.sha256(each).hexdigest() for each in TENSORS]
-LATER = 4_000_000_000.0
+LATER = 2_147_000_000.0
+"""Later than now, and within the 32 bits that a board has for seconds (to January 2038)."""
 
 
 @pytest.fixture

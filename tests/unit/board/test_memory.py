@@ -190,3 +190,60 @@ def test_buffers_of_an_old_bitstream_are_not_used_again(memory: ModuleType, kern
     kept.give_back()
     kept.scratch("output", 5000)
     assert kernel.allocated == [8192, 8192]
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(4 * 8192, 4), (4 * 8192 - 1, 3), (8192, 1)])
+def test_so_many_bytes_of_tensors_are_kept_and_the_oldest_leave(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, kept: int
+) -> None:
+    monkeypatch.setattr(memory, "TENSOR_BYTES", limit)
+    held = memory.ContiguousMemory(tmp_path)
+    names = [blob(tmp_path, seed, 8192)[0] for seed in range(8)]
+    for name in names:
+        held.begin()
+        held.tensor(name, 8192)
+    assert list(held._tensors) == names[-kept:]
+    # One more than is kept at once: the one that leaves is there until the trial after the next begins.
+    assert sum(kernel.allocated) <= (kept + 1) * 8192
+
+
+def test_half_of_a_boards_contiguous_memory_is_for_tensors(memory: ModuleType) -> None:
+    assert memory.TENSOR_BYTES == 64 * _MIB
+
+
+def test_a_tensor_of_the_trial_under_way_does_not_leave(
+    memory: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "TENSOR_BYTES", 8192)
+    held = memory.ContiguousMemory(tmp_path)
+    names = [blob(tmp_path, seed, 8192) for seed in range(3)]
+    held.begin()
+    for name, data in names:
+        assert np.array_equal(held.tensor(name, 8192), data)
+    for name, data in names:
+        assert np.array_equal(held.tensor(name, 8192).memory, data)
+
+
+@pytest.mark.parametrize("wrong", [8191, 8193])
+def test_a_tensor_of_another_size_is_refused(memory: ModuleType, tmp_path: Path, wrong: int) -> None:
+    name, _ = blob(tmp_path, 1, 8192)
+    held = memory.ContiguousMemory(tmp_path)
+    with pytest.raises(memory.TensorError, match=f"has 8192 bytes, the trial says {wrong}"):
+        held.tensor(name, wrong)
+    held.tensor(name, 8192)
+    with pytest.raises(memory.TensorError, match=f"has 8192 bytes, the trial says {wrong}"):
+        held.tensor(name, wrong)
+    with pytest.raises(memory.TensorError, match="cannot be read"):
+        held.tensor("0" * 64, 8192)
+
+
+def test_scratch_of_a_purpose_is_one_buffer_that_grows(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
+    held = memory.ContiguousMemory(tmp_path)
+    first = held.scratch("output", 100)
+    first[:] = 7
+    assert first.nbytes == 100 and (held.scratch("output", 4096)[:100] == 7).all()
+    assert kernel.allocated == [4096]
+    held.scratch("output", 4097)
+    assert kernel.allocated == [4096, 8192]
+    assert held.scratch("instructions", 4096).nbytes == 4096  # the buffer that was outgrown
+    assert kernel.allocated == [4096, 8192]

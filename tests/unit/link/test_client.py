@@ -20,6 +20,8 @@ from hilt.link.errors import (
     LinkError,
     LinkLostError,
     LinkTimeoutError,
+    OutOfMemoryError,
+    ProtocolViolationError,
     RefusedError,
 )
 from hilt_board.protocol import (
@@ -129,7 +131,6 @@ def test_replies_find_their_requests_in_any_order(line: tuple[AgentClient, Peer]
     futures = [client.send(AgentStatus()) for _ in range(3)]
     numbers = [peer.receive()[0] for _ in range(3)]
     peer.answer(numbers[2], Missing(("a" * 64,)))
-    peer.answer(12345, Missing(()))  # nobody asked: ignored
     peer.answer(numbers[0], STATUS)
     peer.answer(numbers[1], AgentFailure("internal", "oh"))
     assert client.reply(futures[0], StatusReport, Deadline(20)) == STATUS
@@ -146,6 +147,7 @@ def test_replies_find_their_requests_in_any_order(line: tuple[AgentClient, Peer]
         ("identity_mismatch", BitstreamRefusedError),
         ("bitstream_refused", BitstreamRefusedError),
         ("disk_full", RefusedError),
+        ("out_of_memory", OutOfMemoryError),
     ],
 )
 def test_refusals_have_their_types(line: tuple[AgentClient, Peer], code: str, kind: type[LinkError]) -> None:
@@ -153,6 +155,46 @@ def test_refusals_have_their_types(line: tuple[AgentClient, Peer], code: str, ki
     future = client.send(AgentHello("me"))
     peer.answer(peer.receive()[0], AgentFailure(code, "because"))
     with pytest.raises(kind, match="because"):
+        client.reply(future, StatusReport, Deadline(20))
+
+
+def test_an_answer_that_nobody_asked_for_ends_the_connection(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    future = client.send(AgentStatus())
+    number, _ = peer.receive()
+    peer.answer(number + 7, STATUS)
+    with pytest.raises(ProtocolViolationError, match=f"sent StatusReport for request {number + 7}, which"):
+        client.reply(future, StatusReport, Deadline(20))
+
+
+def test_an_answer_that_comes_twice_ends_the_connection(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    future = client.send(AgentStatus())
+    number, _ = peer.receive()
+    peer.answer(number, STATUS)
+    peer.answer(number, STATUS)
+    assert client.reply(future, StatusReport, Deadline(20)) == STATUS
+    client._reader.join(20)
+    assert isinstance(client.lost, ProtocolViolationError)
+
+
+def test_a_message_without_a_request_is_only_the_answer_to_a_heartbeat(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    future = client.send(AgentStatus())
+    number, _ = peer.receive()
+    peer.answer(0, STATUS)
+    peer.answer(number, STATUS)
+    assert client.reply(future, StatusReport, Deadline(20)) == STATUS
+    peer.answer(0, Missing(()))
+    client._reader.join(20)
+    assert isinstance(client.lost, ProtocolViolationError)
+
+
+def test_escape_sequences_of_an_agent_are_no_part_of_an_error(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+    future = client.send(AgentStatus())
+    peer.answer(peer.receive()[0], AgentFailure("internal", "\x1b]0;mine\x07oh\x9b31m"))
+    with pytest.raises(RefusedError, match=r"^\]0;mineoh31m \(internal\)$"):
         client.reply(future, StatusReport, Deadline(20))
 
 

@@ -8,10 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from hilt.link.errors import BitstreamRefusedError, BoardBusyError, LinkLostError, QuarantinedError, RefusedError
+from hilt.link.errors import (
+    BitstreamRefusedError,
+    BoardBusyError,
+    LinkLostError,
+    ProtocolViolationError,
+    QuarantinedError,
+    RefusedError,
+)
 from hilt.link.quarantine import quarantined
 from hilt.measure import BoardState
 from hilt.measure.ladder import SECONDS, Rung
+from hilt.measure.plausibility import ImpossibleLatencyError
 from hilt.measure.recovery import Recovery
 
 
@@ -99,3 +107,39 @@ def test_registers_that_never_were_right_are_a_wrong_bitstream_for_which_no_boar
     with pytest.raises(BitstreamRefusedError):
         recovery.connect_at_first()
     assert board.climbed == []
+
+
+class BabblingBoard(TakenBoard):
+    """An agent that answers each connection with what the protocol does not allow."""
+
+    boot_id = "b"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.climbed: list[Rung] = []
+        self.connects = 0
+
+    def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
+        self.connects += 1
+        raise ProtocolViolationError("checksum of a frame is wrong")
+
+
+@pytest.mark.usefixtures("acts")
+def test_an_agent_that_babbles_is_given_up_after_a_few_connections_on_each_rung(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    board = BabblingBoard()
+    monkeypatch.setattr(board.closing, "wait", lambda seconds: False)
+    recovery = Recovery(board)  # type: ignore[arg-type]
+    reason = recovery.recover_from(ProtocolViolationError("checksum of a frame is wrong"))
+    assert isinstance(reason, QuarantinedError) and "checksum" in str(reason)
+    assert board.connects == 3 * len(Rung)
+
+
+@pytest.mark.usefixtures("acts")
+def test_an_impossible_latency_starts_the_agent_anew_before_it_is_measured_again() -> None:
+    board = WedgedBoard(mended_by=Rung.DAEMON)
+    recovery = Recovery(board)  # type: ignore[arg-type]
+    assert recovery.recover_from(ImpossibleLatencyError("0 cycles")) is None
+    assert board.climbed == [Rung.DAEMON]

@@ -8,11 +8,13 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hilt.store import CorruptStoreError, NewerStoreError, Store, StoreWriteError
+from hilt.store import CorruptStoreError, NewerStoreError, Store, StoreWriteError, database
 from hilt.store.schema import VERSION
 
 from .examples import run, trial
@@ -132,3 +134,45 @@ def test_a_full_disk_keeps_all_that_was_reported_and_no_half(tmp_path: Path, lim
             assert kept == "-1"
     if limit >= 1 << 18:
         assert int(kept) >= 10
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "read"),
+    [
+        ("trials", "knobs", "{", lambda store: store.trials(UUID)),
+        ("trials", "seconds", "[" * 100_000, lambda store: store.best_of_each()),
+        ("trials", "repeats", "7", lambda store: store.trials(UUID)),
+        ("trials", "outcome", "fine", lambda store: store.trials(UUID)),
+        ("runs", "versions", "nothing", lambda store: store.runs()),
+        ("runs", "state", "dreaming", lambda store: store.run(UUID)),
+    ],
+)
+def test_a_row_that_hilt_cannot_have_written_is_damage(
+    tmp_path: Path, table: str, column: str, value: str, read: Callable[[Store], object]
+) -> None:
+    path = tmp_path / "hilt.db"
+    filled(path, 3)
+    with sqlite3.connect(path) as other:
+        other.execute(f"UPDATE {table} SET {column} = ?", (value,))
+    other.close()
+    with Store(path) as store, pytest.raises(CorruptStoreError, match=r"(run|trial) \w+ of the database is damaged"):
+        read(store)
+
+
+def test_an_empty_file_is_not_taken_for_a_new_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_EMPTY_SECONDS", 0.1)
+    path = tmp_path / "hilt.db"
+    path.touch()
+    with pytest.raises(CorruptStoreError, match="it is empty: 0 bytes"):
+        Store(path)
+    assert path.stat().st_size == 0
+
+
+def test_a_file_that_another_process_is_about_to_fill_is_waited_for(tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "hilt.db", tmp_path / "other.db"
+    filled(elsewhere, 3)
+    path.touch()
+    timer = threading.Timer(0.2, elsewhere.replace, (path,))
+    timer.start()
+    with Store(path) as store:
+        assert len(store.trials(UUID)) == 3

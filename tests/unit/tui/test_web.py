@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -24,8 +27,27 @@ pytest.importorskip("textual_serve", reason="the extra `web` is not installed")
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+@dataclass(frozen=True)
+class Served:
+    """A server's port, and the token of the address that it printed."""
+
+    port: int
+    token: str
+
+    def cookie(self) -> str:
+        """Enter with the token and return the cookie that comes for it."""
+        found, _, headers = ask(self.port, f"/?token={self.token}")
+        assert found == 302 and headers["Location"] == f"http://127.0.0.1:{self.port}/"
+        return headers["Set-Cookie"].partition(";")[0]
+
+
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def port(served: Served) -> int:
+    return served.port
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("home")
     make_run(home, trials=9)
     with socket.socket() as free:
@@ -33,8 +55,12 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         ordinal = free.getsockname()[1]
     code = f"from hilt.tui.web import serve; serve({UUID!r}, {ordinal})"
     environment = os.environ | {"HILT_HOME": str(home)}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as server:
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as server:
         try:
+            assert server.stdout is not None
+            printed = server.stdout.readline()
+            token = re.fullmatch(rf"hilt is at http://127\.0\.0\.1:{ordinal}/\?token=([\w-]{{43}})\n", printed)
+            assert token, printed
             deadline = time.monotonic() + 60
             while True:
                 try:
@@ -43,21 +69,64 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
                 except OSError:
                     assert server.poll() is None and time.monotonic() < deadline
                     time.sleep(0.1)  # a port cannot be awaited
-            yield ordinal
+            yield Served(ordinal, token[1])
         finally:
             server.terminate()
 
 
-def status(port: int, path: str, **headers: str) -> tuple[int, str]:
+def ask(port: int, path: str, **headers: str) -> tuple[int, str, Message]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
-    return response.status, response.read().decode()
+    return response.status, response.read().decode(), response.headers
 
 
-def test_its_own_page_is_served(port: int) -> None:
-    found, text = status(port, "/")
+def status(port: int, path: str, **headers: str) -> int:
+    return ask(port, path, **headers)[0]
+
+
+def test_its_own_page_is_served(served: Served) -> None:
+    found, text, _ = ask(served.port, "/", Cookie=served.cookie())
     assert found == 200 and "textual-terminal" in text
+
+
+WEBSOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@pytest.mark.parametrize("path", ["/", "/ws?width=80&height=24", "/static/js/textual.js", "/download/x", "/nowhere"])
+@pytest.mark.parametrize("cookie", [None, "hilt-{port}=", "hilt-{port}=guess", "hilt-1=guess"])
+def test_another_user_of_this_machine_gets_nothing_without_the_token(port: int, path: str, cookie: str | None) -> None:
+    """A websocket client that sends no Origin, as only browsers must, steered every run and wrote files."""
+    headers = {} if cookie is None else {"Cookie": cookie.format(port=port)}
+    found, text, answered = ask(port, path, **(WEBSOCKET if path.startswith("/ws") else {}), **headers)
+    assert found == 403 and "token" in text
+    assert "Set-Cookie" not in answered
+
+
+@pytest.mark.parametrize("token", ["", "guess", "x" * 43])
+def test_a_guessed_token_is_none(port: int, token: str) -> None:
+    found, _, headers = ask(port, f"/?token={token}")
+    assert found == 403 and "Set-Cookie" not in headers
+
+
+def test_the_websocket_opens_with_the_cookie_of_the_token(served: Served) -> None:
+    assert status(served.port, "/ws", **WEBSOCKET) == 403
+    with socket.create_connection(("127.0.0.1", served.port), 30) as connection:
+        lines = {**WEBSOCKET, "Host": f"127.0.0.1:{served.port}", "Cookie": served.cookie()}
+        text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        connection.sendall(f"GET /ws?width=80&height=24 HTTP/1.1\r\n{text}\r\n".encode())
+        assert connection.recv(64).startswith(b"HTTP/1.1 101 ")
+
+
+def test_no_script_of_a_page_reads_the_cookie_and_no_other_site_sends_it(served: Served) -> None:
+    headers = ask(served.port, f"/?token={served.token}")[2]
+    assert "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
+    assert served.token not in headers["Set-Cookie"]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +134,10 @@ def test_its_own_page_is_served(port: int) -> None:
     [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}],
 )
 @pytest.mark.parametrize("path", ["/", "/ws"])
-def test_other_pages_are_refused(port: int, path: str, headers: dict[str, str]) -> None:
-    assert status(port, path, **headers)[0] == 403
+def test_other_pages_are_refused(served: Served, path: str, headers: dict[str, str]) -> None:
+    assert status(served.port, path, **headers) == 403
+    assert status(served.port, path, Cookie=served.cookie(), **headers) == 403
+    assert status(served.port, f"{path}?token={served.token}", **headers) == 403
 
 
 def test_only_this_machine_is_listened_to(port: int) -> None:
@@ -75,10 +146,9 @@ def test_only_this_machine_is_listened_to(port: int) -> None:
     assert listening == {f"0100007F:{port:04X}"}
 
 
-def test_no_other_page_may_frame_it_and_it_loads_nothing_from_elsewhere(port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", "/")
-    policy = connection.getresponse().headers["Content-Security-Policy"]
+def test_no_other_page_may_frame_it_and_it_loads_nothing_from_elsewhere(served: Served) -> None:
+    port = served.port
+    policy = ask(port, "/", Cookie=served.cookie())[2]["Content-Security-Policy"]
     sources = policy.partition("default-src ")[2].partition(";")[0].split()
     assert "frame-ancestors 'none'" in policy
     hosts = {each.partition("://")[2] for each in sources if "://" in each}
@@ -104,7 +174,8 @@ def test_a_port_that_cannot_be_is_refused(wrong: int) -> None:
 
 
 @pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is in PATH (Debian: apt-get install chromium)")
-def test_a_browser_draws_it(port: int) -> None:
+def test_a_browser_draws_it(served: Served) -> None:
+    port = served.port
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the group `test`, is missing")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"], timeout=120_000)
@@ -112,7 +183,7 @@ def test_a_browser_draws_it(port: int) -> None:
         page.set_default_timeout(120_000)
         answered: list[str] = []
         page.on("response", lambda response: answered.append(response.url))
-        page.goto(f"http://127.0.0.1:{port}/")
+        page.goto(f"http://127.0.0.1:{port}/?token={served.token}")
         page.wait_for_selector("body.-first-byte", timeout=120_000)  # the terminal has begun to draw
         page.wait_for_selector(".textual-terminal.-connected")
         deadline = time.monotonic() + 120

@@ -1,0 +1,103 @@
+"""`python -m tests.mutation [FILE ...]`: how many small changes of the files that must not fail their tests notice.
+
+Each mutant runs in a copy of its package, so that nothing here is changed. A sample by seed keeps a file to minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.mutation.mutants import Mutant, mutants
+
+ROOT = Path(__file__).parents[2]
+TARGETS: dict[str, tuple[str, ...]] = {
+    "board/hilt_board/execution.py": ("tests/unit/board/test_execution.py", "tests/unit/board/test_placement.py"),
+    "board/hilt_board/driver.py": ("tests/unit/board/test_driver.py", "tests/unit/board/test_counting_driver.py"),
+    "board/hilt_board/memory.py": ("tests/unit/board/test_memory.py",),
+    "board/hilt_board/journal.py": ("tests/unit/board/test_journal.py",),
+    "board/hilt_board/daemon.py": (
+        *("tests/unit/board/test_daemon.py", "tests/unit/board/test_results.py", "tests/unit/board/test_lease.py"),
+    ),
+    "host/hilt/link/session.py": ("tests/unit/link/test_session.py",),
+    "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
+    "host/hilt/measure/request_queue.py": ("tests/unit/measure/test_fleet.py", "tests/unit/measure/test_work.py"),
+    "host/hilt/measure/board_measurer.py": ("tests/unit/measure/test_board.py", "tests/unit/measure/test_stop.py"),
+    "host/hilt/measure/plausibility.py": ("tests/unit/measure/test_board.py",),
+}
+_SECONDS = 60.0
+"""For the tests of one mutant. One that takes longer hangs, which is noticed too."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="of those listed; all unless given")
+    parser.add_argument("--limit", type=int, default=40, help="mutants of each file (default 40; 0: all)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    unknown = [name for name in options.files if name not in TARGETS]
+    if unknown:
+        parser.error(f"no tests are known for {unknown[0]}; there are {', '.join(TARGETS)}")
+    print(f"{'file':36} {'mutants':>7} {'noticed':>7} {'share':>6} {'s':>5}")
+    for name in options.files or TARGETS:
+        _report(name, options.limit, options.seed)
+    return 0
+
+
+def _report(name: str, limit: int, seed: int) -> None:
+    began = time.monotonic()
+    found = list(mutants((ROOT / name).read_text(encoding="utf-8")))
+    if 0 < limit < len(found):
+        found = random.Random(seed).sample(found, limit)
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        copied = _copy_package(name, Path(folder))
+        if not _tests_pass(name, Path(folder)):
+            print(f"{name:36} its tests fail without any mutant")
+            return
+        for mutant in found:
+            copied.write_text(mutant.source, encoding="utf-8")
+            if _tests_pass(name, Path(folder)):
+                survivors.append(mutant)
+    noticed = len(found) - len(survivors)
+    share = noticed / max(1, len(found))
+    print(f"{name:36} {len(found):7} {noticed:7} {share:6.0%} {time.monotonic() - began:5.0f}", flush=True)
+    for mutant in sorted(survivors, key=_line):
+        print(f"    line {mutant.line}: {mutant.change}", flush=True)
+
+
+def _line(mutant: Mutant) -> int:
+    return mutant.line
+
+
+def _copy_package(name: str, folder: Path) -> Path:
+    """Copy the package that a file belongs to, with what it reads beside it; return the copy of the file."""
+    top = Path(name).parts[0]
+    shutil.copytree(ROOT / top, folder / top, ignore=shutil.ignore_patterns("__pycache__"))
+    for other in ("host", "board", "hls", "bitstreams", "docs", "tests", "README.md", "pyproject.toml"):
+        if not (folder / other).exists():
+            (folder / other).symlink_to(ROOT / other)
+    return folder / name
+
+
+def _tests_pass(name: str, folder: Path) -> bool:
+    tests = [test for test in TARGETS[name] if (ROOT / test).exists()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    paths = [str(folder / "host"), str(folder / "board"), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Small changes of a source file, each of which some test should notice."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+_LOGGING = ("_LOG.", "log.")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed source, with its line and a word for the change."""
+
+    line: int
+    change: str
+    source: str
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """Yield every mutant of a module: comparisons, operators, constants, conditions and statements, one at a time."""
+    tree = ast.parse(source)
+    _strip_annotations(tree)
+    count = len(list(ast.walk(tree)))
+    for position in range(count):
+        number = 0
+        while True:
+            changed = copy.deepcopy(tree)
+            node = list(ast.walk(changed))[position]
+            change = _change(node, number)
+            if change is None:
+                break
+            yield Mutant(node.lineno, change, ast.unparse(ast.fix_missing_locations(changed)))  # type: ignore[attr-defined]
+            number += 1
+
+
+def _change(node: ast.AST, number: int) -> str | None:
+    """Make the change of that number to a node of a tree; None where there is no such change."""
+    changes = list(_changes_of(node))
+    if number >= len(changes):
+        return None
+    name, apply = changes[number]
+    apply()
+    return name
+
+
+def _changes_of(node: ast.AST) -> Iterator[tuple[str, object]]:  # pairs of a name and a function that applies it
+    if isinstance(node, ast.Compare):
+        for index, operator in enumerate(node.ops):
+            other = _COMPARISONS[type(operator)]
+            name = f"{type(operator).__name__} -> {other.__name__}"
+            yield name, lambda i=index, o=other: node.ops.__setitem__(i, o())
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        other = _OPERATORS[type(node.op)]
+        yield f"{type(node.op).__name__} -> {other.__name__}", lambda: setattr(node, "op", other())
+    elif isinstance(node, ast.BoolOp):
+        other = ast.Or if isinstance(node.op, ast.And) else ast.And
+        yield f"{type(node.op).__name__} -> {other.__name__}", lambda: setattr(node, "op", other())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "not -> ", lambda: _twice_not(node)
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield f"{node.value} -> {node.value + 1}", lambda: setattr(node, "value", node.value + 1)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield f"{node.value} -> {not node.value}", lambda: setattr(node, "value", not node.value)
+    elif isinstance(node, ast.If | ast.While):
+        yield "condition -> False", lambda: setattr(node, "test", ast.Constant(value=False))
+    bodies = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
+    for body in (body for body in bodies if isinstance(body, list)):
+        for index, statement in enumerate(body):
+            if _is_effect(statement):
+                text = ast.unparse(statement).splitlines()[0][:50]
+                yield f"without {text}", lambda b=body, i=index: b.__setitem__(i, ast.Pass())
+
+
+def _twice_not(node: ast.UnaryOp) -> None:
+    """Turn `not x` into `not not x`, which is x as a truth value."""
+    node.operand = ast.UnaryOp(op=ast.Not(), operand=node.operand)
+
+
+def _is_effect(statement: ast.stmt) -> bool:
+    """Return whether a statement is a call or an assignment whose loss should show; logging need not."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call | ast.Await):
+        return not ast.unparse(statement).removeprefix("await ").startswith(_LOGGING)
+    return isinstance(statement, ast.AugAssign | ast.Raise)
+
+
+def _strip_annotations(tree: ast.Module) -> None:
+    """Leave docstrings and annotations as they are but out of the walk of constants: they change nothing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+            for argument in (*node.args.args, *node.args.kwonlyargs):
+                argument.annotation = None

@@ -1,0 +1,32 @@
+"""Mutants of a small module: what is changed, and that each can be compiled."""
+
+from __future__ import annotations
+
+from tests.mutation.mutants import mutants
+
+SOURCE = '''
+def clamp(value: int, high: int = 7) -> int:
+    """Return it."""
+    if value >= high and not value == 3:
+        note(value)
+        return high
+    return value - 1
+'''
+
+
+def test_each_change_is_made_once() -> None:
+    made = list(mutants(SOURCE))
+    changes = sorted(mutant.change for mutant in made)
+    wanted = ["1 -> 2", "3 -> 4", "7 -> 8", "And -> Or", "Eq -> NotEq", "GtE -> Gt", "Sub -> Add"]
+    assert changes == sorted([*wanted, "condition -> False", "not -> ", "without note(value)"])
+    assert len({mutant.source for mutant in made}) == len(made)
+    for mutant in made:
+        compile(mutant.source, "mutant", "exec")
+
+
+def test_a_change_does_what_its_name_says() -> None:
+    by_change = {mutant.change: mutant.source for mutant in mutants(SOURCE)}
+    assert "value > high" in by_change["GtE -> Gt"]
+    assert "not not value == 3" in by_change["not -> "]
+    assert "note" not in by_change["without note(value)"]
+    assert "if False:" in by_change["condition -> False"]

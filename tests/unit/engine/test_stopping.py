@@ -1,0 +1,90 @@
+"""A stop is heard within two seconds, whatever the board does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hilt.engine.events import EngineCommand, Logged
+from hilt.engine.run_control import Control
+from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
+from hilt.measure import Report, Request
+from hilt.trial import Outcome, Result
+
+from .table import TableMeasurer, description
+from .test_loop import Bench
+
+HEARD_SECONDS = 2.0
+
+
+class Dead:
+    """A measurer whose boards answer nothing before it is closed."""
+
+    description = description()
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.closed = threading.Event()
+
+    def measure(self, requests: Sequence[Request], report: Report) -> None:
+        self.reached.set()
+        assert self.closed.wait(20)
+        for request in requests:
+            report(request.ordinal, Result(Outcome.BOARD_LOST, "measurer was closed"))
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_opening_ends_at_a_stop_and_what_opens_later_is_closed() -> None:
+    control, begun, go_on = Control(), threading.Event(), threading.Event()
+    dead = Dead()
+
+    def open_slowly() -> Dead:
+        begun.set()
+        go_on.wait(20)
+        return dead
+
+    threading.Thread(target=lambda: begun.wait(20) and control.obey(EngineCommand.STOP)).start()
+    began = time.monotonic()
+    assert opened_unless_stopped(control, open_slowly) is None
+    assert time.monotonic() - began < HEARD_SECONDS
+    go_on.set()
+    assert dead.closed.wait(20)
+
+
+def test_opening_gives_the_measurer_or_the_error() -> None:
+    measurer = TableMeasurer(lambda request: Result(Outcome.OK))
+    assert opened_unless_stopped(Control(), lambda: measurer) is measurer
+
+    def fails() -> TableMeasurer:
+        raise OSError("no board")
+
+    with pytest.raises(OSError, match="no board"):
+        opened_unless_stopped(Control(), fails)
+
+
+def test_a_stop_closes_the_measurer_and_only_a_stop() -> None:
+    control, dead = Control(), Dead()
+    with closed_at_stop(control, dead):
+        control.obey(EngineCommand.PAUSE)
+        control.obey(EngineCommand.RESUME)
+    assert not dead.closed.is_set()
+    with closed_at_stop(control, dead):
+        control.obey(EngineCommand.STOP)
+        assert dead.closed.wait(20)
+
+
+def test_a_run_on_a_dead_board_stops_and_can_be_resumed(tmp_path: Path) -> None:
+    bench, control, dead = Bench(tmp_path / "hilt.db"), Control(), Dead()
+    threading.Thread(target=lambda: dead.reached.wait(20) and control.obey(EngineCommand.STOP)).start()
+    began = time.monotonic()
+    with closed_at_stop(control, dead):
+        assert not bench.session(dead, control=control)  # type: ignore[arg-type]
+    assert time.monotonic() - began < HEARD_SECONDS
+    assert not [event for event in bench.events if isinstance(event, Logged)]  # nobody is told of a lost board
+    assert bench.session()

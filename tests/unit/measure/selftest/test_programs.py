@@ -1,0 +1,47 @@
+"""The programs of the selftest on the reference model: their output is the expected one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hilt.measure import Request
+from hilt.measure.selftest import programs
+from hilt.simulator.build import build
+from hilt.simulator.program_run import run_program
+from hilt.virtual.board_model import BOARD_MODELS
+from hilt.vta.accelerator import Accelerator
+
+Maker = Callable[[Accelerator], Request]
+MAKERS: dict[str, Maker] = {
+    "loads": lambda accelerator: programs.loads(accelerator, 8, 3),
+    "stores": lambda accelerator: programs.stores(accelerator, 8, 3),
+    "input depth": programs.input_depth,
+    "weight depth": programs.weight_depth,
+    "micro-op depth": programs.micro_op_depth,
+    "accumulator depth": programs.accumulator_depth,
+    "sums in a row": lambda accelerator: programs.chained_sums(accelerator, 1),
+    "sums in turn": lambda accelerator: programs.chained_sums(accelerator, 3),
+    "long run": lambda accelerator: programs.long_run(accelerator, 40_000),
+}
+
+
+@pytest.mark.parametrize("name", ["pynq", "pynq_batched", "zcu102"])
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_the_output_is_the_expected_one(name: str, maker: Maker) -> None:
+    accelerator = BOARD_MODELS[name].accelerator
+    request = maker(accelerator)
+    ran = run_program(build(accelerator, "golden"), request.program, request.tensors.inputs)
+    assert ran.execution.status.name == "DONE"
+    assert np.array_equal(ran.output, request.tensors.expected.reshape(-1))
+
+
+def test_the_depth_programs_reach_the_last_element() -> None:
+    accelerator = BOARD_MODELS["pynq"].accelerator
+    parameters = accelerator.parameters
+    assert len(programs.input_depth(accelerator).tensors.inputs["inp"]) == parameters.inp_depth
+    assert len(programs.weight_depth(accelerator).tensors.inputs["wgt"]) == parameters.wgt_depth
+    assert len(programs.micro_op_depth(accelerator).program.uops) == accelerator.uop_depth
+    assert len(programs.accumulator_depth(accelerator).tensors.expected) == parameters.acc_depth
