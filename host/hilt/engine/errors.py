@@ -46,7 +46,7 @@ _MISTAKEN_BELOW = {
 """Of the layers below, which are not loaded to say whose fault an error is."""
 _ROOMS = {
     **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file", "experiments"), Failure.INPUT),
-    **dict.fromkeys(("cli", "report"), Failure.INPUT),
+    **dict.fromkeys(("cli", "report", "silicon"), Failure.INPUT),
     "paths": Failure.STORE,
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
 }
