@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,7 @@ FREE_OF_CHARGE = MachineParameters(
 )  # fmt: skip
 
 
-def program(*instructions: dict[str, int]) -> Program:
+def program(*instructions: Mapping[str, int]) -> Program:
     records = np.zeros(len(instructions), dtype=INSTRUCTION)
     for record, fields in zip(records, instructions, strict=True):
         for name, value in fields.items():
@@ -42,7 +43,7 @@ FINISH = {"opcode": Opcode.FINISH, "pop_prev": 1}
 MACHINE = EventMachine(PYNQ)
 
 
-def cycles(costs: MachineParameters, *instructions: dict[str, int]) -> float:
+def cycles(costs: MachineParameters, *instructions: Mapping[str, int]) -> float:
     (result,) = MACHINE.predict([program(*instructions)], costs)
     assert result["status"] == MachineStatus.DONE
     return float(result["cycles"])
