@@ -347,5 +347,3 @@ def _journal_failure(error: JournalError) -> Failure:
         (DiskFullError, "disk_full"),
     )
     return Failure(code=next(code for kind, code in codes if isinstance(error, kind)), message=str(error))
-
-

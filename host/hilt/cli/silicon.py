@@ -17,11 +17,11 @@ def predict_records(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print measured and predicted seconds of each record, by machine model, with the parameters that ship."""
-    from hilt.silicon.builds import shipped_builds
     from hilt.silicon.measured import with_programs
     from hilt.silicon.predict import predict
     from hilt.silicon.records import read_records
     from hilt.silicon.report import prediction_json, prediction_lines
+    from hilt.simulator.builds import shipped_builds
 
     records = read_records(file)
     measured, refused = with_programs(records.records)
@@ -40,12 +40,12 @@ def fit_records(
     validate: Annotated[bool, typer.Option(help="Fit again without each workload in turn.")] = True,
 ) -> None:
     """Fit the public builds' costs to measurements of boards, and print how far they can be trusted."""
-    from hilt.silicon.builds import shipped_builds
     from hilt.silicon.fit import FITTED_TASKS, FREE, builds_of, cross_validate, fit, log_errors
     from hilt.silicon.measured import with_programs
     from hilt.silicon.packed_task import TASKS
     from hilt.silicon.records import RecordError, read_records
     from hilt.silicon.report import identification_lines, parameter_lines, unseen_lines, validation_lines
+    from hilt.simulator.builds import shipped_builds
     from hilt.whole_file import whole_file
 
     measured = []

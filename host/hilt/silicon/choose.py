@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.schedule import Conv2d, lower_many, space_for, verdicts
-from hilt.silicon.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.silicon.measured import event_machine
 from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError, packed_task
 from hilt.silicon.row_nest import RowTile
 from hilt.silicon.row_program import RowSchedule, row_program
+from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.vta.accelerator import Accelerator, FieldOverflowError
 from hilt.vta.program import Program, ProgramError
 

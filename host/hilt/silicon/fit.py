@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from hilt.silicon.builds import CLOCK_HZ, NEWER, OLDER, Builds, Runtime
-from hilt.silicon.machine import MachineParameters
 from hilt.silicon.measured import Measured, cycles_of
 from hilt.silicon.packed_task import CONV2D
+from hilt.simulator.builds import CLOCK_HZ, NEWER, OLDER, Builds, Runtime
+from hilt.simulator.machine import MachineParameters
 
 FITTED_TASKS = (CONV2D,)
 """Group convolutions, transposed convolutions and dense layers are kept for judging."""

@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.silicon.builds import build_of
-from hilt.silicon.machine import EventMachine, MachineParameters
 from hilt.silicon.packed_task import TaskError
 from hilt.silicon.records import Record, Skipped
 from hilt.silicon.tvm_program import tvm_program
+from hilt.simulator.builds import build_of
+from hilt.simulator.machine import EventMachine, MachineParameters
 from hilt.vta.accelerator import Accelerator, FieldOverflowError, IsaRevision
 from hilt.vta.parameters import VTAParameters
 from hilt.vta.program import Program, ProgramError

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from hilt.silicon.builds import CLOCK_HZ, NEWER, OLDER, Builds
 from hilt.silicon.fit import rank_correlation, root_mean_square
 from hilt.silicon.measured import Measured, cycles_of
+from hilt.simulator.builds import CLOCK_HZ, NEWER, OLDER, Builds
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator

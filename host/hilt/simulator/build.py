@@ -4,10 +4,10 @@ hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h, machine exports hls/t
 A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it; `key` is of all that it is made from:
 sources, macros, flags, profile, compilers and, because of -march=native, the processor.
 
-What is compiled is said by the sources themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is
-hls/timing/*.cpp and the golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; rtl is
-what hls/sim/rtl_<profile>.f names (Verilator's flags, the RTL's file list and the harness, paths relative to that
-file).
+The sources themselves say what is compiled: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is
+hls/timing/*.cpp and the golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, which
+virtual boards with public bitstreams run, is golden and machine in one; rtl is what hls/sim/rtl_<profile>.f names
+(Verilator's flags, the RTL's file list and the harness, paths relative to that file).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hilt import paths
 from hilt.simulator import toolchain
 from hilt.vta.accelerator import Accelerator
 
-Form = Literal["golden", "rtl", "timing", "machine"]
+Form = Literal["golden", "rtl", "timing", "machine", "public"]
 Profile = Literal["fast", "debug", "trace", "coverage"]
 
 LIBRARY = "libvta.so"
@@ -40,6 +40,7 @@ _FOLDERS: dict[Form, tuple[str, ...]] = {
     "rtl": ("rtl", "sim"),
     "timing": ("timing", "golden", "sim"),
     "machine": ("timing/public", "golden"),
+    "public": ("golden", "sim", "timing/public"),
 }
 _TIMING_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h", "sim/vta_sim.h"}
 _MACHINE_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"}
@@ -114,7 +115,7 @@ def _sources(form: Form) -> list[Path]:
         ]
     golden_only = {file for file in files if file.parent == hls / "sim" and file.name.startswith("golden_")}
     rtl_only = {file for file in files if file.parent == hls / "sim" and file.suffix != ".h"} - golden_only
-    unused = rtl_only if form == "golden" else golden_only
+    unused = golden_only if form == "rtl" else rtl_only
     return [file for file in files if file.suffix in _SOURCE_SUFFIXES and file not in unused]
 
 

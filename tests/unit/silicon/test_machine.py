@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hilt.schedule import load_workload, lower, lower_many, space_for
-from hilt.silicon.builds import NEWER, OLDER, shipped_builds
-from hilt.silicon.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.silicon.measured import public_accelerator
+from hilt.simulator.builds import NEWER, OLDER, shipped_builds
 from hilt.simulator.device import SimulatorError
+from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, encode
 from hilt.vta.parameters import load_parameters
 from hilt.vta.program import Program

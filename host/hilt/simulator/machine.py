@@ -1,7 +1,7 @@
 """Machine models: predicted cycles of any instruction stream on hardware that hilt has no RTL for.
 
 The models are hls/timing/public, one structure for a family of designs. `MachineParameters` are the costs of one
-design; `hilt.silicon.builds` holds those that measurements gave.
+design; `hilt.simulator.builds` holds those that measurements gave.
 """
 
 from __future__ import annotations

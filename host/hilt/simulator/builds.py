@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from hilt.silicon.machine import MachineParameters
+from hilt.simulator.machine import MachineParameters
 
 NEWER, OLDER, CHISEL = "pynq_public", "pynq_public_older", "chisel"
 
@@ -58,7 +58,7 @@ class Builds:
 @cache
 def shipped_builds() -> Builds:
     """Return the builds of builds.json."""
-    return Builds.from_dict(json.loads(files("hilt.silicon").joinpath("builds.json").read_text(encoding="utf-8")))
+    return Builds.from_dict(json.loads(files("hilt.simulator").joinpath("builds.json").read_text(encoding="utf-8")))
 
 
 def build_of(block_images: int, date: str | None) -> str:

@@ -1,0 +1,108 @@
+"""A public bitstream on a virtual board: the registers that it has, and the time that a program takes on the wall.
+
+The golden model computes the outputs before the program is started, so that only the machine model's time passes
+between start and `done`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from pathlib import Path
+from typing import Optional
+
+from .machine import Machine
+from .model import DONE, RUNNING, Model
+from .personality import Personality
+from .registers import (
+    COMPUTE_CONTROL,
+    COMPUTE_DONE,
+    FETCH_ADDRESS,
+    FETCH_CONTROL,
+    FETCH_COUNT,
+    LOAD_CONTROL,
+    START,
+    START_AND_AUTO_RESTART,
+    STORE_CONTROL,
+    STORE_OUT_ADDRESS,
+)
+
+_INSTRUCTION_BYTES = 16
+_OWN_REGISTERS = 0x40
+"""From here on a page has hilt's own registers; a public bitstream reads 0 there."""
+_PAGE = 0xFFF
+_STEP = 1 << 30
+_SPIN_SECONDS = 0.0003
+_LONGEST_SLEEP = 0.02
+_CONTROLS = (FETCH_CONTROL, LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL)
+
+
+class PublicTime:
+    """Registers of a public bitstream over a golden model and a machine model."""
+
+    def __init__(self, model: Model, library: Path, personality: Personality) -> None:
+        self._model = model
+        self._machine = Machine(library, personality.machine or {})
+        self._clock_hz = personality.clock_hz
+        self._base = personality.memory["base"]
+        self._bytes = personality.memory["bytes"]
+        self.reset()
+
+    def reset(self) -> None:
+        """As after power-on."""
+        self._count = self._address = 0
+        self._seconds: Optional[float] = None
+        self._done_at: Optional[float] = None
+
+    def read(self, offset: int) -> int:
+        """Return a register; `done` rises when the program's time is over."""
+        if offset & _PAGE >= _OWN_REGISTERS:
+            return 0
+        if offset == COMPUTE_DONE:
+            return int(self._wait())
+        return self._model.read_register(offset)
+
+    def write(self, offset: int, value: int) -> None:
+        """Write a register. The last address before the start computes what the program will do."""
+        if offset & _PAGE >= _OWN_REGISTERS:
+            return
+        if offset == FETCH_COUNT:
+            self._count = value
+        elif offset == FETCH_ADDRESS:
+            self._address = value
+        if offset in _CONTROLS:
+            if offset == FETCH_CONTROL and value & START:
+                self._done_at = None if self._seconds is None else time.perf_counter() + self._seconds
+            return
+        self._model.write_register(offset, value)
+        if offset == STORE_OUT_ADDRESS:
+            self._seconds = self._prepare()
+
+    def _wait(self) -> bool:
+        """Sleep towards the end of the program for a while, and say whether it is reached."""
+        if self._done_at is None:
+            return False
+        left = self._done_at - time.perf_counter()
+        if left > _SPIN_SECONDS:
+            time.sleep(min(left - _SPIN_SECONDS, _LONGEST_SLEEP))
+        while 0 < self._done_at - time.perf_counter() <= _SPIN_SECONDS:
+            pass
+        return time.perf_counter() >= self._done_at
+
+    def _prepare(self) -> Optional[float]:
+        """Run the golden model and return the seconds that the board would take; None where it would hang."""
+        first = self._address - self._base
+        size = self._count * _INSTRUCTION_BYTES
+        if first < 0 or size == 0 or first + size > self._bytes:
+            return None
+        instructions = self._model.view(first, size)
+        cycles = self._machine.cycles(ctypes.addressof(instructions), self._count)
+        self._model.write_register(FETCH_CONTROL, START)
+        for control in _CONTROLS[1:]:
+            self._model.write_register(control, START_AND_AUTO_RESTART)
+        status = RUNNING
+        while status == RUNNING:
+            status, ran = self._model.step(_STEP)
+            if ran == 0 and status == RUNNING:
+                break
+        return None if cycles is None or status != DONE else cycles / self._clock_hz
