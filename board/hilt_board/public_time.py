@@ -1,13 +1,14 @@
 """A public bitstream on a virtual board: the registers that it has, and the time that a program takes on the wall.
 
-The golden model computes the outputs before the program is started, so that only the machine model's time passes
-between start and `done`.
+The golden model computes the outputs before the program is started. Time is the board's own, not the host's: a
+register takes as long as Python needs on a Cortex-A9, and now and then the kernel takes the processor away. So what a
+busy host does changes no measurement.
 """
 
 from __future__ import annotations
 
 import ctypes
-import time
+import random
 from pathlib import Path
 from typing import Optional
 
@@ -32,8 +33,12 @@ _OWN_REGISTERS = 0x40
 """From here on a page has hilt's own registers; a public bitstream reads 0 there."""
 _PAGE = 0xFFF
 _STEP = 1 << 30
-_SPIN_SECONDS = 0.0003
-_LONGEST_SLEEP = 0.02
+_ACCESS_SECONDS = (8e-6, 14e-6)
+"""A register, read or written by Python."""
+_SWITCH_CHANCE, _SWITCH_SECONDS = 0.02, 150e-6
+"""How often a run loses the processor, and for how long in the mean."""
+_HANGING_SECONDS = 0.01
+"""Passes at each look at a program that never ends."""
 _CONTROLS = (FETCH_CONTROL, LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL)
 
 
@@ -46,16 +51,24 @@ class PublicTime:
         self._clock_hz = personality.clock_hz
         self._base = personality.memory["base"]
         self._bytes = personality.memory["bytes"]
+        self._random = random.Random(personality.memory["seed"])
+        self._now = 0.0
         self.reset()
+
+    def now(self) -> float:
+        """Return the board's wall clock in seconds."""
+        return self._now
 
     def reset(self) -> None:
         """As after power-on."""
         self._count = self._address = 0
         self._seconds: Optional[float] = None
         self._done_at: Optional[float] = None
+        self._started = False
 
     def read(self, offset: int) -> int:
         """Return a register; `done` rises when the program's time is over."""
+        self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return 0
         if offset == COMPUTE_DONE:
@@ -64,6 +77,7 @@ class PublicTime:
 
     def write(self, offset: int, value: int) -> None:
         """Write a register. The last address before the start computes what the program will do."""
+        self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return
         if offset == FETCH_COUNT:
@@ -72,22 +86,29 @@ class PublicTime:
             self._address = value
         if offset in _CONTROLS:
             if offset == FETCH_CONTROL and value & START:
-                self._done_at = None if self._seconds is None else time.perf_counter() + self._seconds
+                self._started = True
+                self._done_at = None if self._seconds is None else self._now + self._seconds
             return
         self._model.write_register(offset, value)
         if offset == STORE_OUT_ADDRESS:
             self._seconds = self._prepare()
 
+    def _access(self) -> None:
+        self._now += self._random.uniform(*_ACCESS_SECONDS)
+
     def _wait(self) -> bool:
-        """Sleep towards the end of the program for a while, and say whether it is reached."""
+        """Let polls pass until the program is done; of one that never is, a while passes."""
         if self._done_at is None:
+            self._now += _HANGING_SECONDS if self._started else 0.0
             return False
-        left = self._done_at - time.perf_counter()
-        if left > _SPIN_SECONDS:
-            time.sleep(min(left - _SPIN_SECONDS, _LONGEST_SLEEP))
-        while 0 < self._done_at - time.perf_counter() <= _SPIN_SECONDS:
-            pass
-        return time.perf_counter() >= self._done_at
+        if self._started:
+            if self._random.random() < _SWITCH_CHANCE:
+                self._now += self._random.expovariate(1 / _SWITCH_SECONDS)
+            while self._now < self._done_at:
+                left = self._done_at - self._now
+                self._now += max(left - _ACCESS_SECONDS[1], self._random.uniform(*_ACCESS_SECONDS))
+            self._started = False
+        return True
 
     def _prepare(self) -> Optional[float]:
         """Run the golden model and return the seconds that the board would take; None where it would hang."""

@@ -12,7 +12,7 @@ import os
 import time
 import weakref
 from pathlib import Path
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
 from pynq.buffer import PynqBuffer
@@ -63,6 +63,11 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
     def time_scale(self) -> float:
         """Wall seconds that one second of the device may take."""
         return self.personality.time_scale
+
+    @property
+    def wall_clock(self) -> Optional[Callable[[], float]]:
+        """The clock of a board whose programs take a modelled time; None where the host's own does."""
+        return None if self._public is None else self._public.now
 
     def download(self, bitstream: Any, parser: Any = None) -> None:
         """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.

@@ -16,8 +16,8 @@ _QUANTUM_CYCLES = 50_000
 """Simulated in one poll of `done`: long enough to be efficient, short enough to notice a deadline."""
 _SLOWEST_CYCLES_PER_SECOND = 100_000
 """What a simulation makes at the very least, on a machine that is busy with others; it makes a million and more."""
-_PUBLIC_TIME_SCALE = 20.0
-"""A public board's model runs at the board's own pace; a busy machine may be late."""
+_PUBLIC_TIME_SCALE = 1.0
+"""A public board's clock is the model's own."""
 
 
 @dataclass(frozen=True)
