@@ -133,9 +133,7 @@ def _verified_run(
     return run, comparison
 
 
-def _timed_runs(
-    trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun
-) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
+def _timed_runs(trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
     """`repeat` lists of `number` runs; or the first run that failed.
 
     Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
@@ -229,5 +227,3 @@ def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) 
     instructions[:] = np.array([3] + [0] * (words - 1), dtype="<u8").view(np.uint8)
     instructions.flush()
     return driver.run(instructions, 1, limit_seconds)
-
-
