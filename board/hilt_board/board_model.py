@@ -1,9 +1,11 @@
 """What a virtual board is: a JSON file, whose path is in HILT_VERILATED.
 
-{"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
- "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
-            "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
- "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
+    {"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
+     "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
+                "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
+     "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
+
+A board with a public bitstream has "machine" too: the costs of hls/timing/public/vta_machine.h, by name.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Optional
 
+from .machine import COSTS
 from .model import ModelMemory
 
 _PAGE = 4096
@@ -41,6 +44,8 @@ class ModelSettings:
     """Wall seconds that a second of the device may take: simulation is slower, and deadlines must know it."""
     run_seconds: float = 0.0
     """The least that a run of a program takes on the wall, as on a board that is slower than its simulation."""
+    machine: Optional[Dict[str, float]] = None
+    """Costs of a public bitstream's machine, which say how long a program runs; None for hilt's own RTL."""
 
     def memory_model(self) -> ModelMemory:
         return ModelMemory(**{_MODEL_NAMES.get(name, name): value for name, value in self.memory.items()})
@@ -67,6 +72,14 @@ def _check(board_model: ModelSettings, path: Path) -> None:
         if not isinstance(numbers.pop(name), str):
             raise BoardModelError("{}: {} must be text".format(path, name))
     del numbers["memory"]
+    machine = numbers.pop("machine")
+    if machine is not None and (not isinstance(machine, dict) or set(machine) != set(COSTS)):
+        raise BoardModelError("{}: machine must have {}".format(path, ", ".join(COSTS)))
+    for name, value in (machine or {}).items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            raise BoardModelError(
+                "{}: {} of the machine cannot be {!r}, it must be at least 0".format(path, name, value)
+            )
     for name, value in numbers.items():
         wanted = (int, float) if name in ("time_scale", "run_seconds") else (int,)
         least = 1 if name in ("clock_hz", "bytes", "quantum_cycles", "time_scale") else 0

@@ -12,7 +12,7 @@ import os
 import time
 import weakref
 from pathlib import Path
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
 from pynq.buffer import PynqBuffer
@@ -23,6 +23,7 @@ from .board_model import ModelSettings, load_board_model
 from .contiguous import ContiguousAllocator
 from .home import open_home
 from .model import Model, ModelError
+from .public_time import PublicTime
 from .registers import COMPUTE_DONE, FETCH_CONTROL, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
@@ -49,6 +50,8 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         self._loaded: Optional[str] = None
         self._model: Optional[Model] = None
         self._allocator = ContiguousAllocator(0)
+        self._public: Optional[PublicTime] = None
+        """Of a board with a public bitstream: how long the program takes that is started next."""
         self._not_before = 0.0
         """When the program that was started last may be done."""
 
@@ -61,6 +64,11 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         """Wall seconds that one second of the device may take."""
         return self.board_model.time_scale
 
+    @property
+    def wall_clock(self) -> Optional[Callable[[], float]]:
+        """The clock of a board whose programs take a modelled time; None where the host's own does."""
+        return None if self._public is None else self._public.now
+
     def download(self, bitstream: Any, parser: Any = None) -> None:
         """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.
 
@@ -72,6 +80,8 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         digest = hashlib.sha256(payload).hexdigest()
         if self._model is not None and digest == self._loaded:
             self._model.reset()
+            if self._public is not None:
+                self._public.reset()
         else:
             self._load(payload, digest)
 
@@ -85,12 +95,17 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
             fresh.chmod(0o700)
             fresh.replace(library)
         self._model = Model(library, self.board_model.memory_model())
+        if self.board_model.machine is not None:
+            self._public = PublicTime(self._model, library, self.board_model)
         self._allocator = ContiguousAllocator(self.board_model.memory["bytes"])
         self._loaded = digest
 
     def read_registers(self, address: int, length: int) -> bytes:
         """What MMIO.read calls: `length` bytes at a physical address, in words of four."""
         model, offset = self._decode(address, length)
+        if self._public is not None:
+            words = [self._public.read(offset + index) for index in range(0, length, 4)]
+            return b"".join(word.to_bytes(4, "little") for word in words)
         if offset == COMPUTE_DONE:
             time.sleep(max(0.0, self._not_before - time.monotonic()))
             model.step(self.board_model.quantum_cycles)
@@ -103,7 +118,11 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         if offset == FETCH_CONTROL:
             self._not_before = time.monotonic() + self.board_model.run_seconds
         for index in range(0, len(data), 4):
-            model.write_register(offset + index, int.from_bytes(data[index : index + 4], "little"))
+            value = int.from_bytes(data[index : index + 4], "little")
+            if self._public is not None:
+                self._public.write(offset + index, value)
+            else:
+                model.write_register(offset + index, value)
 
     def allocate(self, shape: Any, dtype: Any, **_: Any) -> PynqBuffer:
         """What pynq.allocate calls: a view of the model's own memory. Raises MemoryError where no more is free."""

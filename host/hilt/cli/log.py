@@ -42,12 +42,14 @@ def export_log(
 @application.command("import")
 def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", exists=True, dir_okay=False)]) -> None:
     """Take in a log of TVM v0.9's, a run for each workload. TVM compares no outputs, so none of it can be a best."""
-    from hilt.store.autotvm_exchange import import_records
-    from hilt.store.autotvm_log import read_log
+    from hilt.store.autotvm_exchange import import_records, read_tvm_log
 
-    imported = import_records(read_log(file), file, time.time())
+    log = read_tvm_log(file)
+    for why, count in log.left_out.items():
+        typer.echo(f"{count} left out: {why}", err=True)
+    imported = import_records(log.records, file, time.time())
     if not imported:
-        raise typer.BadParameter(f"{file} holds no records")
+        raise typer.BadParameter(f"{file} holds no records of VTA's conv2d or dense")
     with Store(database_path(paths.home())) as store:
         store.create_recorded((each.run, each.trials) for each in imported)
     for each in imported:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from hilt import paths
-from hilt.cli import bitstream, boards, dataset, exit_codes, glimpse, log
+from hilt.cli import bitstream, boards, dataset, exit_codes, glimpse, log, silicon
 from hilt.cli.bench import bench
 from hilt.cli.campaign import campaign, campaigns
 from hilt.cli.explain import explain
@@ -73,6 +73,7 @@ for panel, listed in _PANELS.items():
 application.add_typer(log.application, name="log", rich_help_panel="Results")
 application.add_typer(boards.application, name="boards", rich_help_panel="Boards")
 application.add_typer(bitstream.application, name="bitstream", rich_help_panel="Boards")
+application.add_typer(silicon.application, name="silicon", rich_help_panel="Schedules and hardware")
 application.add_typer(dataset.application, name="dataset", rich_help_panel="Tuners and experiments")
 application.add_typer(glimpse.application, name="glimpse", rich_help_panel="Tuners and experiments")
 

@@ -48,7 +48,7 @@ _ROOMS = {
     **dict.fromkeys(
         ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT
     ),
-    **dict.fromkeys(("cli", "report"), FailureCause.INPUT),
+    **dict.fromkeys(("cli", "report", "silicon"), FailureCause.INPUT),
     "paths": FailureCause.STORE,
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), FailureCause.BOARD),
 }

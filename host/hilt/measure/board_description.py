@@ -15,7 +15,7 @@ from hilt.measure.identity import identity_of
 from hilt.measure.interfaces import BoardDescription
 from hilt.simulator.build import Form
 from hilt.virtual import board_environment
-from hilt.virtual.bitstream import MODEL_FORM, bitstream_identity, make_bitstream
+from hilt.virtual.bitstream import bitstream_identity, make_bitstream
 from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import USER
 from hilt.virtual.errors import VirtualBoardError
@@ -119,7 +119,7 @@ class VirtualTarget:
 
     virtual = True
 
-    def __init__(self, name: str, form: Form = MODEL_FORM) -> None:
+    def __init__(self, name: str, form: Form | None = None) -> None:
         self._board_model, self._directory = parse_virtual_name(name)
         self._chaos = chaos_of(name)
         self._form = form
@@ -141,7 +141,7 @@ class VirtualTarget:
             isa=str(accelerator.isa),
             clock_hz=accelerator.clock_hz,
             register_base=self._board_model.register_base,
-            identity=identity_of(accelerator),
+            identity=None if self._board_model.machine else identity_of(accelerator),
         )
 
     def prepare(self, report: Callable[[str], None]) -> None:

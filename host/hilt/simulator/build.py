@@ -1,12 +1,13 @@
 """Builds the executable forms of hls/ into shared libraries, once for each content. Golden and rtl export
-hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h.
+hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h, machine exports hls/timing/public/vta_machine.h.
 
 A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it; `key` is of all that it is made from:
 sources, macros, flags, profile, compilers and, because of -march=native, the processor.
 
-What is compiled is said by the sources themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is
-hls/timing/*.cpp and the golden model's decoder; rtl is what hls/sim/rtl_<profile>.f names (Verilator's flags, the RTL's
-file list and the harness, paths relative to that file).
+The sources themselves say what is compiled: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is
+hls/timing/*.cpp and the golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, which
+virtual boards with public bitstreams run, is golden and machine in one; rtl is what hls/sim/rtl_<profile>.f names
+(Verilator's flags, the RTL's file list and the harness, paths relative to that file).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from hilt import paths
 from hilt.simulator import toolchain
 from hilt.vta.accelerator import Accelerator
 
-Form = Literal["golden", "rtl", "timing"]
+Form = Literal["golden", "rtl", "timing", "machine", "public"]
 Profile = Literal["fast", "debug", "trace", "coverage"]
 
 LIBRARY = "libvta.so"
@@ -38,8 +39,11 @@ _FOLDERS: dict[Form, tuple[str, ...]] = {
     "golden": ("golden", "sim"),
     "rtl": ("rtl", "sim"),
     "timing": ("timing", "golden", "sim"),
+    "machine": ("timing/public", "golden"),
+    "public": ("golden", "sim", "timing/public"),
 }
 _TIMING_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h", "sim/vta_sim.h"}
+_MACHINE_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"}
 _OPTIMISATION = {"fast": ("-O3",), "debug": ("-O1", "-g"), "trace": ("-O2",), "coverage": ("-O1",)}
 _PROCESSOR = "-march=native"
 _FAST_RTL = ("-O3", "-fno-semantic-interposition", "-fno-plt")
@@ -102,13 +106,17 @@ def design_key(accelerator: Accelerator, form: Form) -> str:
 def _sources(form: Form) -> list[Path]:
     """All that the form could be made from: what only the other forms use is left out."""
     hls = paths.hls_directory()
-    files = [file for folder in _FOLDERS[form] for file in sorted((hls / folder).rglob("*"))]
+    files = [file for folder in _FOLDERS[form] for file in sorted((hls / folder).rglob("*")) if file.is_file()]
     if form == "timing":
         return [file for file in files if file.parent.name == "timing" or str(file.relative_to(hls)) in _TIMING_BORROWS]
+    if form == "machine":
+        return [
+            file for file in files if file.parent.name == "public" or str(file.relative_to(hls)) in _MACHINE_BORROWS
+        ]
     golden_only = {file for file in files if file.parent == hls / "sim" and file.name.startswith("golden_")}
     rtl_only = {file for file in files if file.parent == hls / "sim" and file.suffix != ".h"} - golden_only
-    unused = rtl_only if form == "golden" else golden_only
-    return [file for file in files if file.suffix in _SOURCE_SUFFIXES and file.is_file() and file not in unused]
+    unused = golden_only if form == "rtl" else rtl_only
+    return [file for file in files if file.suffix in _SOURCE_SUFFIXES and file not in unused]
 
 
 def _macros(accelerator: Accelerator) -> list[str]:

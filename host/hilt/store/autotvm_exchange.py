@@ -11,8 +11,8 @@ from statistics import median
 
 from hilt.schedule import ConfigurationError, Conv2d, Reason, WorkloadError, bound_cycles, space_for, verdicts
 from hilt.schedule.space import Space
-from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord
-from hilt.store.autotvm_tasks import CONV2D, args_of, entity_of, index_of, knobs_of, task_of, workload_of
+from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord, OutdatedLogError, parse_log
+from hilt.store.autotvm_tasks import CONV2D, KNOBS, args_of, entity_of, index_of, knobs_of, task_of, workload_of
 from hilt.store.records import Run, RunState, Trial
 from hilt.trial import Outcome
 from hilt.vta.accelerator import Accelerator, ParameterError, VTAParameters
@@ -115,6 +115,37 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
 def _runs_on_tvm(workload: Conv2d, trial: Trial, accelerator: Accelerator) -> bool:
     columns = {name: [value] for name, value in trial.knobs.items()}
     return bool(verdicts(workload, accelerator, columns, "tvm")[0] == Reason.OK)
+
+
+@dataclass(frozen=True)
+class TvmLog:
+    """The records of a log that hilt can take in, with their lines; `left_out` counts the others, by why."""
+
+    records: list[tuple[int, LogRecord]]
+    left_out: dict[str, int]
+
+
+def read_tvm_log(path: Path) -> TvmLog:
+    """Return the records of VTA's convolutions and dense layers in a log, as TVM v0.9 reads it.
+
+    Lines of version 0.1 and records of other tasks are counted and left out.
+
+    Raises:
+        LogFormatError: A line is no record of AutoTVM's; the message names it.
+        OSError: The file cannot be read.
+    """
+    records: list[tuple[int, LogRecord]] = []
+    left_out: dict[str, int] = {}
+    for ordinal, record in parse_log(path):
+        if isinstance(record, OutdatedLogError):
+            why = "log version 0.1, which TVM no longer reads"
+        elif record.task not in KNOBS:
+            why = f"task {record.task[:60]}"
+        else:
+            records.append((ordinal, record))
+            continue
+        left_out[why] = left_out.get(why, 0) + 1
+    return TvmLog(records, left_out)
 
 
 @dataclass

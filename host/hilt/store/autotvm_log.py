@@ -3,14 +3,15 @@
     {"input": [target, task, args, {}], "config": {"index": .., "code_hash": null, "entity": [[knob, kind, value], ..]},
      "result": [[seconds, ..], error number, seconds it all took, time], "version": 0.2, "tvm_version": "0.9.0"}
 
-A split's value is [-1, inner factor] ("sp"), any other knob's the value itself ("ot"). A failed measurement costs 1e9.
+A split has [-1, inner factor] or [outer factor, inner factor] ("sp"), any other knob the value itself ("ot"). A
+failed measurement costs 1e9. TVM v0.9 reads no line of version 0.1, which older releases wrote.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -19,12 +20,17 @@ from typing import Any
 from hilt.atomic_write import atomic_write
 
 LOG_VERSION = 0.2
+OUTDATED_VERSION = 0.1
 TVM_VERSION = "0.9.0"
 FAILED_COST = 1e9
 
 
 class LogFormatError(ValueError):
     """A log that is none of AutoTVM's, or of something that hilt has not; the message names file and line."""
+
+
+class OutdatedLogError(LogFormatError):
+    """A line of log version 0.1, which TVM v0.9 skips with a warning."""
 
 
 class ErrorNumber(IntEnum):
@@ -83,6 +89,8 @@ def decode(line: str) -> LogRecord:
     try:
         values = json.loads(line)
         version = values.get("version", values.get("v"))
+        if version == OUTDATED_VERSION:
+            raise OutdatedLogError(f"log version {version}; TVM v0.9 reads {LOG_VERSION} and skips this line")
         if version != LOG_VERSION:
             raise LogFormatError(f"log version {version}; TVM v0.9 writes {LOG_VERSION}")
         target, task, args, keywords = values["input"]
@@ -114,8 +122,8 @@ def decode(line: str) -> LogRecord:
 def _knob(name: str, kind: str, value: Any) -> tuple[str, str, int]:
     if kind == "sp":
         outer, inner = value
-        if outer != -1:
-            raise LogFormatError(f"knob {name} splits into {value}; VTA's splits are [-1, inner]")
+        if outer != -1 and (type(outer) is not int or outer < 1):
+            raise LogFormatError(f"knob {name} splits into {value}; a split is [-1, inner] or [outer, inner]")
         return name, kind, int(inner)
     if kind == "ot":
         return name, kind, int(value)
@@ -127,7 +135,21 @@ def read_log(path: Path) -> list[tuple[int, LogRecord]]:
 
     Raises LogFormatError, and OSError where the file cannot be read.
     """
-    found = []
+    records = []
+    for number, record in parse_log(path):
+        if isinstance(record, OutdatedLogError):
+            raise LogFormatError(f"{path}, line {number}: {record}") from record
+        records.append((number, record))
+    return records
+
+
+def parse_log(path: Path) -> Iterator[tuple[int, LogRecord | OutdatedLogError]]:
+    """Yield each line's number and record; of a line of version 0.1 its error.
+
+    Raises:
+        LogFormatError: The file is no text, or a line is no record.
+        OSError: The file cannot be read.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -136,10 +158,11 @@ def read_log(path: Path) -> list[tuple[int, LogRecord]]:
         if not line.strip() or line.startswith("#"):
             continue
         try:
-            found.append((number, decode(line)))
+            yield number, decode(line)
+        except OutdatedLogError as error:
+            yield number, error
         except LogFormatError as error:
             raise LogFormatError(f"{path}, line {number}: {error}") from error
-    return found
 
 
 def write_log(path: Path, records: Iterable[LogRecord]) -> None:

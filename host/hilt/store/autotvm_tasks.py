@@ -79,7 +79,9 @@ def workload_of(record: LogRecord) -> Conv2d:
     raise LogFormatError(f"task {record.task!r}; hilt has {CONV2D} and {DENSE}")
 
 
-def _conv2d(data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, layout: str, out_dtype: str) -> Conv2d:
+def _conv2d(data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, *rest: Any) -> Conv2d:
+    """Seven arguments, or an older release's eight: `rest` is (groups,) layout, (output layout,) output type."""
+    layout, out_dtype = _layout_of(rest)
     images, ci, height, width, batch, block = _shape(data, 6)
     co, weight_ci, kernel_height, kernel_width, block_out, block_in = _shape(weight, 6)
     if (weight_ci, block_in, layout) != (ci, block, f"NCHW{batch}n{block}c") or out_dtype != "int32":
@@ -101,6 +103,16 @@ def _conv2d(data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, la
         stride=tuple(stride),
         padding=(top, left),
     )
+
+
+def _layout_of(rest: tuple[Any, ...]) -> tuple[str, str]:
+    """The layout and the output type of a convolution's last two or three arguments."""
+    named = rest[1:] if len(rest) == 3 and type(rest[0]) is int and rest[0] == 1 else rest
+    if len(named) == 3 and named[1] in (named[0], "", None):
+        named = (named[0], named[2])
+    if len(named) != 2 or not all(isinstance(value, str) for value in named):
+        raise LogFormatError(f"arguments {list(rest)} after the dilation; a layout and an output type belong there")
+    return named[0], named[1]
 
 
 def _dense(data: Any, weight: Any, bias: Any, out_dtype: str) -> Conv2d:

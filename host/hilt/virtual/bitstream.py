@@ -14,9 +14,6 @@ from hilt.simulator.build import Form, build, design_key
 from hilt.virtual.board_model import BoardModel
 from hilt_board.bitfile import PREAMBLE
 
-MODEL_FORM: Form = "rtl"
-"""What is simulated is what is flashed."""
-
 # The same model makes the same file whenever it is built.
 _DATE, _TIME = "2026/01/01", "00:00:00"
 
@@ -31,19 +28,23 @@ class VirtualBitstream:
     """Of the design and the memory behind it: the same wherever it is built, another where it measures otherwise."""
 
 
-def bitstream_identity(board_model: BoardModel, form: Form = MODEL_FORM) -> str:
+def bitstream_identity(board_model: BoardModel, form: Form | None = None) -> str:
     """What the bitstream of this board will be, without building it."""
-    memory = json.dumps(board_model.device_settings()["memory"], sort_keys=True)
-    return hashlib.sha256(f"{design_key(board_model.accelerator, form)} {memory}".encode()).hexdigest()
+    settings = board_model.device_settings()
+    pad_end = json.dumps(settings["memory"], sort_keys=True)
+    if "machine" in settings:
+        pad_end += json.dumps(settings["machine"], sort_keys=True)
+    design = design_key(board_model.accelerator, form or board_model.form)
+    return hashlib.sha256(f"{design} {pad_end}".encode()).hexdigest()
 
 
-def make_bitstream(board_model: BoardModel, form: Form = MODEL_FORM) -> VirtualBitstream:
+def make_bitstream(board_model: BoardModel, form: Form | None = None) -> VirtualBitstream:
     """Builds the model where it is not in the cache (a minute for the RTL) and wraps it.
 
     Raises what hilt.simulator.build.build raises: a missing compiler, sources that do not build.
     """
     identity = bitstream_identity(board_model, form)
-    library = build(board_model.accelerator, form)
+    library = build(board_model.accelerator, form or board_model.form)
     contents = bitfile(f"vta_{board_model.accelerator.parameters.name}", board_model.bit_part, library.read_bytes())
     path = paths.cache() / "bitstreams" / f"{identity}-{board_model.bit_part}.bit"
     if not path.is_file() or path.read_bytes() != contents:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from hilt.simulator.build import Form
+from hilt.simulator.builds import CHISEL, NEWER, OLDER, shipped_builds
 from hilt.simulator.device import MemoryModel
 from hilt.virtual.errors import UnknownBoardModelError
-from hilt.vta.accelerator import Accelerator, Hazards, load_parameters
+from hilt.vta.accelerator import Accelerator, Hazards, IsaRevision, load_parameters
 
 _QUANTUM_CYCLES = 50_000
 """Simulated in one poll of `done`: long enough to be efficient, short enough to notice a deadline."""
 _SLOWEST_CYCLES_PER_SECOND = 100_000
 """What a simulation makes at the very least, on a machine that is busy with others; it makes a million and more."""
+_PUBLIC_TIME_SCALE = 1.0
+"""A public board's clock is the model's own."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +45,30 @@ class BoardModel:
     hazards: Hazards = "interlock"
     run_seconds: float = 0.0
     """The least that a run of a program takes on the wall, whatever the simulation needs: the board's own pace."""
+    machine: str = ""
+    """The machine model (hilt.simulator.builds) that says how long a program runs, on a board with a public bitstream:
+    no identity and no counters, the wall clock decides. Without, it is hilt's own RTL."""
+    isa: IsaRevision | None = None
 
     @property
     def accelerator(self) -> Accelerator:
         """ISA A where the parameters fit it, as the public bitstreams have, else the wide one."""
         return Accelerator.for_parameters(
-            load_parameters(self.parameters), bus_bits=self.bus_bits, hazards=self.hazards, clock_hz=self.clock_hz
+            load_parameters(self.parameters),
+            self.isa,
+            bus_bits=self.bus_bits,
+            hazards=self.hazards,
+            clock_hz=self.clock_hz,
         )
 
     @property
+    def form(self) -> Form:
+        """Return which executable form its bitstream holds."""
+        return "public" if self.machine else "rtl"
+
+    @property
     def deterministic(self) -> bool:
-        return self.jitter == 0
+        return self.jitter == 0 and not self.machine
 
     @property
     def bit_part(self) -> str:
@@ -74,6 +91,7 @@ class BoardModel:
 
     def device_settings(self) -> dict[str, Any]:
         """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
+        machine = {"machine": asdict(shipped_builds().machines[self.machine])} if self.machine else {}
         return {
             "name": f"virtual:{self.name}",
             "part": self.bit_part,
@@ -90,8 +108,9 @@ class BoardModel:
                 "seed": self.seed,
             },
             "quantum_cycles": _QUANTUM_CYCLES,
-            "time_scale": self.clock_hz / _SLOWEST_CYCLES_PER_SECOND,
+            "time_scale": _PUBLIC_TIME_SCALE if self.machine else self.clock_hz / _SLOWEST_CYCLES_PER_SECOND,
             "run_seconds": self.run_seconds,
+            **machine,
         }
 
 
@@ -132,6 +151,9 @@ BOARD_MODELS: dict[str, BoardModel] = {
         BoardModel("pynq", "pynq", **_ZYNQ),
         BoardModel("pynq_paced", "pynq", **_ZYNQ, run_seconds=0.05),
         BoardModel("pynq_batched", "pynq_batched", **_ZYNQ),
+        BoardModel("pynq_public", "pynq", **_ZYNQ, hazards="none", machine=NEWER),
+        BoardModel("pynq_public_older", "pynq", **_ZYNQ, hazards="none", machine=OLDER),
+        BoardModel("pynq_chisel", "pynq", **_ZYNQ, machine=CHISEL, isa=IsaRevision.B),
         BoardModel("ultra96", "ultra96", "xczu3eg-sbva484-1-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu104", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),

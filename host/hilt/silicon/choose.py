@@ -1,0 +1,117 @@
+"""The schedule that a machine model finds fastest for a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilt.schedule import Conv2d, lower_many, space_for, verdicts
+from hilt.silicon.measured import event_machine
+from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError, packed_task
+from hilt.silicon.row_nest import RowTile
+from hilt.silicon.row_program import RowSchedule, row_program
+from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
+from hilt.vta.accelerator import Accelerator, FieldOverflowError
+from hilt.vta.program import Program, ProgramError
+
+_TOGETHER = 128
+_LONGEST = 6000
+"""Instructions: longer programs cost more in the runtime than any schedule gains."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A program, how it came about, and its cycles by the model."""
+
+    schedule: str
+    program: Program
+    cycles: float
+
+
+def choose(workload: Conv2d, accelerator: Accelerator, machine: MachineParameters) -> Choice:
+    """Return the fastest of hilt's schedules for a layer: of its space, and of row programs.
+
+    Raises:
+        TaskError: No schedule fits the accelerator.
+    """
+    model = event_machine(accelerator.parameters)
+    best: Choice | None = None
+    for candidates in (_row_candidates(workload, accelerator), _space_candidates(workload, accelerator)):
+        best = _fastest(candidates, model, machine, best)
+    if best is None:
+        raise TaskError(f"workload {workload.name}: no schedule of hilt's fits {accelerator.parameters.name}")
+    return best
+
+
+def _fastest(
+    candidates: Iterator[tuple[str, Program]], model: EventMachine, machine: MachineParameters, best: Choice | None
+) -> Choice | None:
+    batch: list[tuple[str, Program]] = []
+    for candidate in candidates:
+        batch.append(candidate)
+        if len(batch) == _TOGETHER:
+            best, batch = _better(batch, model, machine, best), []
+    return _better(batch, model, machine, best)
+
+
+def _better(
+    batch: list[tuple[str, Program]], model: EventMachine, machine: MachineParameters, best: Choice | None
+) -> Choice | None:
+    if not batch:
+        return best
+    results = model.predict([program for _, program in batch], machine)
+    cycles = np.where(results["status"] == MachineStatus.DONE, results["cycles"], np.inf)
+    row = int(np.argmin(cycles))
+    if not np.isfinite(cycles[row]) or (best is not None and best.cycles <= cycles[row]):
+        return best
+    return Choice(*batch[row], float(cycles[row]))
+
+
+def _space_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tuple[str, Program]]:
+    """The configurations of hilt's space that its compiler accepts."""
+    space = space_for(workload, accelerator, orders=4)
+    indices = np.flatnonzero(verdicts(workload, accelerator, space.columns(range(len(space))), "compiler") == 0)
+    for index, program in zip(indices, lower_many(workload, space.columns(indices), accelerator), strict=True):
+        if isinstance(program, Program) and len(program.instructions) <= _LONGEST:
+            knobs = space.knobs_at(int(index))
+            yield " ".join(f"{name}={value}" for name, value in knobs.items()), program
+
+
+def task_of(workload: Conv2d, accelerator: Accelerator) -> PackedTask | None:
+    """Return the packed task of a plain convolution in whole blocks; None of any other."""
+    parameters = accelerator.parameters
+    blocks = (workload.in_channels % parameters.block, workload.out_channels % parameters.block)
+    plain = workload.groups == 1 and workload.input_dilation == (1, 1) and workload.padding_end is None
+    clipped = (workload.bias, workload.shift, workload.clip) == (False, 8, (0, 127))
+    if any(blocks) or workload.batch % parameters.batch or not plain or not clipped:
+        return None
+    ci, co = workload.in_channels // parameters.block, workload.out_channels // parameters.block
+    data = (workload.batch // parameters.batch, ci, workload.height, workload.width, parameters.batch, parameters.block)
+    kernel = (co, ci, *workload.kernel, parameters.block, parameters.block)
+    return packed_task(CONV2D, data, kernel, workload.stride, workload.padding)
+
+
+def _row_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tuple[str, Program]]:
+    task = task_of(workload, accelerator)
+    if task is None:
+        return
+    for height in _factors(task.output_size[0]):
+        for co in _factors(task.out_blocks):
+            for ci in _factors(task.reduce_blocks):
+                for resident in (False, True):
+                    schedule = RowSchedule(RowTile(height, co, ci), resident)
+                    steps = task.output_size[0] // height * (task.out_blocks // co) * (task.reduce_blocks // ci)
+                    if steps * 3 > _LONGEST:
+                        continue
+                    try:
+                        program = row_program(task, schedule, accelerator)
+                    except (TaskError, FieldOverflowError, ProgramError):
+                        continue
+                    kept = " resident" if resident else ""
+                    yield f"rows height={height} co={co} ci={ci}{kept}", program
+
+
+def _factors(size: int) -> list[int]:
+    return [factor for factor in range(1, size + 1) if size % factor == 0]
