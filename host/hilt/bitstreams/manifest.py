@@ -1,4 +1,4 @@
-"""The manifest: what each bitstream is. The shipped entries, then the user's own in HILT_HOME/bitstreams."""
+"""The manifest of bitstreams: the shipped entries, then the user's own in HILT_HOME/bitstreams."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Bitstream:
     name: str
     board: str
     part: str
-    """As the .bit header writes it."""
+    """The part, as the .bit header writes it."""
     parameters: str
     """Name of a parameter file in bitstreams/parameters, or the path of one."""
     isa: Literal["A", "B", "wide"]
@@ -48,17 +48,17 @@ class Bitstream:
     register_base: int
     """Byte address of fetch's registers; load, compute and store follow at 0x1000 each."""
     fclk_hz: int = 0
-    """What the processing system gives the fabric, where a PLL of the design makes `clock_hz` of it; 0: `clock_hz`."""
+    """The processing system's clock to the fabric, if a PLL of the design makes `clock_hz` of it; 0: `clock_hz`."""
     bus_bits: int = 64
     hazards: Literal["interlock", "none"] = "none"
     identity: bool = False
-    """Whether it has hilt's own registers (docs/architecture.md), which then must agree."""
+    """Whether it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
     built: str = ""
     source: str = ""
-    """Where the user can have it from; empty for one that the user builds."""
+    """The source for users; empty for a bitstream that the user builds."""
     sha256: str = ""
-    """Of the .bit file; empty where it is not known beforehand."""
+    """The sum of the .bit file; empty if it is not known beforehand."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -95,7 +95,7 @@ _TYPES: dict[str, type] = {
 
 
 def user_directory() -> Path:
-    """Where the user's own entries and every fetched or added .bit file are kept."""
+    """Return the folder of the user's own entries and of every fetched or added .bit file."""
     return paths.home() / "bitstreams"
 
 

@@ -1,4 +1,4 @@
-"""Whether a .bit file is the bitstream that its entry describes."""
+"""Check that a .bit file is the bitstream that its entry describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a workload and a configuration to a program: spaces, checks, lowering, features."""
+"""Lower a workload and a configuration to a program: spaces, checks, lowering, features."""
 
 from hilt.schedule.bounds import bound_cycles as bound_cycles
 from hilt.schedule.bounds import giga_operations_per_second as giga_operations_per_second

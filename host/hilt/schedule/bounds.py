@@ -1,4 +1,4 @@
-"""What no schedule can beat, and the usual figures of merit."""
+"""Lower bounds of a workload's cycles, and the usual figures of merit."""
 
 from __future__ import annotations
 

@@ -21,22 +21,22 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
 Checks = Literal["compiler", "strict", "tvm", "off"]
-"""compiler: buffers, fields and limits of our own lowering. strict: also what loses sums without interlock. tvm: only
-what TVM v0.9 would compile and run. off: all that can be written down as a program, whatever it does."""
+"""Check levels. compiler: buffers, fields and limits of hilt's lowering. strict: also schedules that lose sums without
+interlock. tvm: only what TVM v0.9 compiles and runs. off: everything that can be encoded as a program."""
 
 _LEVELS = get_args(Checks)
 
 TOKEN_QUEUE_DEPTH = 1024
-"""As public boards and hilt's RTL have it (TVM_FACTS.md section 3)."""
+"""Distance on public boards and hilt's RTL (TVM_FACTS.md section 3)."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the checks found out, arrays (n,) over configurations; lowering goes by the same findings."""
+    """The findings of the checks, arrays (n,) over configurations. Lowering uses the same findings."""
 
     tiling: Tiling
     loops: LoopChoice
-    """Of whole tiles."""
+    """Sizes of whole tiles."""
     edges: list[tuple[Tiling, NDArray[np.bool_], LoopChoice]]
     """Smaller tiles (Tiling.edges), each kind with its own loops."""
     resident: NDArray[np.bool_]
@@ -57,7 +57,7 @@ class Analysis:
         return found
 
     def rejection(self, checks: Checks, row: int = 0) -> Rejected | None:
-        """Of one configuration."""
+        """Return the rejection of one configuration."""
         needs = self._needs_of(checks)
         for reason in sorted(needs):
             need, limit = needs[reason]
@@ -195,8 +195,10 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
 
 
 def _instruction_bound(tiling: Tiling) -> IntArray:
-    """At most so many instructions: as if no box folded further than to one transfer an image and channel block, and
-    nothing were loaded once for two uses."""
+    """Return an upper bound of the number of instructions.
+
+    The bound assumes one transfer for each image and channel block of a box, and no operand loaded once for two uses.
+    """
     problem = tiling.problem
     fits = problem.ci * problem.taps <= problem.accelerator.formats.memory.by_name["x_stride"].high
     inp, wgt, store = tiling.batch * tiling.inp_channels, 1 if fits else tiling.co, tiling.batch * tiling.co

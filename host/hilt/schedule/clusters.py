@@ -1,5 +1,7 @@
-"""How the valid configurations of a space lie together: the grid graph over its knobs (Rieber et al. 2022, section
-III-A, Figure 1 and Table II)."""
+"""Clusters of the valid configurations of a space in the grid graph over its knobs.
+
+Source: Rieber et al. 2022, section III-A, Figure 1 and Table II.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,14 @@ class Clusters:
 
 
 def clusters(space: Space, valid: NDArray[np.bool_]) -> Clusters:
-    """Of the configurations marked `valid` (len(space),): two are joined if the Manhattan distance between their
-    positions is 1. Clusters of one size are in the order of their least index.
+    """Return the clusters of the configurations marked `valid`, shape (len(space),).
 
-    Raises ValueError for marks of another space.
+    Two configurations are joined if the Manhattan distance between their positions is 1. Clusters of one size are
+    in the
+    order of their least index.
+
+    Raises:
+        ValueError: The marks are those of another space.
     """
     if valid.shape != (len(space),):
         raise ValueError(f"{valid.shape} marks for a space of {len(space)} configurations")

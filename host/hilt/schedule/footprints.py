@@ -47,8 +47,10 @@ class Footprints:
 
 
 def _inputs(plans: Plans, spans: Intervals) -> tuple[_Dimensions, IntArray]:
-    """Of input boxes, and their pads (4, boxes): top, bottom, left, right. One that is all padding is one move that
-    writes zeros only: a row of padding above no rows."""
+    """Return the input boxes and their pads (4, boxes): top, bottom, left, right.
+
+    A box that is all padding is one transfer that only writes zeros: a row of padding above no rows.
+    """
     tiling, problem, workload = plans.tiling, plans.problem, plans.problem.workload
     plane = workload.height * workload.width
     program, number = ragged(spans.pairs)
@@ -72,13 +74,13 @@ def _inputs(plans: Plans, spans: Intervals) -> tuple[_Dimensions, IntArray]:
 
 
 def _weights(plans: Plans) -> _Dimensions:
-    """Of a tile of each program."""
+    """Return the weight boxes of a tile of each program."""
     taps, ones = plans.problem.taps, np.ones_like(plans.tiling.co)
     return [(ones, 0), (ones, 0), (plans.tiling.co, plans.problem.ci * taps), (plans.tiling.ci * taps, 1)]
 
 
 def _outputs(plans: Plans) -> _Dimensions:
-    """Of each shape of tile."""
+    """Return the output boxes of each shape of tile."""
     shapes, problem = plans.shapes, plans.problem
     plane = problem.out_height * problem.out_width
     return [

@@ -1,4 +1,4 @@
-"""Where the input boxes of tiles lie along an axis, and what of them is padding."""
+"""Position and padding of the tiles' input boxes along an axis."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from hilt.schedule.tiling import IntArray, Tiling
 
 @dataclass(frozen=True)
 class Intervals:
-    """Of the tiles along each axis, arrays over lines: the rows of each program, then the columns of each."""
+    """The intervals of the tiles along each axis, arrays over lines: the rows of each program, then the columns of
+    each."""
 
     tiles: IntArray
     """(lines,)"""
     first: IntArray
     """The first row (column) of the input in each box; this and `kind` line by line and tile by tile."""
     kind: IntArray
-    """Which of its line's spans the box has."""
+    """The index of the box's interval in its line."""
     kinds: IntArray
     """(lines,) Spans of each."""
     spans: IntArray
@@ -58,7 +59,7 @@ class Intervals:
         return cls(tiles, start + before * step, kind - starts(kinds).take(line), kinds, spans)
 
     def at(self, line: IntArray, number: IntArray) -> IntArray:
-        """Where in `first` and `kind` a line's tile is, by its number along the axis."""
+        """Return the place of a line's tile in `first` and `kind`, by its number along the axis."""
         return starts(self.tiles).take(line) + number
 
     @property

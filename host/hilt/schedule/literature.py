@@ -1,4 +1,4 @@
-"""What papers print about the spaces of the catalogue's workloads, to stand beside our own figures."""
+"""Published figures of the spaces of the catalogue's workloads, to print beside our own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PublishedSpace:
 
 @cache
 def published_spaces() -> dict[str, PublishedSpace]:
-    """By workload name, of those workloads that the table has."""
+    """Return the published space by workload name, for the workloads that the table has."""
     text = resources.files("hilt.schedule").joinpath("workloads.toml").read_text(encoding="utf-8")
     return {
         f"{network}.{layer}": PublishedSpace(values["space_size"], values["valid_ratio"])

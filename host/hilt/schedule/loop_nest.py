@@ -16,7 +16,7 @@ OPERANDS = ("inp", "wgt", "out")
 
 
 class LoopKind(IntEnum):
-    """What turns a loop: the order of the tiles, the virtual threads, GEMM's two counted loops, or micro-ops."""
+    """The kind of a loop: order of the tiles, virtual threads, GEMM's two counted loops, or micro-ops."""
 
     TILE = 0
     THREAD = 1
@@ -27,7 +27,7 @@ class LoopKind(IntEnum):
 _TILE_LOOPS = len(LOOP_ORDERS[1])
 _THREAD_AXES = ("h", "co")
 _MICRO_OP_AXES = ("ci", "kh", "kw", "b", "co", "h", "w")
-"""As hilt.schedule.microops spells them out, without the two that are counted."""
+"""The loops that hilt.schedule.microops unrolls, without the two counted ones."""
 
 KINDS = (
     *(LoopKind.TILE,) * _TILE_LOOPS,
@@ -35,7 +35,7 @@ KINDS = (
     *(LoopKind.COUNTED,) * 2,
     *(LoopKind.MICRO_OP,) * (len(_MICRO_OP_AXES) - 2),
 )
-"""Of each loop; every configuration has the same kinds in the same places."""
+"""The kind of each loop. Every configuration has the same kinds in the same places."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,16 @@ class LoopNest:
     """Positions in hilt.schedule.loops.LOOPS."""
     extent: IntArray
     touched: dict[str, IntArray]
-    """For each operand, its elements (blocks) that one run of the loop with all inside it touches."""
+    """For each operand, the elements (blocks) that one run of the loop with all inside it touches."""
     stride: dict[str, IntArray]
-    """For each operand, how many elements a turn of the loop goes on in the whole tensor; 0 where it goes nowhere."""
+    """For each operand, the step in elements of one turn of the loop in the whole tensor; 0 if it does not move."""
 
 
 def loop_nest(analysis: Analysis) -> LoopNest:
-    """Of every configuration. The last turn has less where virtual threads do not share the tiles evenly, or tiles do
-    not divide the output."""
+    """Return the loop nest of every configuration.
+
+    The last turn is smaller if virtual threads do not share the tiles evenly, or tiles do not divide the output.
+    """
     tiling = analysis.tiling
     tiles = {
         "b": tiling.b_tiles,

@@ -1,9 +1,8 @@
-"""Which loops of a tile become GEMM's two counted loops, and which are spelled out in micro-ops.
+"""Choice of the tile loops that become GEMM's two counted loops; the others are unrolled into micro-ops.
 
-A GEMM instruction runs `for out: for in: for micro-op`, each index affine in out and in. Of a tile's seven loops two
-are counted; the others are micro-ops, with the reduction outside and the spatial loops inside, so that two updates of
-one accumulator element stay apart: public bitstreams lose a sum where they are closer than three (HARDWARE.md
-section 3).
+A GEMM instruction runs `for out: for in: for micro-op`, each index affine in out and in. Two of a tile's seven loops
+are counted. The others are micro-ops, with the reduction outside and the spatial loops inside, so that two updates of
+one accumulator element stay apart: public bitstreams lose a sum if they are closer than three (HARDWARE.md section 3).
 """
 
 from __future__ import annotations

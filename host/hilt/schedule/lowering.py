@@ -1,9 +1,9 @@
-"""Workloads and configurations to Programs.
+"""Lower workloads and configurations to Programs.
 
 For each step (hilt.schedule.steps) the stream has: its LOADs, the reset of a new tile, the GEMM, after the last
 reduction step bias, shift and clip, and the STOREs. Every instruction depends only on earlier ones, so instruction
-queues of any depth are enough. What varies from step to step is added to template words; no Python runs per
-instruction, and little per program: those that are lowered together lie one after another in the same arrays.
+queues of any depth are enough. Values that vary from step to step are added to template words. No Python runs for each
+instruction, and little for each program: programs lowered together lie one after another in the same arrays.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ _INSTRUCTIONS_TOGETHER = 1 << 19
 
 
 def lower(workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler") -> Program:
-    """The program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if the workload has one, `bias`.
+    """Return the program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if needed, `bias`.
 
-    With checks `off`, fields that overflow keep their low bits. Raises Rejected, with the reason, where `checks`
-    refuses it, and ConfigurationError for what is no configuration.
+    With checks `off`, fields that overflow keep their low bits.
+
+    Raises:
+        Rejected: `checks` refuses the configuration; it holds the reason.
+        ConfigurationError: The knobs are no configuration.
     """
     columns = {name: [value] for name, value in knobs.items()}
     (lowered,) = lower_many(workload, columns, accelerator, checks)
@@ -52,9 +55,15 @@ def lower(workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, 
 def lower_many(
     workload: Conv2d, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = "compiler"
 ) -> Iterator[Program | Rejected]:
-    """What `lower` gives for each of these configurations, knob values by name (Space.columns), in their order; they
-    are judged and lowered together, which is faster than one by one. Raises ConfigurationError for what is no
-    configuration."""
+    """Yield the result of `lower` for each of these configurations, in order.
+
+    The configurations are knob values by name (Space.columns). They are checked and lowered together, which is
+    faster than
+    one by one.
+
+    Raises:
+        ConfigurationError: The knobs are no configurations.
+    """
     analysis = analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns)
     refused = analysis.verdict(checks) != 0
     instructions, _ = analysis.needs[Reason.INSN_LIMIT]

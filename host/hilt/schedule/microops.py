@@ -16,7 +16,7 @@ from hilt.vta.isa import uop_words
 
 _B, _CO, _H, _W, _CI, _KH, _KW = range(len(LOOPS))
 _UNROLLED = (_W, _H, _CO, _B, _KW, _KH, _CI)
-"""From the innermost out: reduction loops outside, spatial loops inside (hilt.schedule.loops)."""
+"""Loops from the innermost out: reduction loops outside, spatial loops inside (hilt.schedule.loops)."""
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,14 @@ def _occurring(sizes: IntArray, program: IntArray, code: IntArray) -> tuple[IntA
 
 
 def _laid(program: IntArray, lengths: IntArray, filled: IntArray) -> tuple[IntArray, IntArray]:
-    """Where in its program each set begins, after the `filled` (programs,) that are there already, and how many are
-    there then."""
+    """Return the start of each set in its program, after the `filled` (programs,) present ones, and the new counts."""
     begin = starts(lengths)
     added = np.bincount(program, weights=lengths, minlength=len(filled)).astype(np.int64)
     return begin - (starts(added) - filled).take(program), filled + added
 
 
 def tile_loops(plans: Plans) -> TileLoops:
-    """Of every shape of tile."""
+    """Return the loops of every shape of tile."""
     extent = extents(plans.shapes)
     strides = _strides(plans.shapes)
     rows = np.arange(len(extent))
@@ -154,7 +153,7 @@ def tile_loops(plans: Plans) -> TileLoops:
 
 
 def _strides(shapes: Tiling) -> IntArray:
-    """How far apart a micro-op's dst, src and wgt are from one turn of a tile's loops to the next, in elements:
+    """Return the steps of a micro-op's dst, src and wgt for one turn of a tile's loops, in elements:
     (3, shapes, loops)."""
     problem = shapes.problem
     pixels, box = shapes.height * shapes.width, shapes.box_height * shapes.box_width

@@ -26,8 +26,12 @@ class OnnxError(ValueError):
 
 @dataclass
 class Layer:
-    """Equal layers of a network: `nodes` are their names in the model. `workload` is what load_workload reads;
-    where VTA cannot run the layer, `reason` says why and `workload` is empty."""
+    """Equal layers of a network.
+
+    `nodes` are their names in the model. `workload` is the text for load_workload. If VTA cannot run the layer,
+    `reason`
+    holds the reason and `workload` is empty.
+    """
 
     workload: str
     reason: str = ""
@@ -122,7 +126,7 @@ def _network(name: str, graph: Any) -> Network:
 
 
 class _Shapes:
-    """Of every tensor of a graph, as far as they are known."""
+    """The known shapes of a graph's tensors."""
 
     def __init__(self, graph: Any) -> None:
         self._found: dict[str, list[int]] = {}
@@ -134,7 +138,7 @@ class _Shapes:
             self._found[initializer.name] = list(initializer.dims)
 
     def of(self, node: Any, place: int) -> list[int]:
-        """Of an input of a node. Raises _UnsupportedError where it is not known in full."""
+        """Return the shape of a node's input. Raises _UnsupportedError if it is not fully known."""
         name = node.input[place]
         shape = self._found.get(name)
         if shape is None or any(size <= 0 for size in shape):
@@ -237,7 +241,7 @@ def _padding(
 
 
 def _numbers(attributes: Mapping[str, Any], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-    """As many whole numbers as the default has. Raises _UnsupportedError for another attribute of that name."""
+    """Return as many whole numbers as the default has. Raises _UnsupportedError for another attribute of that name."""
     found = attributes.get(name, default)
     whole = isinstance(found, list | tuple) and all(type(each) is int for each in found)
     if not whole or len(found) != len(default):
@@ -253,7 +257,7 @@ def _groups(attributes: Mapping[str, Any]) -> int:
 
 
 def _sides(pads: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of ONNX's top, left, bottom, right."""
+    """Return (before, after) pairs from ONNX's top, left, bottom, right."""
     top, left, bottom, right = pads
     return (int(top), int(left)), (int(bottom), int(right))
 

@@ -1,4 +1,4 @@
-"""What lowering goes by: the findings of the checks, of those configurations that are lowered together."""
+"""The input of lowering: the findings of the checks for the configurations that are lowered together."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class Plans:
     the smaller ones at the edges."""
 
     tiling: Tiling
-    """Of whole tiles."""
+    """Sizes of whole tiles."""
     banded: BoolArray
     resident: BoolArray
     kinds: int
     shapes: Tiling
-    """Of every kind of tile."""
+    """Sizes of every kind of tile."""
     exists: BoolArray
-    """Which kinds there are; of the others the sizes mean nothing."""
+    """Marks the kinds that exist; the sizes of the others mean nothing."""
     out: IntArray
     """The two of the tile's loops that GEMM counts, as positions in LOOPS."""
     into: IntArray
 
     @classmethod
     def of(cls, analysis: Analysis, rows: IntArray) -> Plans:
-        """Of these configurations, which must have been accepted."""
+        """Return the plans of these configurations, all of them accepted."""
         tilings = [analysis.tiling, *(tiling for tiling, _, _ in analysis.edges)]
         exists = [np.ones(len(analysis.resident), dtype=np.bool_), *(there for _, there, _ in analysis.edges)]
         loops = [analysis.loops, *(choice for _, _, choice in analysis.edges)]

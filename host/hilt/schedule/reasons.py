@@ -39,7 +39,7 @@ class Reason(IntEnum):
 
     @property
     def text(self) -> str:
-        """As outcomes have it: `inp_overflow`, `field_overflow:y_pad_0`."""
+        """Return the text in outcomes, as `inp_overflow` or `field_overflow:y_pad_0`."""
         name = self.name.lower()
         field = name.removeprefix("field_overflow_")
         return name if field == name else f"field_overflow:{field}"
@@ -49,7 +49,7 @@ TVM_RUNTIME = frozenset({Reason.TVM_THREADS, Reason.TVM_ACC_HAZARD})
 """TVM v0.9 compiles these; its runtime refuses them (TVM_FACTS.md section 1, R6 and R7)."""
 
 Needs = Mapping[Reason, tuple[IntArray, int]]
-"""For each reason what a configuration needs (n,) and what there is; one that needs more is rejected."""
+"""For each reason, the need of a configuration (n,) and the limit. A need above the limit is rejected."""
 
 
 class Rejected(Exception):  # noqa: N818  # the name of the outcome

@@ -9,13 +9,13 @@ IntArray = NDArray[np.int64]
 
 
 def ragged(lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """For each element of the whole: which array it is of, and its place there. `lengths` (arrays,)."""
+    """Return for each element of the concatenation its array and its place there. `lengths` has shape (arrays,)."""
     which = np.arange(len(lengths)).repeat(lengths)
     return which, np.arange(len(which)) - starts(lengths).repeat(lengths)
 
 
 def starts(lengths: IntArray) -> IntArray:
-    """Where each array starts, (arrays,)."""
+    """Return the start of each array, (arrays,)."""
     begin: IntArray = lengths.cumsum() - lengths
     return begin
 

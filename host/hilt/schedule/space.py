@@ -62,7 +62,7 @@ class Space:
         return np.asarray(array @ self._strides)
 
     def values(self, indices: ArrayLike) -> NDArray[np.int64]:
-        """What each knob is set to."""
+        """Return the values of each knob."""
         return self._values[np.arange(len(self.knobs)), self.positions(indices)]
 
     def columns(self, indices: ArrayLike) -> dict[str, NDArray[np.int64]]:
@@ -109,16 +109,18 @@ of tiles whose partial sums stay on chip: inputs of a row of tiles, or weights, 
 SpaceKind = Literal["autotvm", "ml2"]
 Orders = Literal[1, 4]
 ORDERS_OF: dict[SpaceKind, tuple[Orders, ...]] = {"autotvm": (1, 4), "ml2": (1,)}
-"""How many loop orders a space of each kind may have."""
+"""The possible numbers of loop orders of each kind of space."""
 
 
 def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm") -> Space:
-    """The knobs of a workload, with channels and batch counted in blocks.
+    """Return the space of a workload, with channels and batch counted in blocks.
 
-    `autotvm`: TVM's seven for conv2d on VTA: the inner factor of each split is what is kept on chip; and with four
-    `orders` the `loop_order` of the tiles (LOOP_ORDERS), last, so that the first quarter is the space of one order.
-    `ml2`: ML2Tuner's (its Table 5): tile height TH and width TW, which need not divide the output, virtual threads nVT
-    over filters, filters in the loop, and the split of the input channels.
+    `autotvm`: TVM's seven knobs for conv2d on VTA. The inner factor of each split stays on chip. With four `orders`
+    the
+    `loop_order` of the tiles (LOOP_ORDERS) is the last knob, so the first quarter is the space of one order.
+    `ml2`: ML2Tuner's knobs (its Table 5): tile height TH and width TW, which need not divide the output, virtual
+    threads
+    nVT over filters, filters in the loop, and the split of the input channels.
     """
     parameters = accelerator.parameters
     groups = workload.block_groups(parameters.block)

@@ -1,11 +1,10 @@
-"""The steps of programs in time: which tile and reduction step each is, where its operands lie, what it must load, and
-which dependence tokens order it.
+"""The steps of programs in time: tile, reduction step, operand slots, loads and dependence tokens of each.
 
-`threads` consecutive output tiles run interleaved, one lane each: a *round* does one reduction step of each lane. Where
+`threads` consecutive output tiles run interleaved, one lane each: a *round* does one reduction step of each lane. If
 the reduction is outside, all rounds of a *band* of tiles do one reduction step before any does the next. A *block* is
-the tiles whose reductions run together: a band, else the tiles of one turn of the threads. An operand's *place* is the
-part of its buffer where it lies. Inputs and weights change places from round to round, as many as there are threads, so
-that the next round's loads go on while this one computes. What lies in a place is not loaded again.
+the tiles whose reductions run together: a band, else the tiles of one turn of the threads. An operand's *slot* is its
+part of the buffer. Inputs and weights change slots from round to round, as many as there are threads, so that the next
+round's loads run beside this one's computation. Data in a slot is not loaded again.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Steps:
     inp_load: BoolArray
     wgt_load: BoolArray
     wait_free: BoolArray
-    """Its loads pop a compute->load token: what they overwrite has been used."""
+    """Whether its loads pop a compute->load token, because they overwrite used data."""
     signal_free: BoolArray
     """Its GEMM pushes that token."""
     acc_place: IntArray
@@ -115,7 +114,7 @@ def steps_of(plans: Plans) -> Steps:
 
 
 def _tiles(tiling: Tiling) -> Tiles:
-    """In order (LOOP_ORDERS), with the tiles of one group of threads side by side."""
+    """Return the tiles in order (LOOP_ORDERS), with the tiles of one group of threads side by side."""
     oc_threads, h_threads = tiling.oc_threads, tiling.h_threads
     h_groups, co_groups = -(-tiling.h_tiles // h_threads), -(-tiling.co_tiles // oc_threads)
     rows_first = (tiling.order == 1) | (tiling.order == 3)
@@ -136,7 +135,7 @@ def _tiles(tiling: Tiling) -> Tiles:
 
 
 def _keys(tiling: Tiling, tiles: Tiles, count: IntArray) -> tuple[IntArray, IntArray]:
-    """Of each tile's first reduction step (tiles,): which inputs and which weights it needs; the next steps' follow."""
+    """Return the inputs and weights of each tile's first reduction step (tiles,); the next steps' follow."""
     problem, program = tiling.problem, tiles.program
     rounds = tiling.ci_steps.take(program)
     box = (tiles.b * tiling.h_tiles.take(program) + tiles.h) * tiling.w_tiles.take(program) + tiles.w
@@ -155,7 +154,7 @@ class _Grid:
     tile: IntArray
     """One that there is, also of the steps that there are not."""
     real: BoolArray
-    """Which steps there are."""
+    """Marks the steps that exist."""
     ci: IntArray
     lane: IntArray
     before: IntArray
@@ -166,7 +165,8 @@ class _Grid:
 
     @classmethod
     def of(cls, plans: Plans, program: IntArray, start: IntArray, size: IntArray, tiles: IntArray) -> _Grid:
-        """Of blocks, arrays (blocks,): their program, first tile and number of tiles. `tiles` (programs,)."""
+        """Return the blocks, arrays (blocks,): program, first tile and number of tiles. `tiles` has shape
+        (programs,)."""
         threads, ci_steps = plans.tiling.threads, plans.tiling.ci_steps
         across = np.where(plans.banded, -(-plans.tiling.acc_places // threads), 1)
         steps = (ci_steps * across * threads).take(program)
@@ -220,7 +220,7 @@ def _before(ordered: tuple[IntArray, BoolArray]) -> IntArray:
 
 
 def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:
-    """Whether each step (steps,) must load its operand, and the last step that used what this overwrites (-1: none)."""
+    """Return whether each step (steps,) loads its operand, and the last user of the overwritten data (-1: none)."""
     order, same_place = _order(place)
     keys = key.take(order)
     loaded = ~same_place | (keys[1:] != keys[:-1])
@@ -233,11 +233,12 @@ def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:
 
 
 def _tokens(before: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Which steps' loads wait for a token, and which steps push it, where a load must follow step `before` (-1: any).
+    """Return the steps whose loads wait for a token and the steps that push one. A load follows step `before` (-1:
+    any).
 
-    Tokens do not say where they come from: the n-th popped is the n-th pushed. So a load waits only where no earlier
-    load waited for as late a step, and only such steps push. What earlier programs waited for is earlier than all that
-    a later one can wait for.
+    Tokens do not name their source: the n-th popped is the n-th pushed. So a load waits only if no earlier load
+    waited for
+    as late a step, and only such steps push. The waits of earlier programs are earlier than those of later ones.
     """
     latest = np.maximum.accumulate(before)
     wait = latest > np.concatenate(([-1], latest[:-1]))

@@ -84,11 +84,11 @@ def _uniform(generator: np.random.Generator, centre: int, spread: int, shape: tu
 
 
 def _padded(data: NDArray[np.int8], workload: Conv2d) -> NDArray[np.int8]:
-    """With the workload's zeros around each image."""
+    """Return the data with the workload's zeros around each image."""
     (top, left), (bottom, right) = workload.padding, workload.pad_end
     return np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
 
 
 def _whole(array: NDArray[np.int8], first: int, second: int) -> NDArray[np.int8]:
-    """With zeros behind its first two axes up to whole blocks."""
+    """Return the data with zeros after its first two axes, up to whole blocks."""
     return np.pad(array, ((0, -array.shape[0] % first), (0, -array.shape[1] % second), (0, 0), (0, 0)))

@@ -1,4 +1,4 @@
-"""Tile geometry of many configurations at once: what each tile needs on chip, and how many tiles there are."""
+"""Tile geometry of many configurations at once: on-chip sizes and numbers of tiles."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TilingProblem:
     batch: int
     groups: int
     ci: int
-    """Of one group."""
+    """Blocks of one group."""
     co: int
-    """Of one group."""
+    """Blocks of one group."""
     out_height: int
     out_width: int
 
@@ -114,8 +114,11 @@ class Tiling:
 
     @classmethod
     def of(cls, problem: TilingProblem, columns: Mapping[str, ArrayLike]) -> Tiling:
-        """From knob values by name, each (n,), of the `autotvm` or the `ml2` space. Raises ConfigurationError for a
-        knob that is missing and for values that no space has."""
+        """Return the tiling for knob values by name, each (n,), of the `autotvm` or the `ml2` space.
+
+        Raises:
+            ConfigurationError: A knob is missing, or a value is in no space.
+        """
         knobs = {name: np.atleast_1d(np.asarray(values, dtype=np.int64)) for name, values in columns.items()}
         return cls._of_ml2(problem, knobs) if "TH" in knobs else cls._of_autotvm(problem, knobs)
 
@@ -168,7 +171,7 @@ class Tiling:
         )
 
     def take(self, rows: IntArray) -> Tiling:
-        """Of these configurations only."""
+        """Return the tiling of these configurations only."""
         return Tiling(self.problem, *(array.take(rows) for array in self._arrays()))
 
     @classmethod
@@ -200,7 +203,7 @@ class Tiling:
 
     @cached_property
     def inp_elements(self) -> IntArray:
-        """Of one tile's input box."""
+        """Return the elements of one tile's input box."""
         return self.batch * self.inp_channels * self.box_height * self.box_width
 
     @cached_property

@@ -1,8 +1,9 @@
-"""What the programs of many configurations move and issue, without lowering them: the arithmetic of hilt.schedule.steps
-and hilt.schedule.transfers in closed form.
+"""Bytes, instructions and tokens of many configurations' programs, without lowering them.
 
-Exact where the virtual threads share the tiles (and, of grouped convolutions, those of a group) evenly; else a round
-that lacks a thread is counted as a whole one.
+The arithmetic is that of hilt.schedule.steps and hilt.schedule.transfers in closed formulas. It is exact if the
+virtual
+threads share the tiles (for grouped convolutions, those of a group) evenly; else a round that lacks a thread counts as
+a whole one.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ class Traffic:
     alus: IntArray
     stores: IntArray
     load_tokens: IntArray
-    """From load to compute."""
+    """Tokens from load to compute."""
     store_tokens: IntArray
-    """From compute to store."""
+    """Tokens from compute to store."""
 
     @property
     def bytes(self) -> IntArray:
-        """Tensors only: what micro-ops and instructions take is not among them."""
+        """Return the bytes of tensors only, without micro-ops and instructions."""
         return self.inp_bytes + self.wgt_bytes + self.bias_bytes + self.out_bytes
 
     @property
@@ -54,7 +55,7 @@ class Traffic:
 
 
 def traffic(analysis: Analysis) -> Traffic:
-    """Of every configuration, accepted or not: what its program would move if it were lowered."""
+    """Return the traffic of every configuration's program, whether the configuration is accepted or not."""
     tiling = analysis.tiling
     problem = tiling.problem
     workload, parameters = problem.workload, problem.accelerator.parameters
@@ -144,9 +145,12 @@ def _round_loops(tiling: Tiling) -> tuple[dict[str, IntArray], BoolArray]:
 def _load_turns(
     nest: list[str], counts: dict[str, IntArray], needed: set[str], places: IntArray, resident: BoolArray
 ) -> dict[str, IntArray]:
-    """Of each loop the turns in which the operand that changes with the loops `needed` is loaded. A loop with which it
-    does not change loads in its first turns only, where all that its inner loops need stays in its places (what comes
-    round comes to the same place again if its number divides that of the places), or where all of it is resident."""
+    """Return for each loop the turns that load the operand which changes with the loops `needed`.
+
+    A loop that does not change the operand loads in its first turns only, if all that its inner loops need stays in
+    its
+    slots (data returns to the same slot if its number divides that of the slots), or if all of it is resident.
+    """
     turns = {}
     inside = np.ones_like(places)
     for loop in reversed(nest):

@@ -14,7 +14,7 @@ Pads = tuple[IntArray, IntArray]
 """Zero elements before and after (boxes,)."""
 
 _LEVELS = 4
-"""Of a box of four dimensions: x, y, and what is left for moves."""
+"""The dimensions of a four-dimensional box: x, y, and the rest as separate transfers."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class DmaTransfers:
 
     @property
     def fields(self) -> dict[str, IntArray]:
-        """Of the instructions, but for where they begin."""
+        """Return the fields of the instructions, except their start."""
         return {
             "y_size": self.y_size,
             "x_size": self.x_size,

@@ -1,9 +1,11 @@
-"""What TVM v0.9 would compile and run of the `autotvm` space (docs/TVM_FACTS.md section 1, rules R1 to R7).
+"""The rules of TVM v0.9 for the `autotvm` space (docs/TVM_FACTS.md section 1, rules R1 to R7).
 
 TVM v0.9 has the knob tile_b and never applies it: it computes one block of images at a time. It has one loop order.
-For the other three the rules of a tile are the same, and one is added, our own: it accumulates within a tile, so where
-the reduction is outside of output tiles it would have to keep partial sums, and has nowhere to. With that, 0.079 of
-deepbench with four orders run on average, against 0.083 in Table II of HW-Aware Initialization.
+For
+the other three orders the rules of a tile are the same, with one of our own: TVM accumulates within a tile, so it
+has no
+place for partial sums if the reduction is outside of output tiles. With that rule, 0.079 of deepbench with four orders
+runs on average, against 0.083 in Table II of HW-Aware Initialization.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ NEAREST_UPDATE = 3
 
 
 def tvm_needs(tiling: Tiling) -> Needs:
-    """For each reason of TVM's what a configuration needs and what there is (hilt.schedule.reasons)."""
+    """Return for each of TVM's reasons the need of a configuration and the limit (hilt.schedule.reasons)."""
     problem = tiling.problem
     workload, parameters = problem.workload, problem.accelerator.parameters
     threads = tiling.threads

@@ -1,4 +1,4 @@
-"""What the compiler says of a whole space."""
+"""The compiler's verdicts on a whole space."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ValiditySummary:
 
     @property
     def compiled(self) -> int:
-        """With those that only TVM's runtime refuses; at other levels there are none."""
+        """Return the compiled configurations, including those that only TVM's runtime refuses."""
         return int(np.count_nonzero(np.isin(self.verdicts, [Reason.OK, *TVM_RUNTIME])))
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 _MOST_ELEMENTS = 1 << 31
-"""Of a tensor: half of what a VTA's 32-bit addresses reach."""
+"""Largest tensor in elements: half of the range of a VTA's 32-bit addresses."""
 
 
 _OLDER_FIELDS = {"padding_behind": "padding_end", "stretch": "input_dilation"}
@@ -76,7 +76,7 @@ class Conv2d:
         self._require(-128 <= low <= high <= 127, f"clip is {low}:{high}; it must be an interval of int8")
 
     def _elements(self) -> dict[str, int]:
-        """Of each tensor; weights as if there were no groups, as they are where groups are computed together."""
+        """Return the elements of each tensor. Weights count as without groups, as they are computed together."""
         return {
             "input": self.batch * self.in_channels * self.height * self.width,
             "weight": self.out_channels * self.in_channels * self.kernel[0] * self.kernel[1],

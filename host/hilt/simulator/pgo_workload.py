@@ -1,8 +1,8 @@
-"""A PGO workload of the RTL: what it is built to be fast at, run once by a build that counts each branch it takes.
+"""The PGO workload of the RTL, run once by a build that counts each branch.
 
 `python -m hilt.simulator.pgo_workload LIBRARY` runs the tiles of a convolution as schedules have them: double-buffered
-loads with and without padding, GEMM over the kernel, bias and requantisation in ALU, stores. The counts are written
-when the process ends.
+loads with and without padding, GEMM over the kernel, bias and requantisation in ALU, stores. The counts are written at
+the end of the process.
 """
 
 from __future__ import annotations

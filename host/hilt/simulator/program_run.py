@@ -15,7 +15,7 @@ from hilt.simulator.driver import Execution, execute
 from hilt.vta.program import Program, ProgramError
 
 UNWRITTEN = 0x5A
-"""What every byte of the output is before the run."""
+"""The value of every output byte before the run."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,15 @@ def run_program(
     max_cycles: int = 1 << 32,
     waves: Path | None = None,
 ) -> ProgramRun:
-    """Runs `program` once in the model at `library` (hilt.simulator.build) on `inputs`: packed arrays by buffer
-    name, for all of its buffers but `uop` and `out`. With `waves` the model is the RTL of profile `trace`.
+    """Run `program` once in the model at `library` (hilt.simulator.build).
 
-    `memory` gives base and timing; its size is raised to what the program needs. Raises ProgramError where inputs and
-    buffers do not match, SimulatorError where the model cannot be used.
+    `inputs` are packed arrays by buffer name, for all of its buffers but `uop` and `out`. With `waves` the model is
+    the RTL
+    of profile `trace`. `memory` gives base and timing; its size is raised to the program's need.
+
+    Raises:
+        ProgramError: Inputs and buffers do not match.
+        SimulatorError: The model cannot be used.
     """
     model = memory or MemoryModel(base=0x1000_0000)
     addresses, end = place(program, model.base)

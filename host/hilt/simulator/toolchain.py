@@ -18,12 +18,12 @@ OLDEST_VERILATOR = (5, 36)
 
 
 class MissingToolError(RuntimeError):
-    """A tool that a build needs is not installed, or is too old; the message says what to install."""
+    """A tool of a build is missing or too old; the message names the package to install."""
 
 
 @dataclass(frozen=True)
 class Verilator:
-    """How to call Verilator: its program, the root that its makefiles and headers are under, and its version."""
+    """Verilator's program, the root of its makefiles and headers, and its version."""
 
     program: Path
     root: Path | None
@@ -86,7 +86,7 @@ def _checked(found: Verilator) -> Verilator:
 
 @cache
 def processor() -> str:
-    """What -march=native means here: a digest of the processor's model and its instruction set."""
+    """Return a digest of the processor's model and instruction set, for -march=native."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

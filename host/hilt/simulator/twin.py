@@ -1,9 +1,10 @@
-"""The twin: what the RTL would count for a program, computed instead of simulated (hls/timing/vta_timing.h).
+"""The twin: the RTL's counters for a program, computed instead of simulated (hls/timing/vta_timing.h).
 
-It takes programs as they are before relocation: cycles depend on where buffers lie only modulo 4096, and whoever places
-buffers here (hilt.simulator.program_run, the agent's contiguous memory) gives each whole pages. It cannot know what the
-memory did before: a first run after power-on is predicted, and a later one differs where jitter or the turn of the
-ports has moved on.
+Programs are given before relocation. Cycles depend on buffer addresses only modulo 4096, and every allocator here
+gives
+whole pages (hilt.simulator.program_run, the agent's contiguous memory). The twin does not know the memory's
+history: it
+predicts the first run after power-on. A later run differs if jitter or the turn of the ports has moved on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ API_VERSION = 1
 
 
 class TwinStatus(IntEnum):
-    """How a program ends (vta_timing.h). NEVER: a token or FINISH is missing, and a board would hang."""
+    """The end of a program (vta_timing.h). NEVER: a token or FINISH is missing, and a board would hang."""
 
     DONE = 0
     NEVER = 1

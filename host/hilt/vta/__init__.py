@@ -1,2 +1,4 @@
-"""What a VTA is: parameters, instruction encoding, layouts, programs and the numpy reference.
-Imports nothing of hilt but hilt.trial and hilt.paths."""
+"""The VTA: parameters, instruction encoding, layouts, programs and the numpy reference.
+
+Imports only hilt.trial and hilt.paths of hilt.
+"""

@@ -13,7 +13,7 @@ from hilt.vta.parameters import VTAParameters as VTAParameters
 from hilt.vta.parameters import load_parameters as load_parameters
 
 Hazards = Literal["interlock", "none"]
-"""What happens to two updates of one accumulator element closer than its pipeline: the second waits, or a sum is lost
+"""The fate of two updates of one accumulator element closer than the pipeline: the second waits, or a sum is lost
 (HARDWARE.md section 3)."""
 
 
@@ -66,7 +66,7 @@ class Accelerator:
 
     @property
     def formats(self) -> Formats:
-        """Where each field of its instructions lies."""
+        """Return the field positions of its instructions."""
         return formats(self.parameters, self.isa)
 
     @property

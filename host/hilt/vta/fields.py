@@ -1,5 +1,7 @@
-"""Where each field of an instruction lies: one table, computed from parameters and ISA revision (HARDWARE.md section 2;
-the wide ISA: docs/architecture.md)."""
+"""Field positions of instructions, computed from parameters and ISA revision.
+
+Source: HARDWARE.md section 2; the wide ISA: docs/architecture.md.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class IsaRevision(StrEnum):
 
     @property
     def number(self) -> int:
-        """As registers and macros have it."""
+        """Return the number in registers and macros."""
         return {"A": 0, "B": 1, "wide": 2}[self.value]
 
 

@@ -147,7 +147,7 @@ def decode_uops(words: NDArray[np.uint32], accelerator: Accelerator) -> NDArray[
 
 
 def disassemble(words: NDArray[np.uint64], accelerator: Accelerator) -> list[str]:
-    """One line an instruction: its number, what it does, and its tokens (`pop<` is pop_prev, `push>` push_next)."""
+    """Return one line for each instruction: number, effect, and tokens (`pop<` is pop_prev, `push>` push_next)."""
     return [f"{number:6d}  {_line(record)}" for number, record in enumerate(decode(words, accelerator))]
 
 
@@ -180,7 +180,7 @@ def _line(record: np.void) -> str:
 
 
 def _name(kind: type[IntEnum], value: int) -> str:
-    """Reserved values have a number instead: a disassembly shows what is there."""
+    """Return the name of a value, or its number if it is reserved."""
     return kind(value).name if value in list(kind) else str(int(value))
 
 

@@ -34,7 +34,7 @@ def pack_data(data: NDArray[_Scalar], parameters: VTAParameters) -> NDArray[_Sca
 
 
 def unpack_data(packed: NDArray[_Scalar], images: int, channels: int) -> NDArray[_Scalar]:
-    """The first `images` and `channels` of what pack_data made: (N, C, H, W)."""
+    """Return the first `images` and `channels` of pack_data's result: (N, C, H, W)."""
     outer, channel_blocks, height, width, batch, block = packed.shape
     whole = packed.transpose(0, 4, 1, 5, 2, 3).reshape(outer * batch, channel_blocks * block, height, width)
     return np.ascontiguousarray(whole[:images, :channels])
@@ -50,7 +50,7 @@ def pack_weights(weights: NDArray[_Scalar], parameters: VTAParameters) -> NDArra
 
 
 def unpack_weights(packed: NDArray[_Scalar], out_channels: int, in_channels: int) -> NDArray[_Scalar]:
-    """The first `out_channels` and `in_channels` of what pack_weights made: (CO, CI, KH, KW)."""
+    """Return the first `out_channels` and `in_channels` of pack_weights' result: (CO, CI, KH, KW)."""
     out, into, height, width, block, _ = packed.shape
     whole = packed.transpose(0, 4, 1, 5, 2, 3).reshape(out * block, into * block, height, width)
     return np.ascontiguousarray(whole[:out_channels, :in_channels])

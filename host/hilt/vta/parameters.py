@@ -1,4 +1,4 @@
-"""The parameters of a VTA: the log2 values of TVM's parameter file, and what follows from them."""
+"""The parameters of a VTA: the log2 values of TVM's parameter file, and derived values."""
 
 from __future__ import annotations
 
@@ -65,8 +65,12 @@ class VTAParameters:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> VTAParameters:
-        """From a parsed parameter file. TARGET and HW_VER are labels and are not read; a separate output width or block
-        size (older files) must say the same as the input's, for the hardware has only one."""
+        """Return the parameters of a parsed parameter file.
+
+        TARGET and HW_VER are labels and are not read. A separate output width or block size (older files) must
+        equal the
+        input's, because the hardware has only one.
+        """
         arguments: dict[str, int] = {}
         for field in fields(cls):
             key = field.name.upper()
@@ -87,7 +91,7 @@ class VTAParameters:
 
     @classmethod
     def from_name(cls, name: str) -> VTAParameters:
-        """From VTA's own name for them, as `name` gives it."""
+        """Return the parameters of VTA's own name for them, the inverse of `name`."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise ParameterError(f"{name!r} is no name of VTA parameters; they are named as 1x16_i8w8a32_15_15_18_17")

@@ -102,7 +102,7 @@ class Program:
 
     @cached_property
     def sha256(self) -> str:
-        """Of everything in it: two programs with the same hash do the same."""
+        """Return the hash of the whole program. Programs with the same hash are the same."""
         digest = hashlib.sha256(f"{self.parameters} {self.isa} {self.dram_base_bit}".encode())
         for name, shape, contents in self._parts():
             digest.update(f" {name} {shape} ".encode())

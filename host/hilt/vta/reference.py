@@ -1,4 +1,4 @@
-"""The numpy reference of what a VTA computes."""
+"""The numpy reference of a VTA's results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What tuners see of configurations, as arrays with names: knobs, what the compiler derives (hidden features), and the
-loops that come out (flattened, and as AutoTVM's context relations)."""
+"""Features of configurations, as named arrays: knobs, hidden features of the compiler, and the lowered loops
+(flattened, and as AutoTVM's context relations)."""
 
 from hilt.schedule.features.features import Features as Features
 from hilt.schedule.features.hidden import TABLE_5 as TABLE_5

@@ -1,5 +1,4 @@
-"""Hidden features: what only the compiler knows of a configuration (ML2Tuner, section 2 and Table 5), and what else
-lowering derives."""
+"""Hidden features: values that only lowering knows (ML2Tuner, section 2 and Table 5), and hilt's own."""
 
 from __future__ import annotations
 
@@ -43,10 +42,11 @@ TABLE_5 = (
 
 
 def hidden_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """Of configurations given as knob values by name, each (n,): TABLE_5 first, then our own. Sizes are in rows,
-    columns and channel blocks, memory in elements of its buffer or bytes; counts are not scaled.
+    """Return the hidden features of configurations, given as knob values by name, each (n,): TABLE_5 first, then our
+    own.
 
-    A configuration that is rejected has features as well: those of the program it would be.
+    Sizes are in rows, columns and channel blocks, memory in elements of its buffer or bytes; counts are not scaled.
+    A rejected configuration has the features of the program that it would be.
     """
     analysis = analyse(workload, accelerator, columns)
     found = _table_5(analysis.tiling) | _own(analysis, traffic(analysis))
@@ -54,10 +54,13 @@ def hidden_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping
 
 
 def _table_5(tiling: Tiling) -> Columns:
-    """The paper gives names only; this is our reading of them. b0 is the first tile of the rows, the other branch the
-    last one; `resized` is a tile without what lies outside the tensor, `dummy` the rows that are cut away. The second
-    of two equal names is the same decision where the compiler meets it again: the threads of the other axis, and the
-    filters of the last tile."""
+    """Return the features of Table 5. The paper gives names only; this is our reading of them.
+
+    b0 is the first tile of the rows, the other branch the last one. `resized` is a tile without the part outside the
+    tensor, `dummy` the rows that are cut away. The second of two equal names is the same decision at its second
+    place in
+    the compiler: the threads of the other axis, and the filters of the last tile.
+    """
     problem = tiling.problem
     out_height = problem.out_height
     last_h = out_height - (tiling.h_tiles - 1) * tiling.height

@@ -20,7 +20,8 @@ def knob_features(space: Space, indices: ArrayLike) -> NDArray[np.float32]:
 
 
 def knob_feature_names(space: Space) -> tuple[str, ...]:
-    """Of the columns of knob_features: a split has two, of which the outer says nothing."""
+    """Return the names of knob_features' columns. A split has two columns; the outer one is implied by the inner
+    one."""
     names: list[str] = []
     for knob in space.knobs:
         names += [f"{knob.name}.outer", f"{knob.name}.inner"] if knob.split else [knob.name]

@@ -1,5 +1,6 @@
-"""Features of the loops: a context vector for each (what AutoTVM's models see of a program), all of them in a row, and
-the context relations that do not depend on how many loops there are (Learning to Optimize Tensor Programs, section 4).
+"""Features of the loops: a context vector for each loop, all vectors in a row, and AutoTVM's context relations.
+
+Source: Learning to Optimize Tensor Programs, section 4.
 """
 
 from __future__ import annotations
@@ -43,9 +44,13 @@ class LoopContext:
 
 
 def loop_context(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> LoopContext:
-    """Of each loop: its extent; the turns made by it with all around it (`top_down`) and with all inside it
-    (`bottom_up`); for each operand the elements touched, turns per element touched (`reuse`) and the stride in the
-    tensor; which axis it runs along and what kind it is, one-hot."""
+    """Return the context of each loop.
+
+    The context holds the extent; the turns of the loop with all around it (`top_down`) and with all inside it
+    (`bottom_up`); for each operand the touched elements, turns for each touched element (`reuse`) and the stride in
+    the
+    tensor; and axis and kind, one-hot.
+    """
     nest = loop_nest(analyse(workload, accelerator, columns))
     extent = nest.extent.astype(np.float64)
     bottom_up = np.cumprod(extent[:, ::-1], axis=1)[:, ::-1]

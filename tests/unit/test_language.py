@@ -1,0 +1,99 @@
+"""One name for each thing, in plain sentences: docs/glossary.md, held."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(chain((ROOT / "host").rglob("*.py"), (ROOT / "board").rglob("*.py")))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+OLD_NAMES = (
+    "landscape",
+    "personalit(y|ies)",
+    "chassis",
+    "chronicle",
+    "rehearsal",
+    "shelf",
+    "unasked",
+    "twin_guided",
+    "whole_file",
+    "closed_form",
+    "belief",
+    "opening_of",
+    "struck",
+    "scissors",
+    "tally",
+    "complain",
+)
+ALLOWED = {
+    "host/hilt/measure/dataset/dataset.py": "reads the field `personality` of version 1",
+    "host/hilt/measure/dataset/dataset_store.py": "moves the folder `landscapes` of version 1",
+    "host/hilt/store/schema.py": "renames the board `landscape:NAME` of version 6",
+    "tests/unit/measure/dataset/test_version_1.py": "the names of version 1",
+    "tests/unit/test_language.py": "this list",
+    "CHANGELOG.md": "says what was renamed",
+}
+LONGEST_SENTENCE = 35
+"""Words."""
+NOT_FIRST = "Of|What|As|By|Where|Who|Whose|That|Those|How|Than|To be|In the"
+"""Words that begin no docstring: the subject would be missing, or come last."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS, *DOCUMENTS], ids=name_of)
+def test_old_names_are_gone(path: Path) -> None:
+    if name_of(path) in ALLOWED:
+        return
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(rf"(?i)(?<![a-z])(?:{'|'.join(OLD_NAMES)})(?![a-z])", text)
+    assert re.search(rf"(?i)(?<![a-z])(?:{'|'.join(OLD_NAMES)})(?![a-z])", text) is None, found
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name_of(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def _docstrings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_docstrings_begin_with_their_subject_or_verb(path: Path) -> None:
+    wrong = [text[:80] for text in _docstrings(path) if re.match(rf"({NOT_FIRST})\b", text)]
+    assert wrong == []
+
+
+def _sentences(document: Path) -> Iterator[str]:
+    """Yield the sentences of a page, without code, tables, pictures and addresses."""
+    text = document.read_text(encoding="utf-8")
+    text = re.sub(r"(?ms)^( *)(```|~~~).*?^\1?\2", "", text)
+    text = re.sub(r"(?m)^(\||#|    ).*$", "\n\n", text)
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    for paragraph in re.split(r"\n\s*\n|\n\s*(?:[-*>]|\d+\.)\s", text):
+        yield from re.split(r"(?<=[.!?:;])\s+", " ".join(paragraph.split()))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_sentences_are_short(document: Path) -> None:
+    long = [sentence for sentence in _sentences(document) if len(sentence.split()) > LONGEST_SENTENCE]
+    assert long == []
