@@ -22,8 +22,8 @@ OPERATORS: Mapping[str, str] = {
     "conv2d": (
         "data int8 (N, C, H, W), weights int8 (CO, C / groups, KH, KW), bias int32 (CO,) or '', residual int8 of the "
         "output's shape or ''. Attributes: strides [2], pads [top, left, bottom, right], groups, dilations [2], "
-        "input_dilation [2] (zeros between the input's elements: size (H - 1) * d + 1), shift [1 or CO], clip [lo, hi]; "
-        "with a residual residual_shift [1 or CO]. out = clip(rounded(sum + bias + (residual << residual_shift), shift))"
+        "input_dilation [2] (zeros between the elements: size (H - 1) * d + 1), shift [1 or CO], clip [lo, hi]; with "
+        "a residual residual_shift [1 or CO]. out = clip(rounded(sum + bias + (residual << residual_shift), shift))"
     ),
     "dense": "data int8 (M, K), weights int8 (N, K), bias, residual: as conv2d; shift [1 or N], clip, residual_shift",
     "add": (
