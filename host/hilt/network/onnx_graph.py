@@ -263,7 +263,7 @@ def to_model(graph: OnnxGraph, *, shapes_only: bool = False, extra_outputs: tupl
             kind = helper.np_dtype_to_tensor_dtype(value.dtype)
             inputs.append(helper.make_tensor_value_info(name, kind, value.shape))
         else:
-            initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+            initializers.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
     nodes = []
     for node in graph.nodes:
         proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=node.domain)
