@@ -1,0 +1,35 @@
+"""Tensors in VTA's packed layout, [N/batch][C/block][H][W][batch][block], and back."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+
+def four(shape: Sequence[int]) -> Tuple[int, int, int, int]:
+    """Return (N, C, H, W) of a shape; (M, K) is M images of one pixel."""
+    images, channels, height, width = (*shape, 1, 1)[:4]
+    return int(images), int(channels), int(height), int(width)
+
+
+def pack(data: Any, packed: Any) -> None:
+    """Write an int8 tensor, (N, C, H, W) or (M, K), into `packed` (N/batch, C/block, H, W, batch, block), zeros behind
+    the tensor's channels and images included."""
+    images, channels, height, width = four(data.shape)
+    outer, inner, _, _, batch, block = packed.shape
+    if (outer * batch, inner * block) != (images, channels):
+        whole = np.zeros((outer * batch, inner * block, height, width), dtype=data.dtype)
+        whole[:images, :channels] = data.reshape(images, channels, height, width)
+    else:
+        whole = data
+    split = whole.reshape(outer, batch, inner, block, height, width)
+    packed[...] = split.transpose(0, 2, 4, 5, 1, 3)
+
+
+def unpack(packed: Any, shape: Sequence[int]) -> Any:
+    """Return the tensor of `shape` that lies in `packed`."""
+    images, channels, height, width = four(shape)
+    outer, inner, _, _, batch, block = packed.shape
+    whole = packed.transpose(0, 4, 1, 5, 2, 3).reshape(outer * batch, inner * block, height, width)
+    return np.ascontiguousarray(whole[:images, :channels]).reshape(tuple(shape))
