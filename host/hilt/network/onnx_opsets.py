@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 
@@ -66,7 +69,7 @@ def _move(
     graph: OnnxGraph, node: OnnxNode, key: str, place: int, dtype: type = np.int64, *, scalar: bool = False
 ) -> None:
     """Make an attribute an input."""
-    value = np.asarray(node.attributes.pop(key, 0), dtype)
+    value: NDArray[Any] = np.asarray(node.attributes.pop(key, 0), dtype)
     name = graph.unique(f"{node.outputs[0]}_{key}")
     graph.constants[name] = value if scalar else value.reshape(-1)
     node.inputs += [""] * (place + 1 - len(node.inputs))

@@ -145,7 +145,7 @@ def _known_outputs(graph: OnnxGraph, node: OnnxNode) -> list[NDArray[Any]] | Non
             shape = graph.constants[node.inputs[0]].shape
         if shape is None or None in shape:
             return None
-        placeholder = np.broadcast_to(np.zeros((), np.int8), shape)
+        placeholder = np.broadcast_to(np.zeros((), np.int8), graph.shape(node.inputs[0]))
         return operators.run(node.op, [placeholder], node.attributes)
     if any(name and name not in graph.constants for name in node.inputs) or node.op not in operators.OPERATORS:
         return None
