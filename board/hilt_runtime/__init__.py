@@ -1,8 +1,8 @@
 """Runs networks that hilt compiled, on a board with VTA: numpy and pynq are all it needs.
 
-    from hilt_runtime import Network
-    network = Network("model.hilt", bitstream="1x16_i8w8a32_15_15_18_17.bit")
-    y = network(x)
+from hilt_runtime import Network
+network = Network("model.hilt", bitstream="1x16_i8w8a32_15_15_18_17.bit")
+y = network(x)
 """
 
 from hilt_runtime.bundle import Bundle, BundleError, read_bundle

@@ -79,8 +79,8 @@ def _manifest(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
         if manifest["format"] != FORMAT:
             raise BundleError("{} holds {!r}, not a {}".format(name, manifest["format"], FORMAT))
         if manifest["version"] != VERSION:
-            text = "{} has version {}, this runtime reads {}: compile the network again with this hilt"
-            raise BundleError(text.format(name, manifest["version"], VERSION))
+            line = "{} has version {}, this runtime reads {}: compile the network again with this hilt"
+            raise BundleError(line.format(name, manifest["version"], VERSION))
         return dict(manifest)
     except (ValueError, KeyError, TypeError) as error:
         raise BundleError("the manifest of {} cannot be read ({}): {}".format(name, error, _AGAIN)) from None
@@ -101,7 +101,9 @@ def _contents(archive: zipfile.ZipFile, part: str, most: int, name: str) -> byte
     except KeyError:
         raise BundleError("{} has no part {}: {}".format(name, part, _AGAIN)) from None
     if facts.file_size > most:
-        raise BundleError("part {} of {} has {} bytes, more than {}: {}".format(part, name, facts.file_size, most, _AGAIN))
+        raise BundleError(
+            "part {} of {} has {} bytes, more than {}: {}".format(part, name, facts.file_size, most, _AGAIN)
+        )
     return archive.read(part)
 
 

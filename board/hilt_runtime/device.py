@@ -173,7 +173,9 @@ def allocate(pynq: Any, size: int) -> Any:
     try:
         return pynq.allocate(shape=(size,), dtype=np.uint8, cacheable=True)
     except (MemoryError, RuntimeError, OSError) as error:
-        text = "the network needs {} bytes of contiguous memory{}: raise the board's CMA (cma= in its boot arguments), or "
+        text = (
+            "the network needs {} bytes of contiguous memory{}: raise the board's CMA (cma= in its boot arguments), or "
+        )
         text += "end other programs that hold some ({})"
         raise MemoryNeededError(text.format(size, _free(), error)) from None
 

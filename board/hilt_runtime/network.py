@@ -101,9 +101,7 @@ class Network:
             run = _STEPS[step["kind"]](self, step, values)
             ended = time.perf_counter()
             device_seconds, cycles = (run.seconds, run.cycles) if run is not None else (0.0, None)
-            steps.append(
-                StepRun(step["kind"], step["name"], began - started, ended - started, device_seconds, cycles)
-            )
+            steps.append(StepRun(step["kind"], step["name"], began - started, ended - started, device_seconds, cycles))
         outputs = {each["name"]: values[each["name"]] for each in self.bundle.outputs}
         return Inference(outputs, self._all(values) if self.keep else {}, steps, time.perf_counter() - started)
 
@@ -113,7 +111,9 @@ class Network:
         try:
             return self.device.allocate(max(size, 4096))
         except MemoryNeededError as error:
-            total = sum(self.bundle.manifest["memory"][key] for key in ("constants", "separate" if self.keep else "activations"))
+            total = sum(
+                self.bundle.manifest["memory"][key] for key in ("constants", "separate" if self.keep else "activations")
+            )
             raise MemoryNeededError("{} ({} bytes in all)".format(error, total)) from None
 
     def _place_constants(self) -> None:

@@ -44,9 +44,11 @@ _MISTAKEN_BELOW = {
     *("LandscapeError", "FleetError"),
 }
 """Of the layers below, which are not loaded to say whose fault an error is."""
+_OF_THE_RUNTIMES_BOARD = {"MemoryNeededError", "DeviceError", "InferenceError"}
 _ROOMS = {
     **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "whole_file", "experiments"), Failure.INPUT),
     **dict.fromkeys(("cli", "report"), Failure.INPUT),
+    "network": Failure.INPUT,
     "paths": Failure.STORE,
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), Failure.BOARD),
 }
@@ -60,6 +62,8 @@ def failure_of(error: BaseException) -> Failure:
         return Failure.STORE
     if isinstance(error, BoardLostError):
         return Failure.BOARD
+    if type(error).__module__.startswith("hilt_runtime."):
+        return Failure.BOARD if type(error).__name__ in _OF_THE_RUNTIMES_BOARD else Failure.INPUT
     kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
     if any(kind.__name__ == "NoEngineError" for kind in kinds):  # of hilt.engine.client, which imports us
         return Failure.BOARD

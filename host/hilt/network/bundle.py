@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.graph import Graph
+from hilt.network.graph_file import MEMBER, graph_bytes
 from hilt_runtime.bundle import FORMAT, MANIFEST, VERSION
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the file's contents; `arrays` are by the names that the manifest uses."""
+def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], graph: Graph) -> bytes:
+    """Return the file's contents; `arrays` are by the names that the manifest uses, `graph` is for the host alone."""
+    reference = graph_bytes(graph)
     parts = {}
     contents = {}
     for name, array in arrays.items():
@@ -35,6 +38,7 @@ def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         contents[name] = data
         parts[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     whole = {"format": FORMAT, "version": VERSION, **manifest, "parts": parts}
+    whole["reference"] = hashlib.sha256(reference).hexdigest()
     text = json.dumps(whole, indent=1, sort_keys=True).encode()
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -42,19 +46,21 @@ def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         archive.writestr(zipfile.ZipInfo(MANIFEST + ".sha256", _DATE), hashlib.sha256(text).hexdigest())
         for name, data in contents.items():
             archive.writestr(zipfile.ZipInfo(name, _DATE), data)
+        archive.writestr(zipfile.ZipInfo(MEMBER, _DATE), reference)
     return file.getvalue()
 
 
 def write_bundle(path: Path, data: bytes) -> None:
     """Write a bundle, whole or not at all. Raises OSError, which names the file."""
-    descriptor, fresh = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
+    fresh = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(fresh, 0o644)
-        os.replace(fresh, path)
+        fresh.chmod(0o644)
+        fresh.replace(path)
     except BaseException:
-        os.unlink(fresh)
+        fresh.unlink()
         raise

@@ -67,7 +67,7 @@ def compile_network(
     planner = _Planner(graph, target, searcher, grouped)
     manifest, arrays = planner.plan()
     manifest["placements"] = [_placement_facts(placement) for placement in placements]
-    return Compiled(bundle_bytes(manifest, arrays), manifest, placements)
+    return Compiled(bundle_bytes(manifest, arrays, graph), manifest, placements)
 
 
 def _require_operators(graph: Graph) -> None:

@@ -113,7 +113,9 @@ def _layer(
     if residual and graph.tensors[residual].shape != output.shape:
         raise NotOnVtaError(f"its residual has shape {graph.tensors[residual].shape}, its output {output.shape}")
     if residual_shift > LARGEST_SHIFT:
-        raise NotOnVtaError(f"its residual is shifted left by {residual_shift}; hilt's VTA code reaches {LARGEST_SHIFT}")
+        raise NotOnVtaError(
+            f"its residual is shifted left by {residual_shift}; hilt's VTA code reaches {LARGEST_SHIFT}"
+        )
     name = node.inputs[2] if len(node.inputs) > 2 else ""
     bias = graph.constants[name] if name else np.zeros(len(weights), dtype=np.int32)
     batch, channels, height, width = images
@@ -182,7 +184,14 @@ def _average_pool(graph: Graph, node: Node, block: int) -> Layer:
     channels = blocks(images[1], block) * block
     shift = _single(node, "shift")
     workload = _by_block(
-        node, images, channels, block, (kernel[0], kernel[1]), (stride[0], stride[1]), ((top, left), (bottom, right)), shift
+        node,
+        images,
+        channels,
+        block,
+        (kernel[0], kernel[1]),
+        (stride[0], stride[1]),
+        ((top, left), (bottom, right)),
+        shift,
     )
     weights = np.ones((channels, 1, *workload.kernel), dtype=np.int8)
     bias = _halved(np.zeros(channels, dtype=np.int32), shift)
@@ -269,9 +278,7 @@ def _spread(weights: NDArray[Any], dilations: tuple[int, ...]) -> NDArray[Any]:
     return spread
 
 
-def _whole_blocks(
-    weights: NDArray[Any], bias: NDArray[Any], block: int
-) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
+def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
     """Return a depthwise convolution over whole blocks of channels: groups, channels, weights and bias. Every group is
     one block; the weights between its channels are zeros."""
     channels = blocks(len(weights), block) * block

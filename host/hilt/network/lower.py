@@ -1,4 +1,4 @@
-"""One layer's instructions, as they come from the schedule's lowering, ready to be joined with those of other layers."""
+"""One layer's instructions, as the schedule's lowering makes them, ready to be joined with other layers'."""
 
 from __future__ import annotations
 

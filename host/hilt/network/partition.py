@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hilt.network.graph import Graph, Node
 from hilt.network.layers import Layer, NotOnVtaError, layer_of
 from hilt.network.processor import processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
-from hilt.schedule import ConfigurationError, Rejected
+from hilt.schedule import ConfigurationError, Conv2d, Rejected
 from hilt.vta.accelerator import Accelerator
 
-Tuned = Mapping[str, Mapping[str, int]]
-"""Knobs by the text of a workload (hilt.schedule.spelling) or by the name of a layer."""
+Tuned = Mapping[Conv2d, Mapping[str, int]]
+"""Knobs by shape (`shape_of`)."""
+
+
+def shape_of(workload: Conv2d) -> Conv2d:
+    """Return a workload without what no schedule depends on: its name, bias, shift and clip."""
+    return replace(workload, name="", bias=True, shift=8, clip=(0, 127))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,9 @@ def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tun
     on_vta: set[str] = set()
     for node in graph.nodes:
         if _is_view(graph, node) and node.inputs[0] in on_vta:
-            placement = Placement(node, None, None, "the packed layouts of its input and output are the same", view=True)
+            placement = Placement(
+                node, None, None, "the packed layouts of its input and output are the same", view=True
+            )
         else:
             placement = _place(graph, node, accelerator, searcher, tuned)
         placements.append(placement)
@@ -88,10 +95,8 @@ def _place(graph: Graph, node: Node, accelerator: Accelerator, searcher: Searche
 
 def _schedule(layer: Layer, searcher: Searcher, tuned: Tuned) -> Schedule:
     """Return the tuned schedule where it fits, with its residual, else the twin's best."""
-    from hilt.schedule.spelling import spelled
-
     residual = layer.residual_shift if layer.residual else None
-    knobs = tuned.get(spelled(layer.workload)) or tuned.get(layer.workload.name)
+    knobs = tuned.get(shape_of(layer.workload))
     if knobs is not None:
         try:
             return searcher.judge(layer.workload, knobs, residual, "tuned")

@@ -15,6 +15,7 @@ from hilt.network.chain import Link, join
 from hilt.network.lower import Code, code_of
 from hilt.network.lower_residual import with_residual
 from hilt.schedule import Conv2d, Rejected
+from hilt.schedule.checks import Checks
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.tune.problem import Problem
@@ -78,7 +79,7 @@ class Searcher:
         return Schedule(dict(knobs), int(cycles), origin)
 
     def _search(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
-        checks = "strict" if self.accelerator.hazards == "none" else "compiler"
+        checks: Checks = "strict" if self.accelerator.hazards == "none" else "compiler"
         problem = Problem.of(workload, self.accelerator, checks=checks, orders=4)
         candidates = candidates_of(problem)
         if not len(candidates):
@@ -112,9 +113,7 @@ class Searcher:
         for index, value in zip(new.tolist(), cycles.tolist(), strict=True):
             counted[index] = value if value == value else float("inf")
 
-    def _with_residual(
-        self, problem: Problem, ranked: list[int], shift: int, counted: dict[int, float]
-    ) -> list[int]:
+    def _with_residual(self, problem: Problem, ranked: list[int], shift: int, counted: dict[int, float]) -> list[int]:
         """Return those that have room for a residual, fastest first, and count them anew."""
         fitting: list[int] = []
         for index in ranked:
@@ -137,6 +136,4 @@ class Searcher:
 
     def _cycles(self, programs: list[Program]) -> list[float]:
         predicted = self.twin.predict(programs, self.memory)
-        return [
-            float(each["cycles"]) if each["status"] == TwinStatus.DONE else float("inf") for each in predicted
-        ]
+        return [float(each["cycles"]) if each["status"] == TwinStatus.DONE else float("inf") for each in predicted]

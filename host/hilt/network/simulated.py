@@ -74,5 +74,3 @@ class _Placed(np.ndarray[Any, np.dtype[np.uint8]]):
 
     def invalidate(self) -> None:
         """Do nothing: what the model writes is seen."""
-
-

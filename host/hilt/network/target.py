@@ -18,6 +18,7 @@ class Target:
         accelerator: Parameters, ISA revision, bus and clock.
         memory: The memory behind it, for the twin.
         bitstream: What names its bitstream on this board; empty where any of these parameters will do.
+        bitstream_file: SHA-256 of the .bit file, where that is known.
         register_base: The address of its registers.
         identity: The identity registers (0x48, 0x4C, 0x50) of hilt's RTL; empty for a public bitstream.
     """
@@ -26,6 +27,7 @@ class Target:
     accelerator: Accelerator
     memory: MemoryModel
     bitstream: str = ""
+    bitstream_file: str = ""
     register_base: int = 0
     identity: tuple[int, ...] = ()
 
@@ -40,6 +42,7 @@ class Target:
             "hazards": accelerator.hazards,
             "macs_per_cycle": accelerator.macs_per_cycle,
             "bitstream": self.bitstream,
+            "bitstream_file": self.bitstream_file,
             "register_base": self.register_base,
             "identity": list(self.identity),
             "dram_base_bit": accelerator.formats.memory.by_name["dram_base"].bit,

@@ -33,4 +33,4 @@ def layer_ends(program: Program, lengths: Sequence[int], twin: Twin, memory: Mem
         ends.append(int(spans["end"][first : first + length].max()))
         first += length
     ends[-1] = int(predicted["cycles"])
-    return np.maximum.accumulate(ends).tolist()
+    return [int(end) for end in np.maximum.accumulate(ends)]
