@@ -21,6 +21,8 @@ from hilt.network.reference import evaluate
 _OBSERVED_SAMPLES = 32
 _SEARCH_SAMPLES = 8
 _REPORTED_SAMPLES = 8
+_REPORTED_MACS = 4e9
+"""Multiply-accumulates in float64 that comparing tensor by tensor may take."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ def quantise(
     model = write_qdq(graph, regions, scales)
     infer_shapes(model)
     integers = import_graph(model)
-    samples = calibration.first(_REPORTED_SAMPLES).samples
+    macs = sum(layer_macs(graph, layer) for layer in regions.layers)
+    samples = calibration.first(int(np.clip(_REPORTED_MACS / macs, 1, _REPORTED_SAMPLES))).samples
     layers, decibels = _costs(graph, model, regions, scales, samples)
     return Quantisation(
         model,

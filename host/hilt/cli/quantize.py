@@ -1,0 +1,132 @@
+"""`hilt quantize`: from a float ONNX model to one that VTA computes exactly."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hilt.cli import tables
+from hilt.cli.files import check_folder
+from hilt.cli.words import print_json
+
+if TYPE_CHECKING:
+    from hilt.network.quantize.quantizer import Quantisation
+
+
+class OptionFormError(ValueError):
+    """A value of --shape or --value that cannot be read."""
+
+
+def quantize(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A model in float, or quantised by others.")],
+    calibration: Annotated[
+        Path, typer.Option("--calibration", metavar="DATA.npz", help="Inputs by name, (samples, ...); or one .npy.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.onnx", help="The QDQ model to write.")],
+    labels: Annotated[
+        str, typer.Option(metavar="NAME", help="The array of classes in the data: measure the accuracy.")
+    ] = "",
+    shape: Annotated[
+        list[str] | None, typer.Option(metavar="INPUT=1,3,224,224", help="The shape of an open input; may be repeated.")
+    ] = None,
+    value: Annotated[
+        list[str] | None, typer.Option(metavar="INPUT=NUMBER", help="Make an input a constant; may be repeated.")
+    ] = None,
+    channel_block: Annotated[
+        int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
+    ] = 0,
+    search: Annotated[
+        bool, typer.Option("--search/--no-search", help="Improve the scales by their effect on the outputs.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Quantise a network to int8 with power-of-two scales, and print what that costs."""
+    from hilt.network.quantize.files import quantise_file, write_model
+
+    check_folder(output)
+    result = quantise_file(
+        model,
+        calibration,
+        labels=labels,
+        shapes=read_shapes(shape or []),
+        values=read_values(value or []),
+        channel_block=channel_block,
+        search=search,
+    )
+    write_model(result.model, output)
+    if as_json:
+        print_json(values_of(result))
+    else:
+        print_result(result)
+        typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
+
+
+def read_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
+    """Return shapes by input name of texts like `input=1,3,224,224`.
+
+    Raises:
+        OptionFormError: A text has another form.
+    """
+    shapes = {}
+    for text in texts:
+        name, _, sizes = text.rpartition("=")
+        parts = sizes.replace("x", ",").split(",")
+        if not name or not all(part.strip().isdecimal() for part in parts):
+            raise OptionFormError(f"--shape {text} is no shape; write it as --shape input=1,3,224,224")
+        shapes[name] = tuple(int(part) for part in parts)
+    return shapes
+
+
+def read_values(texts: list[str]) -> dict[str, float]:
+    """Return numbers by input name of texts like `rate=16000`.
+
+    Raises:
+        OptionFormError: A text has another form.
+    """
+    values = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            values[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise OptionFormError(f"--value {text} is no number; write it as --value rate=16000")
+    return values
+
+
+def values_of(result: Quantisation) -> dict[str, Any]:
+    """Return a result as plain values."""
+    return {
+        "layers": [asdict(layer) for layer in result.layers],
+        "signal_to_noise_db": result.decibels,
+        "agreement": asdict(result.agreement),
+        "accuracy": None if result.accuracy is None else asdict(result.accuracy),
+        "notes": list(result.notes),
+    }
+
+
+def print_result(result: Quantisation) -> None:
+    """Print the loss by layer, and what else quantising costs."""
+    listed = tables.table("layer", "operator", ">MMAC", ">scale", ">signal to noise")
+    for layer in result.layers:
+        cells = (f"{layer.macs / 1e6:.2f}", f"2^{-layer.exponent}", f"{layer.decibels:.1f} dB")
+        listed.add_row(layer.name, layer.op, *cells)
+    tables.console().print(listed)
+    for note in result.notes:
+        typer.echo(note)
+    typer.echo(f"outputs: {result.decibels:.1f} dB above the error of quantising")
+    agreement = result.agreement
+    typer.echo(
+        f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "
+        f"equal, largest difference {agreement.largest}"
+    )
+    if result.accuracy is not None:
+        accuracy = result.accuracy
+        typer.echo(
+            f"accuracy on {accuracy.samples:,} samples: float {100 * accuracy.float_model:.2f} %, "
+            f"quantised {100 * accuracy.quantised_model:.2f} %, integer reference {100 * accuracy.reference:.2f} %"
+        )
