@@ -18,6 +18,7 @@ from hilt.cli.compile import compile_model
 from hilt.cli.eval import evaluate_network
 from hilt.cli.explain import explain
 from hilt.cli.history import best, runs, show
+from hilt.cli.quantize import quantize
 from hilt.cli.report import report
 from hilt.cli.run_network import run_network
 from hilt.cli.sim import sim
@@ -71,7 +72,12 @@ _PANELS = {
 for panel, listed in _PANELS.items():
     for command in listed:
         application.command(rich_help_panel=panel)(command)
-for name, network_command in (("compile", compile_model), ("run", run_network), ("eval", evaluate_network)):
+for name, network_command in (
+    ("quantize", quantize),
+    ("compile", compile_model),
+    ("run", run_network),
+    ("eval", evaluate_network),
+):
     application.command(name, rich_help_panel="Networks")(network_command)
 application.add_typer(log.application, name="log", rich_help_panel="Results")
 application.add_typer(boards.application, name="boards", rich_help_panel="Boards")

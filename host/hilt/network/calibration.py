@@ -143,7 +143,7 @@ class Runner:
             OnnxError: It refuses the model.
         """
         try:
-            import onnxruntime  # type: ignore[import-untyped, unused-ignore]
+            import onnxruntime
         except ImportError as error:
             raise CalibrationError("onnxruntime is not installed; `pip install hilt[networks]` brings it") from error
         options = onnxruntime.SessionOptions()
