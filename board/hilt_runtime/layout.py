@@ -32,4 +32,4 @@ def unpack(packed: Any, shape: Sequence[int]) -> Any:
     images, channels, height, width = four(shape)
     outer, inner, _, _, batch, block = packed.shape
     whole = packed.transpose(0, 4, 1, 5, 2, 3).reshape(outer * batch, inner * block, height, width)
-    return np.ascontiguousarray(whole[:images, :channels]).reshape(tuple(shape))
+    return np.array(whole[:images, :channels], order="C").reshape(tuple(shape))  # never a view of the memory

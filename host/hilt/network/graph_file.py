@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+import zlib
 from typing import Any
 
 from hilt.network.graph import Graph, Node, Tensor
@@ -47,10 +48,13 @@ def graph_of(bundle: Bundle, data: bytes) -> Graph:
         BundleError: The graph is missing or was altered.
     """
     wanted = bundle.manifest.get("reference", "")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if MEMBER not in archive.namelist():
-            raise BundleError(f"{bundle.name} has no {MEMBER}, which --verify needs: compile the network again")
-        contents = archive.read(MEMBER)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            contents = archive.read(MEMBER)
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, zlib.error) as error:
+        raise BundleError(
+            f"part {MEMBER} of {bundle.name} cannot be read ({error}): compile the network again"
+        ) from None
     actual = hashlib.sha256(contents).hexdigest()
     if actual != wanted:
         raise BundleError(
