@@ -47,8 +47,8 @@ class BoardRunner:
         """
         check_free(name)
         self._target: BoardTarget = resolve(name)
-        self._connection = BoardConnection(self._target, listen)
-        self._recovery = Recovery(self._connection)
+        self.connection = BoardConnection(self._target, listen)
+        self._recovery = Recovery(self.connection)
         try:
             self._recovery.connect_at_first()
         except BaseException:
@@ -65,7 +65,7 @@ class BoardRunner:
 
     def close(self) -> None:
         """Let go of the board; a virtual one is switched off."""
-        self._connection.close()
+        self.connection.close()
 
     def run(
         self, bundle: Bundle, data: bytes, inputs: bytes, *, images: int = 1, repeat: int = 1, keep: bool = False
@@ -101,16 +101,16 @@ class BoardRunner:
             except FAULTS as error:
                 fault = error
             losses += 1
-            self._connection.tell(BoardState.LOST, f"in the middle of an inference: {fault}")
+            self.connection.tell(BoardState.LOST, f"in the middle of an inference: {fault}")
             reason = fault if losses > _LOSSES_ALLOWED else self._recovery.recover_from(fault)
             if reason is not None:
                 raise BoardLostInInferenceError(
-                    f"{self._connection.name} was lost in the middle of an inference and did not come back: {reason}; "
+                    f"{self.connection.name} was lost in the middle of an inference and did not come back: {reason}; "
                     "nothing was written; run the command again when the board is well"
                 ) from reason
 
     def _once(self, bundle: Bundle, data: bytes, inputs: bytes, images: int, repeat: int, keep: bool) -> Inferences:
-        connected = self._connection.connected
+        connected = self.connection.connected
         assert connected is not None
         deadline = Deadline(_REPLY_SECONDS)
         digest = hashlib.sha256(data).hexdigest()
