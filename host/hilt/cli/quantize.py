@@ -122,7 +122,8 @@ def print_result(result: Quantisation) -> None:
     agreement = result.agreement
     typer.echo(
         f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "
-        f"equal, largest difference {agreement.largest}"
+        f"equal; {agreement.ties:,} are ties, which VTA rounds up and ONNX to even; "
+        f"{agreement.unexplained:,} differ otherwise, by {agreement.largest} at most"
     )
     if result.accuracy is not None:
         accuracy = result.accuracy

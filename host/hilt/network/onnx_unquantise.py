@@ -103,7 +103,7 @@ def _saturating(
     graph: OnnxGraph, quantised: OnnxNode, zero_place: int, op: str, inputs: list[str]
 ) -> list[OnnxNode]:
     """Return the float form of a quantised operator."""
-    attributes = {key: value for key, value in quantised.attributes.items() if key != "channels_last"}
+    attributes = {key: value for key, value in quantised.attributes.items() if key not in ("channels_last", "opset")}
     if quantised.attributes.get("channels_last", 0):
         raise OnnxError(f"node {quantised.label} has its channels last; quantise the float model")
     zero = graph.constants.get(quantised.inputs[zero_place]) if len(quantised.inputs) > zero_place else None

@@ -31,9 +31,9 @@ X = normal(2, 4, 6, 5)
 CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     **{op: (op, [X], {}) for op in (
         "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid",
-        "Sign", "Sin", "Softplus", "Softsign", "Tanh", "Elu", "HardSigmoid", "LeakyRelu", "Softmax", "LogSoftmax", "Flatten",
-        "GlobalAveragePool", "GlobalMaxPool", "Transpose", "Shape", "Size", "Identity", "ArgMax", "ArgMin", "Mish",
-        "NonZero", "ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceMean", "ReduceMax", "ReduceProd",
+        "Sign", "Sin", "Softplus", "Softsign", "Tanh", "Elu", "HardSigmoid", "LeakyRelu", "Softmax", "LogSoftmax",
+        "Flatten", "GlobalAveragePool", "GlobalMaxPool", "Transpose", "Shape", "Size", "Identity", "ArgMax", "ArgMin",
+        "Mish", "NonZero", "ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceMean", "ReduceMax", "ReduceProd",
     )},
     **{f"{op} of two": (op, [X, normal(4, 1, 5)], {}) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum")},
     **{f"{op} of two": (op, [X, normal(4, 1, 5)], {}) for op in ("Greater", "Less", "GreaterOrEqual", "LessOrEqual")},

@@ -52,9 +52,7 @@ def quantise_file(
         notes.append("the model was quantised already: its weights were taken back to float and get new scales")
     canonicalise(graph)
     data = make_calibration(arrays, graph, labels)
-    return quantise(
-        graph, data, channel_block=channel_block, search=search, on_step=on_step, notes=notes
-    )
+    return quantise(graph, data, channel_block=channel_block, search=search, on_step=on_step, notes=notes)
 
 
 def write_model(graph: OnnxGraph, path: Path) -> None:

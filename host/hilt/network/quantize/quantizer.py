@@ -16,7 +16,7 @@ from hilt.network.quantize.qdq import Scales, write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import ScaleSearch, initial_scales, layer_macs
 from hilt.network.quantize.statistics import observe, signal_to_noise
-from hilt.network.reference import evaluate
+from hilt.network.reference import evaluate, evaluate_node
 
 _OBSERVED_SAMPLES = 32
 _SEARCH_SAMPLES = 8
@@ -68,11 +68,15 @@ class Agreement:
     Attributes:
         values: int8 values compared, over all tensors.
         equal: The share that is equal.
+        ties: How many differ by one where the exact value lies in the middle: VTA rounds up there, ONNX to even.
+        unexplained: How many differ otherwise.
         largest: The largest difference.
     """
 
     values: int
     equal: float
+    ties: int
+    unexplained: int
     largest: int
 
 
@@ -177,15 +181,15 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
     Each node is computed on the values that ONNX Runtime has in front of it, so that a difference of one is counted
     where it is made and not again in every layer behind.
     """
-    from hilt.network.reference import evaluate_node
-
+    producers = model.producers()
     names = [
         name
         for name, tensor in integers.tensors.items()
-        if name not in integers.inputs and (tensor.dtype == "int8" or name in model.producers())
+        if name not in integers.inputs and (tensor.dtype == "int8" or name in producers)
     ]
-    runner = Runner(model, names, optimised=False)
-    compared, equal, largest = 0, 0, 0
+    before = {name: producers[name].inputs[0] for name in names if producers[name].op == "QuantizeLinear"}
+    runner = Runner(model, [*names, *(name for name in before.values() if name not in model.inputs)], optimised=False)
+    compared, different, ties, largest = 0, 0, 0, 0
     for feeds in samples:
         values = {**integers.constants, **feeds, **runner.run(feeds)}
         for node in integers.nodes:
@@ -193,16 +197,17 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
             if integers.tensors[output].dtype != "int8":
                 continue
             made = evaluate_node(node, [values[name] if name else None for name in node.inputs])[0]
-            difference = np.abs(made.astype(np.int32) - values[output].astype(np.int32))
+            difference = made.astype(np.int32) - values[output].astype(np.int32)
             compared += difference.size
-            equal += int((difference == 0).sum())
-            largest = max(largest, int(difference.max(initial=0)))
-    return Agreement(compared, equal / max(compared, 1), largest)
+            different += int(np.count_nonzero(difference))
+            largest = max(largest, int(np.abs(difference).max(initial=0)))
+            if output in before:
+                exact = values[before[output]].astype(np.float64) * 2.0 ** integers.tensors[output].exponent
+                ties += int(np.count_nonzero((difference == 1) & (exact - np.floor(exact) == 0.5)))
+    return Agreement(compared, 1 - different / max(compared, 1), ties, different - ties, largest)
 
 
-def measure_accuracy(
-    graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibration: Calibration
-) -> Accuracy | None:
+def measure_accuracy(graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibration: Calibration) -> Accuracy | None:
     """Return the shares of samples whose largest output is their label's; None without labels."""
     labels = calibration.labels
     if labels is None:
