@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, Sequence
 
 import numpy as np
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def _sigmoid(x: np.ndarray) -> Any:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: np.ndarray) -> Any:
     """Return the error function, to 1.2e-7 (the rational approximation of Numerical Recipes, erfc Chebyshev)."""
     coefficients = (
         -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
@@ -30,7 +30,7 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return (np.sign(x) * (1 - complement)).astype(x.dtype)
 
 
-def _clip(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _clip(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     low = inputs[1] if len(inputs) > 1 else None
     high = inputs[2] if len(inputs) > 2 else None
@@ -38,26 +38,26 @@ def _clip(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return data if high is None else np.minimum(data, high)
 
 
-def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
+def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> Any:
     return np.clip(x * np.float32(alpha) + np.float32(beta), 0, 1).astype(x.dtype)
 
 
-def _divide(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _divide(left: np.ndarray, right: np.ndarray) -> Any:
     if np.issubdtype(left.dtype, np.integer):  # ONNX's truncates, numpy's floors
         return (np.sign(left) * np.sign(right) * (np.abs(left) // np.abs(right))).astype(left.dtype)
     return left / right
 
 
-def _modulo(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _modulo(inputs: Inputs, attributes: Attributes) -> Any:
     function = np.fmod if attributes.get("fmod", 0) else np.mod
     return function(inputs[0], inputs[1])
 
 
-def _power(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _power(left: np.ndarray, right: np.ndarray) -> Any:
     return np.power(left, right).astype(left.dtype)
 
 
-def _gelu(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _gelu(inputs: Inputs, attributes: Attributes) -> Any:
     x = _first(inputs)
     if attributes.get("approximate", "none") == "tanh":
         inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)
@@ -65,26 +65,26 @@ def _gelu(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return (0.5 * x * (1 + _erf(x / np.float32(np.sqrt(2))))).astype(x.dtype)
 
 
-def _first(inputs: Inputs) -> np.ndarray:
+def _first(inputs: Inputs) -> Any:
     tensor = inputs[0]
     assert tensor is not None
     return tensor
 
 
-def _unary(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
+def _unary(function: Callable[[Any], Any]) -> Callable[[Inputs, Attributes], Any]:
     return lambda inputs, attributes: np.asarray(function(_first(inputs))).astype(_first(inputs).dtype)
 
 
-def _test(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
+def _test(function: Callable[[Any], Any]) -> Callable[[Inputs, Attributes], Any]:
     return lambda inputs, attributes: function(_first(inputs))
 
 
-def _binary(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
+def _binary(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
     return lambda inputs, attributes: function(inputs[0], inputs[1])
 
 
-def _over_all(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
-    def apply(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _over_all(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
+    def apply(inputs: Inputs, attributes: Attributes) -> Any:
         result = _first(inputs)
         for tensor in inputs[1:]:
             result = function(result, tensor)
@@ -93,11 +93,11 @@ def _over_all(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attribut
     return apply
 
 
-def _softplus(x: np.ndarray) -> np.ndarray:
+def _softplus(x: np.ndarray) -> Any:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-OPERATORS: Dict[str, Callable[[Inputs, Attributes], np.ndarray]] = {
+OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Abs": _unary(np.abs),
     "Add": _binary(np.add),
     "And": _binary(np.logical_and),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 import numpy as np
 
 _EXACT_PRODUCTS = 1 << 10
 """int8 products (at most 2^14 each) whose sum float32 holds exactly (2^24)."""
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
-def conv2d(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def conv2d(inputs: Inputs, attributes: Attributes) -> Any:
     """Convolve int8 data (N, C, H, W); see hilt.network.graph."""
     data, weights = _required(inputs, 0), _required(inputs, 1)
     data = _dilate(data, attributes.get("input_dilation", [1, 1]))
@@ -24,14 +24,14 @@ def conv2d(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return _epilogue(sums, inputs, attributes, (1, -1, 1, 1))
 
 
-def dense(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def dense(inputs: Inputs, attributes: Attributes) -> Any:
     """Multiply int8 data (M, K) by int8 weights (N, K)."""
     data, weights = _required(inputs, 0), _required(inputs, 1)
     sums = _product(data, weights.T)
     return _epilogue(sums, inputs, attributes, (1, -1))
 
 
-def add(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def add(inputs: Inputs, attributes: Attributes) -> Any:
     """Add two int8 tensors after their left shifts."""
     shifts = attributes["left_shifts"]
     sums = np.left_shift(_required(inputs, 0).astype(np.int32), shifts[0])
@@ -39,13 +39,13 @@ def add(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return _narrow(sums, attributes["shift"], attributes["clip"])
 
 
-def multiply(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def multiply(inputs: Inputs, attributes: Attributes) -> Any:
     """Multiply two int8 tensors, element by element."""
     product = _required(inputs, 0).astype(np.int32) * _required(inputs, 1).astype(np.int32)
     return _narrow(product, attributes["shift"], attributes["clip"])
 
 
-def max_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def max_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the largest int8 of each window."""
     top, left, bottom, right = attributes["pads"]
     data = np.pad(
@@ -58,7 +58,7 @@ def max_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return largest
 
 
-def average_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the rounded mean of each window; padding counts as zeros."""
     top, left, bottom, right = attributes["pads"]
     data = np.pad(_required(inputs, 0), ((0, 0), (0, 0), (top, bottom), (left, right)), mode="constant")
@@ -69,34 +69,34 @@ def average_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return _narrow(sums * np.int32(attributes["multiplier"]), attributes["shift"], attributes["clip"])
 
 
-def global_average_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def global_average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the rounded mean of each channel: (N, C, 1, 1)."""
     sums = _required(inputs, 0).sum(axis=(2, 3), keepdims=True, dtype=np.int32)
     return _narrow(sums * np.int32(attributes["multiplier"]), attributes["shift"], attributes["clip"])
 
 
-def table(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def table(inputs: Inputs, attributes: Attributes) -> Any:
     """Look each int8 up in a table of 256 entries, -128 first."""
     entries = np.roll(_required(inputs, 1), -128)  # by the bits of an int8, read as uint8
     return entries.take(_required(inputs, 0).view(np.uint8))
 
 
-def concat(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def concat(inputs: Inputs, attributes: Attributes) -> Any:
     """Join tensors along an axis."""
     return np.concatenate([tensor for tensor in inputs if tensor is not None], axis=attributes["axis"])
 
 
-def reshape(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def reshape(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the same elements in another shape."""
     return _required(inputs, 0).reshape(attributes["shape"])
 
 
-def transpose(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def transpose(inputs: Inputs, attributes: Attributes) -> Any:
     """Permute the axes."""
     return np.ascontiguousarray(_required(inputs, 0).transpose(attributes["perm"]))
 
 
-def pad(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def pad(inputs: Inputs, attributes: Attributes) -> Any:
     """Pad with one value."""
     pads: List[int] = attributes["pads"]
     half = len(pads) // 2
@@ -104,7 +104,7 @@ def pad(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return np.pad(_required(inputs, 0), widths, mode="constant", constant_values=attributes["value"])
 
 
-def cut(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def cut(inputs: Inputs, attributes: Attributes) -> Any:
     """Return a slice of a tensor."""
     data = _required(inputs, 0)
     index: List[slice] = [slice(None)] * data.ndim
@@ -125,7 +125,7 @@ def slice_of(start: int, end: int, step: int, size: int) -> slice:
     return slice(min(max(start, 0), size - 1), None if last < 0 else last, step)
 
 
-def depth_to_space(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
     """Move blocks of channels to rows and columns."""
     data = _required(inputs, 0)
     images, channels, height, width = data.shape
@@ -138,24 +138,24 @@ def depth_to_space(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return np.ascontiguousarray(blocks).reshape(images, depth, height * rows, width * columns)
 
 
-def quantize(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def quantize(inputs: Inputs, attributes: Attributes) -> Any:
     """Return int8 of float32, rounded half to even."""
     steps = np.rint(_required(inputs, 0) / np.float32(attributes["scale"]))
     return np.clip(steps, -128, 127).astype(np.int8)
 
 
-def dequantize(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def dequantize(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the float32 that int8 stands for."""
     return _required(inputs, 0).astype(np.float32) * np.float32(attributes["scale"])
 
 
-def _required(inputs: Inputs, place: int) -> np.ndarray:
+def _required(inputs: Inputs, place: int) -> Any:
     tensor = inputs[place]
     assert tensor is not None
     return tensor
 
 
-def _dilate(data: np.ndarray, dilation: Sequence[int]) -> np.ndarray:
+def _dilate(data: np.ndarray, dilation: Sequence[int]) -> Any:
     if max(dilation) == 1:
         return data
     images, channels, height, width = data.shape
@@ -164,7 +164,7 @@ def _dilate(data: np.ndarray, dilation: Sequence[int]) -> np.ndarray:
     return spread
 
 
-def _taps(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int]) -> List[np.ndarray]:
+def _taps(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int]) -> Any:
     """Return for each position in the window the elements that all windows have there: views (N, C, OH, OW)."""
     height = (data.shape[2] - kernel[0]) // strides[0] + 1
     width = (data.shape[3] - kernel[1]) // strides[1] + 1
@@ -178,7 +178,7 @@ def _taps(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int]) -> Li
 
 def windows(
     data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> np.ndarray:
+) -> Any:
     """Return a view (N, C, OH, OW, KH, KW) of the windows of padded data (N, C, H, W)."""
     images, channels, height, width = data.shape
     out_height = (height - (kernel[0] - 1) * dilations[0] - 1) // strides[0] + 1
@@ -194,7 +194,7 @@ def windows(
 
 def _convolve(
     data: np.ndarray, weights: np.ndarray, strides: Sequence[int], dilations: Sequence[int], groups: int
-) -> np.ndarray:
+) -> Any:
     """Return the int32 sums (N, CO, OH, OW)."""
     out_channels, depth = weights.shape[0], weights.shape[1]
     view = windows(data, weights.shape[2:], strides, dilations)
@@ -217,7 +217,7 @@ def _convolve(
     return sums.reshape(images, out_channels, height, width)
 
 
-def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _product(left: np.ndarray, right: np.ndarray) -> Any:
     """Multiply int8 matrices into int32, by float32 products that are exact."""
     total = np.zeros((left.shape[0], right.shape[1]), np.int32)
     for start in range(0, left.shape[1], _EXACT_PRODUCTS):
@@ -226,7 +226,7 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return total
 
 
-def _epilogue(sums: np.ndarray, inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> np.ndarray:
+def _epilogue(sums: np.ndarray, inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> Any:
     """Add bias and residual, shift, clip; `shape` makes a list of one value a channel fit the sums."""
     bias = inputs[2] if len(inputs) > 2 else None
     residual = inputs[3] if len(inputs) > 3 else None
@@ -239,7 +239,7 @@ def _epilogue(sums: np.ndarray, inputs: Inputs, attributes: Attributes, shape: S
     return _narrow(sums, shift.reshape(shape) if shift.size > 1 else int(shift[0]), attributes["clip"])
 
 
-def _narrow(sums: np.ndarray, shift: Any, clip: Sequence[int]) -> np.ndarray:
+def _narrow(sums: np.ndarray, shift: Any, clip: Sequence[int]) -> Any:
     """Return int8: half a step added, shifted right, clipped."""
     amount = np.asarray(shift, np.int32)
     half = np.where(amount > 0, np.left_shift(np.int32(1), np.maximum(amount - 1, 0)), 0).astype(np.int32)
@@ -247,7 +247,7 @@ def _narrow(sums: np.ndarray, shift: Any, clip: Sequence[int]) -> np.ndarray:
     return np.clip(shifted, clip[0], clip[1]).astype(np.int8)
 
 
-OPERATORS: Dict[str, Callable[[Inputs, Attributes], np.ndarray]] = {
+OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "add": add,
     "average_pool": average_pool,
     "concat": concat,

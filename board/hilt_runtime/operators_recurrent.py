@@ -6,11 +6,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def _sigmoid(x: np.ndarray) -> Any:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
 
@@ -40,7 +40,7 @@ def _directions(attributes: Attributes) -> List[bool]:
     ]
 
 
-def _lstm(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
+def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
     _refuse_extras("LSTM", inputs, attributes, 4, ("Sigmoid", "Tanh", "Tanh"))
     if _at(inputs, 7) is not None:
         raise ValueError("LSTM with peepholes is not known")
@@ -63,7 +63,7 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
     return [np.stack(outputs, axis=1), np.stack(hiddens), np.stack(cells)]
 
 
-def _gru(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
+def _gru(inputs: Inputs, attributes: Attributes) -> Any:
     _refuse_extras("GRU", inputs, attributes, 4, ("Sigmoid", "Tanh"))
     data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
     size = recurrence.shape[2]
@@ -89,13 +89,13 @@ def _gru(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
     return [np.stack(outputs, axis=1), np.stack(hiddens)]
 
 
-def _initial(given: Optional[np.ndarray], direction: int, data: np.ndarray, size: int) -> np.ndarray:
+def _initial(given: Optional[np.ndarray], direction: int, data: np.ndarray, size: int) -> Any:
     return np.zeros((data.shape[1], size), data.dtype) if given is None else given[direction]
 
 
 def _input_part(
     data: np.ndarray, weights: np.ndarray, bias: Optional[np.ndarray], direction: int, size: int, gates: int, both: bool
-) -> np.ndarray:
+) -> Any:
     """Return the gates' part that depends on the data alone (T, N, gates * size); `both` adds both biases."""
     product = data @ weights.T
     if bias is None:

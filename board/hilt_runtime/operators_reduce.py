@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
-def _first(inputs: Inputs) -> np.ndarray:
+def _first(inputs: Inputs) -> Any:
     tensor = inputs[0]
     assert tensor is not None
     return tensor
@@ -24,8 +24,8 @@ def _axes(inputs: Inputs, attributes: Attributes) -> Optional[Tuple[int, ...]]:
     return tuple(int(axis) for axis in axes)
 
 
-def _reduction(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
-    def apply(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _reduction(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
+    def apply(inputs: Inputs, attributes: Attributes) -> Any:
         data = _first(inputs)
         result = function(data, axis=_axes(inputs, attributes), keepdims=bool(attributes.get("keepdims", 1)))
         return np.asarray(result).astype(data.dtype)
@@ -33,8 +33,8 @@ def _reduction(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attribu
     return apply
 
 
-def _arg(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
-    def apply(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _arg(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
+    def apply(inputs: Inputs, attributes: Attributes) -> Any:
         axis = attributes.get("axis", 0)
         place = function(_first(inputs), axis=axis)
         return (np.expand_dims(place, axis) if attributes.get("keepdims", 1) else place).astype(np.int64)
@@ -42,19 +42,19 @@ def _arg(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attributes], 
     return apply
 
 
-def _softmax(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
     powers = np.exp(data - data.max(axis=axis, keepdims=True))
     return (powers / powers.sum(axis=axis, keepdims=True)).astype(data.dtype)
 
 
-def _log_softmax(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
     centred = data - data.max(axis=axis, keepdims=True)
     return (centred - np.log(np.exp(centred).sum(axis=axis, keepdims=True))).astype(data.dtype)
 
 
-def _layer_normalization(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _layer_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     axes = tuple(range(attributes.get("axis", -1) % data.ndim, data.ndim))
     centred = data - data.mean(axis=axes, keepdims=True)
@@ -63,14 +63,14 @@ def _layer_normalization(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return (result + inputs[2] if len(inputs) > 2 and inputs[2] is not None else result).astype(data.dtype)
 
 
-def _batch_normalization(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _batch_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data, scale, shift, mean, variance = (np.asarray(tensor) for tensor in inputs[:5])
     shape = (1, -1) + (1,) * (data.ndim - 2)
     factor = scale / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
     return (data * factor.reshape(shape) + (shift - mean * factor).reshape(shape)).astype(data.dtype)
 
 
-def _instance_normalization(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _instance_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data, scale, shift = (np.asarray(tensor) for tensor in inputs[:3])
     axes = tuple(range(2, data.ndim))
     shape = (1, -1) + (1,) * (data.ndim - 2)
@@ -80,7 +80,7 @@ def _instance_normalization(inputs: Inputs, attributes: Attributes) -> np.ndarra
     return (result * scale.reshape(shape) + shift.reshape(shape)).astype(data.dtype)
 
 
-def _gemm(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _gemm(inputs: Inputs, attributes: Attributes) -> Any:
     left, right = _first(inputs), np.asarray(inputs[1])
     left = left.T if attributes.get("transA", 0) else left
     right = right.T if attributes.get("transB", 0) else right
@@ -90,7 +90,7 @@ def _gemm(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return product.astype(left.dtype)
 
 
-def _top_k(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
+def _top_k(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
     count = int(np.asarray(inputs[1]).ravel()[0])
     key = -data if attributes.get("largest", 1) else data
@@ -98,7 +98,7 @@ def _top_k(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
     return [np.take_along_axis(data, order, axis=axis), order.astype(np.int64)]
 
 
-def _cumulative_sum(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _cumulative_sum(inputs: Inputs, attributes: Attributes) -> Any:
     axis = int(np.asarray(inputs[1]).ravel()[0])
     data = np.flip(_first(inputs), axis) if attributes.get("reverse", 0) else _first(inputs)
     sums = np.cumsum(data, axis=axis, dtype=data.dtype)
@@ -107,15 +107,15 @@ def _cumulative_sum(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return np.flip(sums, axis) if attributes.get("reverse", 0) else sums
 
 
-def _norm(data: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+def _norm(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return np.sqrt(np.sum(data * data, axis=axis, keepdims=keepdims))
 
 
-def _l1(data: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+def _l1(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return np.sum(np.abs(data), axis=axis, keepdims=keepdims)
 
 
-def _squares(data: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+def _squares(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return np.sum(data * data, axis=axis, keepdims=keepdims)
 
 

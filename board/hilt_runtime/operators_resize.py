@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
-def _resize(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _resize(inputs: Inputs, attributes: Attributes) -> Any:
     data = np.asarray(inputs[0])
     sizes, scales = _target(inputs, attributes, data.shape)
     mode = attributes.get("mode", "nearest")
@@ -32,7 +32,7 @@ def _target(inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> Tup
     return [int(np.floor(length * factor)) for length, factor in zip(shape, factors)], factors
 
 
-def _positions(size: int, length: int, scale: float, attributes: Attributes) -> np.ndarray:
+def _positions(size: int, length: int, scale: float, attributes: Attributes) -> Any:
     """Return where in the input each output element lies."""
     index = np.arange(size, dtype=np.float64)
     mode = attributes.get("coordinate_transformation_mode", "half_pixel")
@@ -47,7 +47,7 @@ def _positions(size: int, length: int, scale: float, attributes: Attributes) -> 
     raise ValueError("Resize with coordinate_transformation_mode {} is not known".format(mode))
 
 
-def _along(data: np.ndarray, axis: int, places: np.ndarray, mode: str, attributes: Attributes) -> np.ndarray:
+def _along(data: np.ndarray, axis: int, places: np.ndarray, mode: str, attributes: Attributes) -> Any:
     length = data.shape[axis]
     if mode == "nearest":
         return data.take(np.clip(_nearest(places, attributes), 0, length - 1).astype(np.int64), axis=axis)
@@ -68,7 +68,7 @@ def _along(data: np.ndarray, axis: int, places: np.ndarray, mode: str, attribute
     return total
 
 
-def _nearest(places: np.ndarray, attributes: Attributes) -> np.ndarray:
+def _nearest(places: np.ndarray, attributes: Attributes) -> Any:
     mode = attributes.get("nearest_mode", "round_prefer_floor")
     if mode == "floor":
         return np.floor(places)
@@ -80,13 +80,13 @@ def _nearest(places: np.ndarray, attributes: Attributes) -> np.ndarray:
 
 
 def _cubic(part: np.ndarray, a: float) -> Dict[int, np.ndarray]:
-    def near(x: np.ndarray) -> np.ndarray:
+    def near(x: np.ndarray) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: np.ndarray) -> np.ndarray:
+    def far(x: np.ndarray) -> Any:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     return {-1: far(part + 1), 0: near(part), 1: near(1 - part), 2: far(2 - part)}
 
 
-OPERATORS: Dict[str, Callable[[Inputs, Attributes], np.ndarray]] = {"Resize": _resize}
+OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {"Resize": _resize}

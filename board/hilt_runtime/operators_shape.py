@@ -8,7 +8,7 @@ import numpy as np
 
 from hilt_runtime.operators_integer import slice_of
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 TYPES = {
@@ -17,7 +17,7 @@ TYPES = {
 """numpy's names of ONNX's element types."""
 
 
-def _first(inputs: Inputs) -> np.ndarray:
+def _first(inputs: Inputs) -> Any:
     tensor = inputs[0]
     assert tensor is not None
     return tensor
@@ -29,26 +29,26 @@ def _integers(inputs: Inputs, place: int) -> Optional[List[int]]:
     return [int(value) for value in np.asarray(inputs[place]).ravel()]
 
 
-def _reshape(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _reshape(inputs: Inputs, attributes: Attributes) -> Any:
     data, shape = _first(inputs), _integers(inputs, 1) or []
     if not attributes.get("allowzero", 0):
         shape = [data.shape[place] if size == 0 else size for place, size in enumerate(shape)]
     return data.reshape(shape)
 
 
-def _flatten(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _flatten(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     axis = attributes.get("axis", 1)
     axis = axis + data.ndim if axis < 0 else axis
     return data.reshape(int(np.prod(data.shape[:axis])), -1)
 
 
-def _squeeze(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _squeeze(inputs: Inputs, attributes: Attributes) -> Any:
     axes = _integers(inputs, 1)
     return np.squeeze(_first(inputs), axis=None if axes is None else tuple(axes))
 
 
-def _unsqueeze(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _unsqueeze(inputs: Inputs, attributes: Attributes) -> Any:
     data, axes = _first(inputs), _integers(inputs, 1) or []
     rank = data.ndim + len(axes)
     for axis in sorted(axis % rank for axis in axes):
@@ -56,11 +56,11 @@ def _unsqueeze(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return data
 
 
-def _transpose(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _transpose(inputs: Inputs, attributes: Attributes) -> Any:
     return np.ascontiguousarray(np.transpose(_first(inputs), attributes.get("perm")))
 
 
-def _slice(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _slice(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     starts, ends = _integers(inputs, 1) or [], _integers(inputs, 2) or []
     axes = _integers(inputs, 3) or list(range(len(starts)))
@@ -71,7 +71,7 @@ def _slice(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return data[tuple(index)]
 
 
-def _split(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
+def _split(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", 0)
     sizes = _integers(inputs, 1)
     if sizes is None:
@@ -81,29 +81,29 @@ def _split(inputs: Inputs, attributes: Attributes) -> List[np.ndarray]:
     return np.split(data, np.cumsum(sizes)[:-1].tolist(), axis=axis)
 
 
-def _gather(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _gather(inputs: Inputs, attributes: Attributes) -> Any:
     return np.take(_first(inputs), np.asarray(inputs[1]), axis=attributes.get("axis", 0))
 
 
-def _gather_elements(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _gather_elements(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", 0)
     places = np.asarray(inputs[1])
     return np.take_along_axis(data, np.where(places < 0, places + data.shape[axis], places), axis=axis)
 
 
-def _gather_nd(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _gather_nd(inputs: Inputs, attributes: Attributes) -> Any:
     if attributes.get("batch_dims", 0):
         raise ValueError("GatherND with batch_dims is not known")
     return _first(inputs)[tuple(np.moveaxis(np.asarray(inputs[1]), -1, 0))]
 
 
-def _scatter_nd(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _scatter_nd(inputs: Inputs, attributes: Attributes) -> Any:
     result = _first(inputs).copy()
     result[tuple(np.moveaxis(np.asarray(inputs[1]), -1, 0))] = inputs[2]
     return result
 
 
-def _expand(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _expand(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     shape = _integers(inputs, 1) or []
     return np.ascontiguousarray(data * np.ones(shape, data.dtype)) if data.dtype != bool else (
@@ -111,7 +111,7 @@ def _expand(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     )
 
 
-def _pad(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _pad(inputs: Inputs, attributes: Attributes) -> Any:
     data, pads = _first(inputs), _integers(inputs, 1) or []
     axes = _integers(inputs, 3) or list(range(data.ndim))
     widths = [(0, 0)] * data.ndim
@@ -121,36 +121,37 @@ def _pad(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     widths = [(max(begin, 0), max(end, 0)) for begin, end in widths]
     mode = attributes.get("mode", "constant")
     if mode != "constant":
-        return np.pad(data[index], widths, mode={"reflect": "reflect", "edge": "edge", "wrap": "wrap"}[mode])
+        reflecting: Any = mode
+        return np.pad(data[index], widths, mode=reflecting)
     value: Any = inputs[2] if len(inputs) > 2 and inputs[2] is not None else 0
     return np.pad(data[index], widths, mode="constant", constant_values=np.asarray(value, data.dtype).ravel()[0])
 
 
-def _depth_to_space(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
     from hilt_runtime.operators_integer import depth_to_space
 
     block = attributes["blocksize"]
     return depth_to_space(inputs, {"block": [block, block], "mode": attributes.get("mode", "DCR")})
 
 
-def _space_to_depth(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _space_to_depth(inputs: Inputs, attributes: Attributes) -> Any:
     data, block = _first(inputs), attributes["blocksize"]
     images, channels, height, width = data.shape
     blocks = data.reshape(images, channels, height // block, block, width // block, block)
     return blocks.transpose(0, 3, 5, 1, 2, 4).reshape(images, -1, height // block, width // block)
 
 
-def _constant_of_shape(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _constant_of_shape(inputs: Inputs, attributes: Attributes) -> Any:
     value = np.asarray(attributes.get("value", np.zeros(1, np.float32)))
     return np.full(_integers(inputs, 0) or [], value.ravel()[0], value.dtype)
 
 
-def _shape(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _shape(inputs: Inputs, attributes: Attributes) -> Any:
     shape = _first(inputs).shape
     return np.array(shape[attributes.get("start", 0) : attributes.get("end", None)], np.int64)
 
 
-def _one_hot(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _one_hot(inputs: Inputs, attributes: Attributes) -> Any:
     depth = int(np.asarray(inputs[1]).ravel()[0])
     values = np.asarray(inputs[2])
     places = np.asarray(inputs[0]) % depth
@@ -158,7 +159,7 @@ def _one_hot(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return np.moveaxis(hot, -1, attributes.get("axis", -1))
 
 
-def _trilu(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _trilu(inputs: Inputs, attributes: Attributes) -> Any:
     offset = int(np.asarray(inputs[1]).ravel()[0]) if len(inputs) > 1 and inputs[1] is not None else 0
     return (np.triu if attributes.get("upper", 1) else np.tril)(_first(inputs), offset)
 

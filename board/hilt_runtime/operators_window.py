@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from hilt_runtime.operators_integer import windows
 
-Inputs = Sequence[Optional[np.ndarray]]
+Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
-def _first(inputs: Inputs) -> np.ndarray:
+def _first(inputs: Inputs) -> Any:
     tensor = inputs[0]
     assert tensor is not None
     return tensor
@@ -35,7 +35,7 @@ def pads_of(
     return begins + ends
 
 
-def _planar(data: np.ndarray) -> np.ndarray:
+def _planar(data: np.ndarray) -> Any:
     """Return data (N, C, H, W); one-dimensional data gets a height of 1."""
     return data[:, :, None, :] if data.ndim == 3 else data
 
@@ -57,7 +57,7 @@ def _window(
     return _pairs(kernel, 1), _pairs(strides, 1), _pairs(dilations, 1), pads
 
 
-def _conv(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _conv(inputs: Inputs, attributes: Attributes) -> Any:
     data, weights = _first(inputs), np.asarray(inputs[1])
     kernel, strides, dilations, pads = _window(data, attributes, weights.shape[2:])
     flat = data.ndim == 3
@@ -77,7 +77,7 @@ def _conv(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return result[:, :, 0] if flat else result
 
 
-def _conv_transpose(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _conv_transpose(inputs: Inputs, attributes: Attributes) -> Any:
     data, weights = _first(inputs), np.asarray(inputs[1])
     if data.ndim != 4:
         raise ValueError("ConvTranspose of {} dimensions is not known; hilt computes images".format(data.ndim - 2))
@@ -157,7 +157,7 @@ def _pool(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray
     return windows(padded, kernel, strides, dilations), windows(real, kernel, strides, dilations).sum(axis=(4, 5))
 
 
-def _max_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _max_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     lowest = np.iinfo(data.dtype).min if np.issubdtype(data.dtype, np.integer) else -np.inf
     view, _ = _pool(inputs, attributes, lowest)
@@ -165,14 +165,14 @@ def _max_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
     return result[:, :, 0] if data.ndim == 3 else result
 
 
-def _average_pool(inputs: Inputs, attributes: Attributes) -> np.ndarray:
+def _average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     view, counts = _pool(inputs, attributes, 0)
     result = (view.sum(axis=(4, 5)) / counts).astype(data.dtype)
     return result[:, :, 0] if data.ndim == 3 else result
 
 
-def _over_image(function: Callable[..., np.ndarray]) -> Callable[[Inputs, Attributes], np.ndarray]:
+def _over_image(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
     return lambda inputs, attributes: function(_first(inputs), axis=tuple(range(2, _first(inputs).ndim)), keepdims=True)
 
 

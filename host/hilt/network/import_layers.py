@@ -162,7 +162,7 @@ class LayerMatcher:
         else:
             return False
         steps = np.rint(real * np.array([2.0**k for k in sums]))
-        return np.clip(steps, -(2**30), 2**30).astype(np.int32)
+        return np.asarray(np.clip(steps, -(2**30), 2**30), np.int32)
 
     def _geometry(self, node: OnnxNode, weights: NDArray[Any]) -> dict[str, Any] | None:
         """Return a layer's attributes, with its turned weights for a ConvTranspose; None for what hilt has not."""

@@ -7,6 +7,7 @@ its Relu, which quantisers leave out where the zero point does it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +118,7 @@ def _saturating(
     ]
 
 
-def _at_lowest(zero: NDArray[np.generic] | None) -> bool:
+def _at_lowest(zero: NDArray[Any] | None) -> bool:
     return zero is not None and zero.dtype.kind in "iu" and bool(np.all(zero == np.iinfo(zero.dtype).min))
 
 

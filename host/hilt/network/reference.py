@@ -66,12 +66,13 @@ def rounded(sums: Array, shift: Any) -> Array:
 
 def _wrapped(sums: Array) -> Array:
     """Return int64 as VTA's int32 accumulators hold it."""
-    return sums.astype(np.int64).astype(np.int32).astype(np.int64)
+    wrapped: Array = sums.astype(np.int64).astype(np.int32).astype(np.int64)
+    return wrapped
 
 
 def _clipped(sums: Array, attributes: Mapping[str, Any]) -> Array:
     low, high = attributes["clip"]
-    return np.minimum(np.maximum(sums, low), high).astype(np.int8)
+    return np.asarray(np.minimum(np.maximum(sums, low), high), np.int8)
 
 
 def _given(inputs: Inputs, place: int) -> Array | None:
@@ -229,7 +230,7 @@ def _depth_to_space(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 def _quantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     scaled = _data(inputs).astype(np.float32) / np.float32(attributes["scale"])
-    return np.minimum(np.maximum(np.rint(scaled), -128), 127).astype(np.int8)
+    return np.asarray(np.minimum(np.maximum(np.rint(scaled), -128), 127), np.int8)
 
 
 def _dequantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
