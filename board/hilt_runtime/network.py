@@ -12,7 +12,7 @@ from hilt_runtime import operators
 from hilt_runtime.bundle import Bundle, read_bundle
 from hilt_runtime.device import Device, PynqDevice
 from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError
-from hilt_runtime.layout import pack, unpack
+from hilt_runtime.layout import fold, pack, unpack
 
 _MASK = np.uint64(0xFFFFFFFF)
 
@@ -151,7 +151,11 @@ class Network:
     # --- steps ---
 
     def _pack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        pack(values[step["tensor"]], self._packed[step["buffer"]])
+        packed = self._packed[step["buffer"]]
+        if "fold" in step:
+            fold(values[step["tensor"]], packed, **step["fold"])
+        else:
+            pack(values[step["tensor"]], packed)
         self._views[step["buffer"]].flush()
 
     def _unpack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:

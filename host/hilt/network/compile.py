@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,14 +15,16 @@ from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.bundle import bundle_bytes
 from hilt.network.chain import Link, join
 from hilt.network.graph import Graph, Tensor
-from hilt.network.layers import Layer
+from hilt.network.layers import Fold, Layer, PoolLayer
 from hilt.network.lower import Code, lower_convolution
+from hilt.network.lower_pool import lower_max_pool
 from hilt.network.lower_residual import identity_block, with_residual
 from hilt.network.partition import Part, Placement, Tuned, parts, place
 from hilt.network.search import Searcher
 from hilt.network.target import Target
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
+from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks, pack_bias, pack_weights
 from hilt.vta.program import Program
 
@@ -136,19 +139,45 @@ class _Planner:
         layers = [placement.layer for placement in part.placements if placement.layer is not None]
         made = {name for placement in part.placements for name in placement.node.outputs}
         for layer in layers:
-            for name in filter(None, (layer.data, layer.residual)):
+            fold = layer.fold if isinstance(layer, Layer) else None
+            for name in filter(None, (None if fold else layer.data, layer.residual)):
                 if name not in made:
                     self._make_packed(name)
+            if isinstance(layer, Layer) and fold:
+                self._make_folded(layer, fold)
         links = []
         for placement in part.placements:
             self.now += 1
             if placement.layer is None:
                 self._view(placement)
             else:
-                links.append(self._link(placement.layer, placement))
+                layer = placement.layer
+                if isinstance(layer, PoolLayer):
+                    links.append(self._pool_link(layer, placement))
+                else:
+                    links.append(self._link(layer, placement))
         number = len(self.chains)
         self.chains.append((links, [each for each in part.placements if each.layer is not None]))
         self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
+
+    def _pool_link(self, layer: PoolLayer, placement: Placement) -> Link:
+        assert placement.schedule is not None
+        identity = "identity of 1"
+        self.constants[identity] = identity_block(0, self.target.accelerator)
+        names = {"identity": identity, "inp": self._read(layer.data), "out": self._write(layer.output)}
+        rows = placement.schedule.knobs["rows"]
+        return Link(lower_max_pool(layer.pool, rows, self.target.accelerator), names)
+
+    def _make_folded(self, layer: Layer, fold: Fold) -> None:
+        """Let the processor write a layer's data with the kernel's columns as channels."""
+        self.now += 1
+        workload = layer.workload
+        shape = (workload.batch, workload.in_channels, workload.height, workload.width)
+        buffer = self._buffer(f"{layer.data} folded for {layer.node.name}", shape)
+        facts = {"kernel": fold.kernel, "stride": fold.stride, "left": fold.left}
+        self.steps.append(
+            {"kind": "pack", "name": f"fold {layer.data}", "tensor": layer.data, "buffer": buffer, "fold": facts}
+        )
 
     def _link(self, layer: Layer, placement: Placement) -> Link:
         assert placement.schedule is not None
@@ -157,7 +186,11 @@ class _Planner:
         names = {"wgt": f"weights of {name}", "bias": f"bias of {name}"}
         self.constants[names["wgt"]] = pack_weights(layer.weights, parameters)
         self.constants[names["bias"]] = pack_bias(layer.bias, parameters)
-        names["inp"] = self._read(layer.data)
+        if layer.fold is None:
+            names["inp"] = self._read(layer.data)
+        else:
+            names["inp"] = f"tensor {layer.data} folded for {layer.node.name}"
+            self.lives[names["inp"]].last = self.now
         code: Code = lower_convolution(layer.workload, placement.schedule.knobs, accelerator)
         if layer.residual:
             code = with_residual(code, layer.residual_shift, accelerator)
@@ -218,17 +251,18 @@ class _Planner:
         return buffer
 
     def _write(self, tensor: str) -> str:
-        buffer = f"tensor {tensor}"
-        shape = self._packed_shape(self.graph.tensors[tensor])
+        buffer = self._buffer(tensor, self.graph.tensors[tensor].shape)
         self.buffer_of[tensor] = buffer
-        self.lives[buffer] = _Lifetime(int(np.prod(shape)), shape, self.now, self.now)
         return buffer
 
-    def _packed_shape(self, tensor: Tensor) -> list[int]:
+    def _buffer(self, name: str, shape: tuple[int, ...]) -> str:
+        """Return a new buffer for a packed tensor of this shape."""
         parameters = self.target.accelerator.parameters
-        images, channels, height, width = (*tensor.shape, 1, 1)[:4]
+        images, channels, height, width = (*shape, 1, 1)[:4]
         outer, inner = blocks(images, parameters.batch), blocks(channels, parameters.block)
-        return [outer, inner, height, width, parameters.batch, parameters.block]
+        packed = [outer, inner, height, width, parameters.batch, parameters.block]
+        self.lives[f"tensor {name}"] = _Lifetime(math.prod(packed), packed, self.now, self.now)
+        return f"tensor {name}"
 
     # --- the manifest ---
 
@@ -310,7 +344,7 @@ class _Planner:
                     "macs": self.graph.macs(placement.node),
                     "cycles": end - before,
                     "alone": placement.schedule.cycles,
-                    "bound": bound_cycles(placement.layer.workload, accelerator),
+                    "bound": _bound(placement.layer, accelerator),
                     "residual": bool(placement.layer.residual),
                     "schedule": placement.schedule.origin,
                     "knobs": dict(placement.schedule.knobs),
@@ -330,6 +364,13 @@ class _Planner:
         for number, name in enumerate(wanted):
             arrays[f"arrays/{number}.npy"] = self.graph.constants[name]
         return {name: f"arrays/{number}.npy" for number, name in enumerate(wanted)}
+
+
+def _bound(layer: Layer | PoolLayer, accelerator: Accelerator) -> int:
+    """Return cycles that no schedule of this layer can beat."""
+    if isinstance(layer, PoolLayer):
+        return layer.pool.micro_ops
+    return bound_cycles(layer.workload, accelerator)
 
 
 def _tensor_facts(tensor: Tensor) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Nodes of the integer graph as convolutions that VTA runs: workload, weights, bias and residual.
+"""Nodes of the integer graph in the forms that VTA runs: a convolution with weights, bias and residual, or a pooling.
 
 Every form here is exact: it computes the node's integers, the rounding included, for the half of the shift is added to
 the bias.
@@ -6,13 +6,14 @@ the bias.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.lower_pool import Pool
 from hilt.network.lower_residual import LARGEST_SHIFT
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.vta.accelerator import Accelerator
@@ -24,6 +25,30 @@ _LARGEST_RIGHT_SHIFT = 15
 
 class NotOnVtaError(ValueError):
     """A node that VTA cannot run; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A kernel's columns as channels: channel k * C + c of column j is channel c of column j * stride + k - left.
+
+    An input of few channels leaves most of a block empty; with its kernel's columns in it less is. The processor
+    writes this form where it would pack the tensor.
+    """
+
+    kernel: int
+    stride: int
+    left: int
+
+
+@dataclass(frozen=True, eq=False)
+class PoolLayer:
+    """A max pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
+
+    node: Node
+    pool: Pool
+    data: str
+    output: str
+    residual: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +64,7 @@ class Layer:
         output: The tensor that is made.
         residual: The tensor that is added; "" for none.
         residual_shift: By how much the residual is shifted left.
+        fold: How the processor writes the data; None where it lies as any packed tensor.
     """
 
     node: Node
@@ -49,16 +75,43 @@ class Layer:
     output: str
     residual: str = ""
     residual_shift: int = 0
+    fold: Fold | None = None
 
 
-def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> Layer:
-    """Return a node as a convolution.
+def folded(layer: Layer) -> Layer | None:
+    """Return a convolution with its kernel's columns as channels; None where it has groups or one column only."""
+    workload, weights = layer.workload, layer.weights
+    if workload.groups > 1 or workload.kernel[1] == 1:
+        return None
+    high, wide = workload.kernel
+    narrow = replace(
+        workload,
+        in_channels=workload.in_channels * wide,
+        width=workload.out_width,
+        kernel=(high, 1),
+        stride=(workload.stride[0], 1),
+        padding=(workload.padding[0], 0),
+        padding_behind=(workload.behind[0], 0),
+    )
+    columns = weights.transpose(0, 3, 1, 2).reshape(len(weights), -1, high, 1)
+    return replace(
+        layer,
+        workload=narrow,
+        weights=np.ascontiguousarray(columns),
+        fold=Fold(wide, workload.stride[1], workload.padding[1]),
+    )
+
+
+def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> Layer | PoolLayer:
+    """Return a node as a convolution or as a pooling.
 
     Raises:
         NotOnVtaError: VTA cannot run it.
     """
     if node.reason:
         raise NotOnVtaError(node.reason)
+    if node.op == "max_pool":
+        return _max_pool(graph, node, accelerator)
     make = _FORMS.get(node.op)
     if make is None:
         raise NotOnVtaError(f"{node.op} is no operation that hilt lowers to VTA")
@@ -197,6 +250,31 @@ def _average_pool(graph: Graph, node: Node, block: int) -> Layer:
     bias = _halved(np.zeros(channels, dtype=np.int32), shift)
     merged = _merged(weights, channels, workload.block_groups(block))
     return Layer(node, workload, merged, bias, node.inputs[0], output.name)
+
+
+def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> PoolLayer:
+    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+    images, attributes = _feature_map(data), node.attributes
+    pads = attributes.get("pads", (0, 0, 0, 0))
+    if max(pads) and not _never_negative(graph, data.name):
+        raise NotOnVtaError("its input may be negative, and VTA pads with zeros, which would win")
+    planes = blocks(images[0], accelerator.parameters.batch) * blocks(images[1], accelerator.parameters.block)
+    kernel, stride = attributes["kernel"], attributes.get("strides", (1, 1))
+    pool = Pool(
+        planes,
+        images[2:],
+        (kernel[0], kernel[1]),
+        (stride[0], stride[1]),
+        (pads[0], pads[1]),
+        (output.shape[2], output.shape[3]),
+    )
+    return PoolLayer(node, pool, data.name, output.name)
+
+
+def _never_negative(graph: Graph, name: str) -> bool:
+    """Return whether the node that makes a tensor clips it at 0 or above."""
+    producer = graph.producer().get(name)
+    return producer is not None and producer.attributes.get("clip", (-128, 127))[0] >= 0
 
 
 _FORMS = {

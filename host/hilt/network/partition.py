@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hilt.network.graph import Graph, Node
-from hilt.network.layers import Layer, NotOnVtaError, layer_of
+from hilt.network.layers import Layer, NotOnVtaError, PoolLayer, folded, layer_of
 from hilt.network.processor import processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.schedule import ConfigurationError, Conv2d, Rejected
@@ -27,7 +27,7 @@ class Placement:
     `view` runs nowhere: its output lies in VTA's memory as its input does."""
 
     node: Node
-    layer: Layer | None
+    layer: Layer | PoolLayer | None
     schedule: Schedule | None
     reason: str
     view: bool = False
@@ -60,7 +60,7 @@ def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tun
                 node, None, None, "the packed layouts of its input and output are the same", view=True
             )
         else:
-            placement = _place(graph, node, accelerator, searcher, tuned)
+            placement = _place(graph, node, searcher, tuned, on_vta)
         placements.append(placement)
         if placement.on_vta or placement.view:
             on_vta.update(node.outputs)
@@ -79,10 +79,13 @@ def _is_view(graph: Graph, node: Node) -> bool:
     return padded[0] == padded[1]
 
 
-def _place(graph: Graph, node: Node, accelerator: Accelerator, searcher: Searcher, tuned: Tuned) -> Placement:
+def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_vta: set[str]) -> Placement:
+    accelerator = searcher.accelerator
     try:
         layer = layer_of(graph, node, accelerator)
         schedule = _schedule(layer, searcher, tuned)
+        if isinstance(layer, Layer) and layer.data not in made_on_vta:
+            layer, schedule = _folded_if_faster(layer, schedule, searcher)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node)
@@ -93,8 +96,21 @@ def _place(graph: Graph, node: Node, accelerator: Accelerator, searcher: Searche
     return Placement(node, layer, schedule, how)
 
 
-def _schedule(layer: Layer, searcher: Searcher, tuned: Tuned) -> Schedule:
+def _folded_if_faster(layer: Layer, schedule: Schedule, searcher: Searcher) -> tuple[Layer, Schedule]:
+    """Return the layer whose data the processor packs, with the columns of its kernel as channels where VTA is faster
+    then: less of each block is empty."""
+    narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
+    if narrow is None:
+        return layer, schedule
+    residual = narrow.residual_shift if narrow.residual else None
+    other = searcher.schedule(narrow.workload, residual)
+    return (narrow, other) if other.cycles < schedule.cycles else (layer, schedule)
+
+
+def _schedule(layer: Layer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Schedule:
     """Return the tuned schedule where it fits, with its residual, else the twin's best."""
+    if isinstance(layer, PoolLayer):
+        return searcher.pool_schedule(layer.node.name, layer.pool)
     residual = layer.residual_shift if layer.residual else None
     knobs = tuned.get(shape_of(layer.workload))
     if knobs is not None:

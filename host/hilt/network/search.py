@@ -13,6 +13,7 @@ import numpy as np
 
 from hilt.network.chain import Link, join
 from hilt.network.lower import Code, code_of
+from hilt.network.lower_pool import Pool, lower_max_pool
 from hilt.network.lower_residual import with_residual
 from hilt.schedule import Conv2d, Rejected
 from hilt.schedule.checks import Checks
@@ -27,6 +28,7 @@ from hilt.vta.program import Program
 _BY_ESTIMATE = 96
 _ROUNDS = 3
 _CENTRES = 3
+_MOST_ROWS = 32
 _WITH_RESIDUAL = 16
 """Configurations that are counted with their residual, the fastest without it that have room for one."""
 
@@ -69,6 +71,23 @@ class Searcher:
         if key not in self._known:
             self._known[key] = self._search(workload, residual_shift)
         return self._known[key]
+
+    def pool_schedule(self, name: str, pool: Pool) -> Schedule:
+        """Return the best height of a max pooling's tiles; every height that fits is counted.
+
+        Raises:
+            NoScheduleError: No height fits the accelerator.
+        """
+        programs: dict[int, Program] = {}
+        for rows in range(1, min(pool.out[0], _MOST_ROWS) + 1):
+            try:
+                programs[rows] = self._program(lower_max_pool(pool, rows, self.accelerator), None)
+            except Rejected:
+                continue
+        if not programs:
+            raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")
+        cycles, rows = min(zip(self._cycles(list(programs.values())), programs, strict=True))
+        return Schedule({"rows": rows}, int(cycles), "twin")
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected where they do not fit."""
