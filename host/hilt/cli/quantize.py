@@ -30,17 +30,13 @@ def quantize(
         str, typer.Option(metavar="NAME", help="The array of classes in the data: measure the accuracy.")
     ] = "",
     shape: Annotated[
-        list[str] | None, typer.Option(metavar="INPUT=1,3,224,224", help="The shape of an open input; may be repeated.")
+        list[str] | None, typer.Option(metavar="INPUT=1,3,224,224", help="The shape of an open input.")
     ] = None,
-    value: Annotated[
-        list[str] | None, typer.Option(metavar="INPUT=NUMBER", help="Make an input a constant; may be repeated.")
-    ] = None,
+    value: Annotated[list[str] | None, typer.Option(metavar="INPUT=NUMBER", help="Make an input a constant.")] = None,
     channel_block: Annotated[
         int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
     ] = 0,
-    search: Annotated[
-        bool, typer.Option("--search/--no-search", help="Improve the scales by their effect on the outputs.")
-    ] = True,
+    search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Quantise a network to int8 with power-of-two scales, and print what that costs."""
