@@ -120,8 +120,12 @@ class OnnxGraph:
         self.constants = {name: value for name, value in self.constants.items() if name in needed}
 
 
-def load_graph(path: Path) -> OnnxGraph:
+def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
     """Read a model. Shapes are what the file says; model-local functions are inlined.
+
+    Args:
+        path: The file.
+        weights: Read weights that lie in files of their own; else zeros stand for them.
 
     Raises:
         OnnxError: The file cannot be read, is no ONNX model, or needs a newer opset.
@@ -131,7 +135,7 @@ def load_graph(path: Path) -> OnnxGraph:
     from google.protobuf.message import DecodeError
 
     try:
-        model = onnx.load(str(path))
+        model = onnx.load(str(path), load_external_data=weights)
     except OSError as error:
         raise OnnxError(f"cannot read {path}: {error.strerror or error}") from error
     except (DecodeError, ValueError, onnx.checker.ValidationError) as error:
@@ -161,9 +165,16 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
 
 def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
     """Return a GraphProto as a graph, operators as they are."""
+    import onnx
     from onnx import numpy_helper
 
-    constants = {initializer.name: numpy_helper.to_array(initializer) for initializer in proto.initializer}
+    constants: dict[str, NDArray[Any]] = {}
+    for initializer in proto.initializer:
+        if initializer.data_location == onnx.TensorProto.EXTERNAL and not initializer.HasField("raw_data"):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(initializer.data_type)
+            constants[initializer.name] = np.broadcast_to(np.zeros((), dtype), tuple(initializer.dims))
+        else:
+            constants[initializer.name] = numpy_helper.to_array(initializer)
     graph = OnnxGraph(name, opset, [], [value.name for value in proto.output], [], constants, {}, {})
     for value in (*proto.input, *proto.value_info, *proto.output):
         _note_type(graph, value)
