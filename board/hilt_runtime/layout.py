@@ -28,8 +28,8 @@ def pack(data: Any, packed: Any) -> None:
 
 
 def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
-    """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels: channel k * C + c of column j
-    is channel c of column j * stride + k - left, zero outside of the tensor."""
+    """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels: channel k * C + c of column
+    j is channel c of column j * stride + k - left, zero outside of the tensor."""
     images, channels, _, width = data.shape
     batch, block = packed.shape[4:]
     columns = packed.shape[3]

@@ -17,6 +17,8 @@ from hilt.network.lower_pool import Pool, lower_max_pool
 from hilt.network.lower_residual import with_residual
 from hilt.schedule import Conv2d, Rejected
 from hilt.schedule.checks import Checks
+from hilt.schedule.tiling import Problem as TilingProblem
+from hilt.schedule.tiling import Tiling
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.tune.problem import Problem
@@ -25,11 +27,11 @@ from hilt.tune.twin_guided.memories import prior_mean
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 
-_BY_ESTIMATE = 96
+_BY_ESTIMATE = 1024
 _ROUNDS = 3
 _CENTRES = 3
 _MOST_ROWS = 32
-_WITH_RESIDUAL = 16
+_WITH_RESIDUAL = 8
 """Configurations that are counted with their residual, the fastest without it that have room for one."""
 
 
@@ -134,10 +136,15 @@ class Searcher:
 
     def _with_residual(self, problem: Problem, ranked: list[int], shift: int, counted: dict[int, float]) -> list[int]:
         """Return those that have room for a residual, fastest first, and count them anew."""
+        tiling = Tiling.of(
+            TilingProblem.of(problem.workload, self.accelerator),
+            problem.space.columns(np.array(ranked, dtype=np.int64)),
+        )
+        room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
         fitting: list[int] = []
-        for index in ranked:
+        for index in np.array(ranked)[room >= tiling.acc_elements].tolist():
             program = problem.lowered(index)
-            if program is None or len(fitting) == _WITH_RESIDUAL:
+            if program is None:
                 continue
             try:
                 joined = self._program(code_of(program, self.accelerator), shift)
@@ -145,6 +152,8 @@ class Searcher:
                 continue
             counted[index] = self._cycles([joined])[0]
             fitting.append(index)
+            if len(fitting) == _WITH_RESIDUAL:
+                break
         return sorted(fitting, key=lambda index: counted[index])
 
     def _program(self, code: Code, shift: int | None) -> Program:
