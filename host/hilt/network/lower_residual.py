@@ -1,9 +1,9 @@
 """A residual added in the convolution's own accumulators: out = clip((conv + bias + (residual << r)) >> shift).
 
-When a tile's accumulators have been reset, its residual is loaded to the input buffer and multiplied by an identity
-block of 2^min(r, 6); what is left of r shifts the accumulators left. The convolution accumulates on top. The residual
-lies in memory as the output does, so the tile's STOREs say which part of it belongs to the tile. It costs one GEMM
-micro-op for each output element, and no pass over memory of its own.
+When a tile's accumulators have been reset, its residual is loaded to the input buffer, piece by piece, and multiplied
+by an identity block of 2^min(r, 6); what is left of r shifts the accumulators left. The convolution accumulates on top.
+The residual lies in memory as the output does, so the tile's STOREs say which part of it belongs to the tile. It costs
+one GEMM micro-op for each output element, and no pass over memory of its own.
 """
 
 from __future__ import annotations
@@ -34,46 +34,33 @@ def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
 
     `code` is a convolution's with a bias. Raises Rejected where its tiles leave no room for a residual on chip.
     """
-    depths = accelerator.parameters
     tiles = _tiles(code)
-    largest = max(tile.rows * tile.pixels for tile in tiles)
-    first, identity = code.used(MemoryType.INP), code.used(MemoryType.WGT)
-    places = min(2, (depths.inp_depth - first) // largest)
-    if not places:
-        raise Rejected("inp_overflow", f"the residual of a tile takes {largest} of {depths.inp_depth - first} elements")
-    if identity >= depths.wgt_depth:
-        raise Rejected("wgt_overflow", f"no block of {depths.wgt_depth} is left for the residual's identity")
-    sources = [first + place * largest for place in range(places)]
-    targets = sorted({tile.accumulator for tile in tiles})
-    begin = len(code.uops)
-    pairs = [(target, source) for target in targets for source in sources]
-    uops = np.zeros(len(pairs), dtype=UOP)
-    uops["dst"], uops["src"], uops["wgt"] = *np.array(pairs).T, identity
-    if begin + len(uops) > accelerator.uop_depth:
-        raise Rejected("uop_overflow", f"{begin + len(uops)} micro-ops with the residual's, of {accelerator.uop_depth}")
-    numbers = {pair: begin + number for number, pair in enumerate(pairs)}
+    identity = code.used(MemoryType.WGT)
+    if identity >= accelerator.parameters.wgt_depth:
+        raise Rejected("wgt_overflow", f"no block of {accelerator.parameters.wgt_depth} is left for the identity")
+    sources, size = _places(code, tiles, accelerator)
+    adder = _Adder(code, sources, size, shift)
+    for tile in tiles:
+        adder.add(tile)
+    uops = np.zeros(len(adder.numbers), dtype=UOP)
+    uops["dst"], uops["src"], uops["wgt"] = *np.array(list(adder.numbers)).T, identity
+    if len(code.uops) + len(uops) > accelerator.uop_depth:
+        needed = len(code.uops) + len(uops)
+        raise Rejected("uop_overflow", f"{needed} micro-ops with the residual's, of {accelerator.uop_depth}")
+    return adder.code(identity, uops)
 
-    names = (*code.names, RESIDUAL, IDENTITY)
-    pieces = [_load_identity(identity)]
-    owners = [np.array([names.index(IDENTITY)])]
-    done = 0
-    for number, tile in enumerate(tiles):
-        source = sources[number % places]
-        loads = code.records[tile.stores].copy()
-        loads["opcode"], loads["memory_type"] = Opcode.LOAD, MemoryType.INP
-        loads["sram_base"] = loads["sram_base"].astype(np.int64) + (source - tile.accumulator)
-        behind = tile.reset + 1
-        adds = _adds(tile, numbers[tile.accumulator, source], shift)
-        pieces += [code.records[done : tile.reset], loads, code.records[tile.reset : behind], adds]
-        owners += [code.buffers[done : tile.reset], np.full(len(loads), names.index(RESIDUAL))]
-        owners += [code.buffers[tile.reset : behind], np.full(len(adds), -1)]
-        done = behind
-    pieces.append(code.records[done:])
-    owners.append(code.buffers[done:])
-    records = np.concatenate(pieces)
-    loads_uops = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
-    records["x_size"][loads_uops] = begin + len(uops)
-    return Code(records, np.concatenate(owners), names, np.concatenate((code.uops, uops)))
+
+def _places(code: Code, tiles: list[_Tile], accelerator: Accelerator) -> tuple[list[int], int]:
+    """Return where in the input buffer pieces of the residual lie in turns, and the elements of the largest piece."""
+    first = code.used(MemoryType.INP)
+    room = accelerator.parameters.inp_depth - first
+    stores = np.concatenate([code.records[tile.stores] for tile in tiles])
+    row = int(stores["x_size"].max())
+    largest = int((stores["x_size"].astype(np.int64) * stores["y_size"]).max())
+    if row > room:
+        raise Rejected("inp_overflow", f"a row of the residual of a tile takes {row} of {room} elements")
+    size = min(largest, room // 2 if room // 2 >= row else room)
+    return [first, first + size] if 2 * size <= room else [first], size
 
 
 @dataclass(frozen=True)
@@ -82,8 +69,6 @@ class _Tile:
 
     reset: int
     stores: slice
-    accumulator: int
-    """Its first element in the accumulator buffer."""
     rows: int
     pixels: int
 
@@ -101,32 +86,76 @@ def _tiles(code: Code) -> list[_Tile]:
         stores = begin + np.flatnonzero(is_store[begin:end])
         whole = records[reset]
         assert code.uops["dst"][whole["uop_bgn"]] == records["sram_base"][stores[0]], "tiles end in another order"
-        tiles.append(
-            _Tile(
-                reset,
-                slice(int(stores[0]), int(stores[-1]) + 1),
-                int(records["sram_base"][stores[0]]),
-                int(whole["iter_out"]),
-                int(whole["iter_in"]),
-            )
-        )
+        place = slice(int(stores[0]), int(stores[-1]) + 1)
+        tiles.append(_Tile(reset, place, int(whole["iter_out"]), int(whole["iter_in"])))
     return tiles
 
 
-def _adds(tile: _Tile, number: int, shift: int) -> NDArray[np.void]:
-    """Return the instructions that put residual << shift into a tile's accumulators, by micro-op `number`."""
-    adds = np.zeros(1 if shift <= _IDENTITY_SHIFT else 2, dtype=INSTRUCTION)
-    adds["opcode"], adds["uop_bgn"], adds["uop_end"] = Opcode.GEMM, number, number + 1
-    adds["iter_out"], adds["iter_in"] = tile.rows, tile.pixels
-    for field in ("dst", "src"):
-        adds[f"{field}_factor_out"] = tile.pixels if tile.rows > 1 else 0
-        adds[f"{field}_factor_in"] = 1 if tile.pixels > 1 else 0
-    if len(adds) > 1:
-        last = adds[1:]
-        last["opcode"], last["alu_opcode"], last["use_imm"] = Opcode.ALU, AluOpcode.SHR, 1
-        last["imm"] = _IDENTITY_SHIFT - shift
-        last["src_factor_out"] = last["src_factor_in"] = 0
-    return adds
+class _Adder:
+    """Writes the code anew with the residual's instructions behind each reset."""
+
+    def __init__(self, code: Code, sources: list[int], size: int, shift: int) -> None:
+        self._code = code
+        self._names = (*code.names, RESIDUAL, IDENTITY)
+        self._sources, self._size, self._shift = sources, size, shift
+        self._pieces: list[NDArray[np.void]] = []
+        self._owners: list[NDArray[np.int64]] = []
+        self._done = 0
+        self._turn = 0
+        self.numbers: dict[tuple[int, int], int] = {}
+        """Micro-ops by where they add to and where the residual lies; their numbers follow the code's own."""
+
+    def add(self, tile: _Tile) -> None:
+        """Write the code up to a tile's reset, and its residual."""
+        self._copy(tile.reset + 1)
+        for store in self._code.records[tile.stores]:
+            rows = max(1, self._size // int(store["x_size"]))
+            for first in range(0, int(store["y_size"]), rows):
+                self._piece(store, first, min(rows, int(store["y_size"]) - first))
+        if self._shift > _IDENTITY_SHIFT:
+            self._emit(self._left_shift(tile), -1)
+
+    def code(self, identity: int, uops: NDArray[np.void]) -> Code:
+        """Return the whole, with the identity block loaded to weight element `identity`."""
+        self._copy(len(self._code.records))
+        records = np.concatenate([_load_identity(identity), *self._pieces])
+        owners = np.concatenate([np.array([self._names.index(IDENTITY)]), *self._owners])
+        all_uops = np.concatenate((self._code.uops, uops))
+        loads_uops = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
+        records["x_size"][loads_uops] = len(all_uops)
+        return Code(records, owners, self._names, all_uops)
+
+    def _piece(self, store: np.void, first: int, rows: int) -> None:
+        """Load `rows` rows of what a STORE writes and add them to their accumulators."""
+        source = self._sources[self._turn % len(self._sources)]
+        self._turn += 1
+        target = int(store["sram_base"]) + first * int(store["x_size"])
+        load = np.array([store])
+        load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.INP, source
+        load["dram_base"] = int(store["dram_base"]) + first * int(store["x_stride"])
+        load["y_size"] = rows
+        self._emit(load, self._names.index(RESIDUAL))
+        number = len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
+        gemm = np.zeros(1, dtype=INSTRUCTION)
+        gemm["opcode"], gemm["uop_bgn"], gemm["uop_end"] = Opcode.GEMM, number, number + 1
+        gemm["iter_out"], gemm["iter_in"] = 1, rows * int(store["x_size"])
+        gemm["dst_factor_in"] = gemm["src_factor_in"] = 1
+        self._emit(gemm, -1)
+
+    def _left_shift(self, tile: _Tile) -> NDArray[np.void]:
+        shift = np.array([self._code.records[tile.reset]])
+        shift["opcode"], shift["reset"], shift["alu_opcode"], shift["use_imm"] = Opcode.ALU, 0, AluOpcode.SHR, 1
+        shift["imm"] = _IDENTITY_SHIFT - self._shift
+        return shift
+
+    def _copy(self, end: int) -> None:
+        self._pieces.append(self._code.records[self._done : end])
+        self._owners.append(self._code.buffers[self._done : end])
+        self._done = end
+
+    def _emit(self, records: NDArray[np.void], owner: int) -> None:
+        self._pieces.append(records)
+        self._owners.append(np.full(len(records), owner))
 
 
 def _load_identity(place: int) -> NDArray[np.void]:

@@ -142,7 +142,7 @@ class Searcher:
         )
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
         fitting: list[int] = []
-        for index in np.array(ranked)[room >= tiling.acc_elements].tolist():
+        for index in np.array(ranked)[room >= tiling.width].tolist():
             program = problem.lowered(index)
             if program is None:
                 continue
