@@ -9,7 +9,8 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
-from hilt.cli.files import named_in_text, output_folder
+from hilt.cli.files import output_folder
+from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -62,6 +63,8 @@ def campaign(
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
+    shape: Shapes = None,
+    value: Values = None,
     chaos: Chaos = None,
     output: Annotated[
         Path | None,
@@ -117,7 +120,11 @@ def campaign(
     from hilt.engine.design import Settings
     from hilt.schedule.networks import load_network
 
-    found, spend = named_in_text(load_network(network)), parse_budget(budget)
+    is_model = network.endswith(SUFFIX)
+    if (shape or value) and not is_model:
+        raise typer.BadParameter(f"--shape and --value are for a model{SUFFIX}; {network} has its sizes")
+    found = model_network(Path(network), shape, value) if is_model else load_network(network)
+    spend = parse_budget(budget)
     each = (spend.trials or 0) // max(1, len(found.supported))
     settings = Settings(
         workload=network,

@@ -10,14 +10,11 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.files import check_folder
+from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
 from hilt.cli.words import print_json
 
 if TYPE_CHECKING:
     from hilt.network.quantize.quantizer import Quantisation
-
-
-class OptionFormError(ValueError):
-    """A value of --shape or --value that cannot be read."""
 
 
 def quantize(
@@ -29,10 +26,8 @@ def quantize(
     labels: Annotated[
         str, typer.Option(metavar="NAME", help="The array of classes in the data: measure the accuracy.")
     ] = "",
-    shape: Annotated[
-        list[str] | None, typer.Option(metavar="INPUT=1,3,224,224", help="The shape of an open input.")
-    ] = None,
-    value: Annotated[list[str] | None, typer.Option(metavar="INPUT=NUMBER", help="Make an input a constant.")] = None,
+    shape: Shapes = None,
+    value: Values = None,
     channel_block: Annotated[
         int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
     ] = 0,
@@ -47,8 +42,8 @@ def quantize(
         model,
         calibration,
         labels=labels,
-        shapes=read_shapes(shape or []),
-        values=read_values(value or []),
+        shapes=read_shapes(shape),
+        values=read_values(value),
         channel_block=channel_block,
         search=search,
     )
@@ -58,40 +53,6 @@ def quantize(
     else:
         print_result(result)
         typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
-
-
-def read_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
-    """Return shapes by input name of texts like `input=1,3,224,224`.
-
-    Raises:
-        OptionFormError: A text has another form.
-    """
-    shapes = {}
-    for text in texts:
-        name, _, sizes = text.rpartition("=")
-        parts = sizes.replace("x", ",").split(",")
-        if not name or not all(part.strip().isdecimal() for part in parts):
-            raise OptionFormError(f"--shape {text} is no shape; write it as --shape input=1,3,224,224")
-        shapes[name] = tuple(int(part) for part in parts)
-    return shapes
-
-
-def read_values(texts: list[str]) -> dict[str, float]:
-    """Return numbers by input name of texts like `rate=16000`.
-
-    Raises:
-        OptionFormError: A text has another form.
-    """
-    values = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
-        try:
-            values[name] = float(number)
-        except ValueError:
-            name = ""
-        if not name:
-            raise OptionFormError(f"--value {text} is no number; write it as --value rate=16000")
-    return values
 
 
 def values_of(result: Quantisation) -> dict[str, Any]:

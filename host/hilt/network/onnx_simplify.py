@@ -102,10 +102,11 @@ def _fix_shapes(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]]) -> None:
             graph.shapes[name] = shape = (1, *shape[1:])
             _forget_inferred(graph)
         if shape is None or None in shape:
+            sizes = ["?" if size is None else str(size) for size in shape or (None,)]
+            sizes[0] = "1" if sizes[0] == "?" and len(sizes) > 1 else sizes[0]
             raise OnnxError(
-                f"input {name} of {graph.name} has the open shape {_text(shape)}; give it with "
-                f"--shape {name}={','.join('1' if size is None else str(size) for size in shape or (None,))}, "
-                "with your sizes"
+                f"input {name} of {graph.name} has the open shape {_text(shape)}; "
+                f"give it with --shape {name}={','.join(sizes)} and your sizes for ?"
             )
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from hilt.network.onnx_canonical import canonicalise
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, load_graph, to_model
 from hilt.network.onnx_graph import OnnxError as GraphError
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, load_graph, to_model
 from hilt.network.onnx_simplify import fix
 from hilt.network.onnx_unquantise import is_quantised, unquantise
-from hilt.schedule.onnx_model import Network, OnnxError, network_of
+from hilt.schedule.onnx_model import Layer, Network, OnnxError, network_of
 
 
 def read_layers(
@@ -43,12 +43,21 @@ def read_layers(
         network = network_of(to_model(graph, shapes_only=True), graph.name)
     except GraphError as error:
         raise OnnxError(str(error)) from error
-    macs = {node.name: _macs(graph, node) for node in graph.nodes}
+    nodes = {node.name: node for node in graph.nodes}
     layers = [
-        replace(layer, macs=max(macs.get(name, 0) for name in layer.nodes)) if layer.reason else layer
-        for layer in network.layers
+        _checked(graph, layer, [nodes[name] for name in layer.nodes if name in nodes]) for layer in network.layers
     ]
     return Network(network.name, tuple(layers), network.others)
+
+
+def _checked(graph: OnnxGraph, layer: Layer, nodes: Sequence[OnnxNode]) -> Layer:
+    """Return a layer with its multiply-accumulates; one whose weights are computed is the processor's."""
+    reason = layer.reason
+    if any(node.inputs[1] not in graph.constants for node in nodes):
+        reason = f"{nodes[0].op}: both of its operands are computed"
+    if not reason:
+        return layer
+    return replace(layer, workload="", reason=reason, macs=max((_macs(graph, node) for node in nodes), default=0))
 
 
 def _macs(graph: OnnxGraph, node: OnnxNode) -> int:
