@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 _OLDEST_OPSET = 17
 """Models of older operator sets are rewritten to this one."""
-_NEWEST_OPSET = 23
 _LARGE = 1 << 12
 """Constants of more elements are left out when only shapes are inferred."""
 
@@ -151,11 +150,14 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
     Raises:
         OnnxError: Its opset is newer than hilt knows.
     """
+    import onnx
+
     from hilt.network.onnx_opsets import modernise
 
+    newest = onnx.defs.onnx_opset_version()
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    if opset > _NEWEST_OPSET:
-        raise OnnxError(f"{name} has opset {opset}; hilt reads opsets to {_NEWEST_OPSET}: export it with that one")
+    if opset > newest:
+        raise OnnxError(f"{name} has opset {opset}; the onnx package here knows {newest}: update it, or export it older")
     graph = parse_graph(model.graph, name, opset)
     if opset < _OLDEST_OPSET:
         modernise(graph, opset)
