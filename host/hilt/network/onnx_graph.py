@@ -157,7 +157,7 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
     newest = onnx.defs.onnx_opset_version()
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     if opset > newest:
-        raise OnnxError(f"{name} has opset {opset}; the onnx package here knows {newest}: update it, or export it older")
+        raise OnnxError(f"{name} has opset {opset}; onnx here knows {newest}: update it, or export an older one")
     graph = parse_graph(model.graph, name, opset)
     if opset < _OLDEST_OPSET:
         modernise(graph, opset)
