@@ -42,14 +42,14 @@ class Calibration:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file, or the one of an .npy file under the name ''.
+    """Return the arrays of an .npz file, or the one of an .npy file under the name "data".
 
     Raises:
         CalibrationError: The file cannot be read or is neither.
     """
     try:
         loaded = np.load(path, allow_pickle=False)
-        return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+        return {"data": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except OSError as error:
         raise CalibrationError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -100,7 +100,7 @@ def _array_of(
 ) -> NDArray[Any] | None:
     if name in arrays:
         return arrays[name]
-    others = [array for key, array in arrays.items() if key != labels]
+    others = [array for key, array in arrays.items() if not labels or key != labels]
     return others[0] if len(inputs) == 1 and len(others) == 1 else None
 
 

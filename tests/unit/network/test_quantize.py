@@ -271,6 +271,14 @@ def test_data_that_does_not_fit_is_refused_and_nothing_written(
     assert not list(output.parent.iterdir())
 
 
+def test_a_single_input_takes_a_plain_array(tmp_path: Path) -> None:
+    path = saved(digits.trained()[0], tmp_path / "digits.onnx")
+    np.save(tmp_path / "data.npy", digits.trained()[1][:8])
+    command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npy"), "-o", str(tmp_path / "q.onnx")]
+    assert run([*command, "--no-search"]) == 0
+    assert (tmp_path / "q.onnx").exists()
+
+
 def test_data_with_holes_is_refused() -> None:
     graph = canonical(block([helper.make_node("Relu", ["s"], ["t"])]))
     bad = normal(2, 4, 8, 8)
