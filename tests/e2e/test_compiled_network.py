@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ import numpy as np
 import pytest
 
 from hilt.cli.main import run as hilt
+from hilt.link.agent import build_archive, deploy
 from hilt.link.deadline import Deadline
+from hilt.link.host_keys import HostKeys
+from hilt.link.session import Session
 from hilt.measure.types import BoardEvent, BoardState
 from hilt.network.board_run import BoardRunner, target_of
 from hilt.network.compile import compile_network
@@ -142,6 +146,39 @@ def test_too_little_contiguous_memory_is_said_in_bytes(runner: BoardRunner) -> N
         MemoryNeededError, match=r"the network needs 134217728 bytes of contiguous memory, \d+ bytes are free.*in all"
     ):
         runner.run(bundle, large, encode_arrays({"x": np.zeros((1, 16, 8, 8), np.int8)}, {}))
+
+
+ALONE = """
+import sys
+sys.path[:0] = [{agent!r}]
+import hilt_board.verilated  # the virtual board's hardware, as pynq finds it
+import numpy as np
+from hilt_runtime import Network
+network = Network("model.hilt", bitstream="vta.bit")
+for _ in range(2):
+    y = network(np.load("x.npy"))
+np.save("y.npy", y)
+print(sorted(name for name in sys.modules if name.split(".")[0] in ("hilt", "onnx", "tvm")))
+"""
+
+
+def test_a_board_alone_runs_a_bundle_with_numpy_and_pynq_only(model: Model, runner: BoardRunner) -> None:
+    """Of the agent only the virtual board's device is used, which stands for the hardware."""
+    target = runner.board
+    with Session.connect(target.endpoint(), HostKeys(), Deadline(60)) as session:
+        archive = build_archive()
+        deploy(session, archive, Deadline(60))
+        x = io.BytesIO()
+        np.save(x, model.input)
+        script = ALONE.format(agent=archive.remote_path).encode()
+        files = {"model.hilt": model.data, "vta.bit": target.bitstream(), "x.npy": x.getvalue(), "alone.py": script}
+        for name, contents in files.items():
+            session.put(contents, name, Deadline(60))
+        completed = session.execute(["python3", "alone.py"], Deadline(120))
+        assert completed.status == 0, completed.last_line
+        assert completed.output.decode().strip().splitlines()[-1] == "[]"
+        written = session.execute(["cat", "y.npy"], Deadline(60)).output
+    assert np.array_equal(np.load(io.BytesIO(written)), model.reference[model.output])
 
 
 def save_quantised(name: str, path: Path) -> None:

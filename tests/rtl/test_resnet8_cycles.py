@@ -14,7 +14,7 @@ from hilt_runtime import Network, read_bundle
 from tests.unit.network_compile.graphs import SMALL, Builder, target
 
 PUBLIC = (51_299, None, 11_507, 26_955, 44_451, 7_097, 22_961, 41_752)
-"""Cycles of a public project's AutoTVM schedules on Chisel hardware of this geometry, by layer; the whole is 275,137."""
+"""Cycles of a public project's AutoTVM schedules on Chisel hardware of this geometry, by layer (all: 275,137)."""
 MOST = 215_000
 BOUND = 188_416
 
@@ -55,8 +55,8 @@ def test_eight_convolutions_in_one_program(skips: bool) -> None:
     assert sum(layer["bound"] for layer in layers) == BOUND and sum(layer["macs"] for layer in layers) == 12_058_624
     for layer, public in zip(layers, PUBLIC, strict=True):
         beside = "" if public is None else f"{public:10,}"
-        print(f"{layer['name']:8} {layer['macs']:10,} MACs {layer['cycles']:10,} cycles {beside}")  # noqa: T201
-    print(f"{'all':8} {cycles:26,} cycles {275_137:10,}; bound {BOUND:,}")  # noqa: T201
+        print(f"{layer['name']:8} {layer['macs']:10,} MACs {layer['cycles']:10,} cycles {beside}")
+    print(f"{'all':8} {cycles:26,} cycles {275_137:10,}; bound {BOUND:,}")
     if not skips:
         assert cycles <= MOST
     assert np.array_equal(inference.outputs[graph.outputs[-1]], evaluate(graph, {"x": data})[graph.outputs[-1]])

@@ -46,13 +46,13 @@ class BoardRunner:
         Raises LinkError or VirtualBoardError where that fails.
         """
         check_free(name)
-        self._target: BoardTarget = resolve(name)
-        self.connection = BoardConnection(self._target, listen)
+        self.board: BoardTarget = resolve(name)
+        self.connection = BoardConnection(self.board, listen)
         self._recovery = Recovery(self.connection)
         try:
             self._recovery.connect_at_first()
         except BaseException:
-            self._target.release()
+            self.board.release()
             raise
 
     def __enter__(self) -> BoardRunner:
@@ -87,7 +87,7 @@ class BoardRunner:
             NetworkError: The board refused the bundle or the inputs.
             LinkError: The board was lost and did not come back.
         """
-        require_target(bundle, self._target)
+        require_target(bundle, self.board)
         losses = 0
         while True:
             try:
