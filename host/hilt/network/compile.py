@@ -19,6 +19,7 @@ from hilt.network.layers import Fold, Layer, PoolLayer
 from hilt.network.lower import Code, lower_convolution
 from hilt.network.lower_pool import lower_max_pool
 from hilt.network.lower_residual import identity_block, with_residual
+from hilt.network.lower_shift import Output, with_shifts
 from hilt.network.partition import Part, Placement, Tuned, parts, place
 from hilt.network.search import Searcher
 from hilt.network.target import Target
@@ -191,7 +192,12 @@ class _Planner:
         else:
             names["inp"] = f"tensor {layer.data} folded for {layer.node.name}"
             self.lives[names["inp"]].last = self.now
-        code: Code = lower_convolution(layer.workload, placement.schedule.knobs, accelerator)
+        knobs = placement.schedule.knobs
+        code: Code = lower_convolution(layer.workload, knobs, accelerator)
+        if layer.shifts:
+            plane = layer.workload.out_height * layer.workload.out_width
+            output = Output(len(layer.shifts), plane, knobs.get("tile_b", 1))
+            code = with_shifts(code, layer.shifts, output, accelerator)
         if layer.residual:
             code = with_residual(code, layer.residual_shift, accelerator)
             block = identity_block(layer.residual_shift, accelerator)

@@ -64,6 +64,7 @@ class Layer:
         output: The tensor that is made.
         residual: The tensor that is added; "" for none.
         residual_shift: By how much the residual is shifted left.
+        shifts: The right shift of each channel block, where they differ; else empty.
         fold: How the processor writes the data; None where it lies as any packed tensor.
     """
 
@@ -75,6 +76,7 @@ class Layer:
     output: str
     residual: str = ""
     residual_shift: int = 0
+    shifts: tuple[int, ...] = ()
     fold: Fold | None = None
 
 
@@ -160,7 +162,7 @@ def _layer(
     padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
 ) -> Layer:
     """Return a conv2d or dense node as a layer."""
-    shift = _single(node, "shift")
+    shifts = _by_channel(node, len(weights), block)
     residual = node.inputs[3] if len(node.inputs) > 3 else ""
     residual_shift = _single(node, "residual_shift") if residual else 0
     if residual and graph.tensors[residual].shape != output.shape:
@@ -186,12 +188,14 @@ def _layer(
         padding[0],
         groups=groups,
         bias=True,
-        shift=shift,
+        shift=max(shifts),
         clip=_clip(node),
         padding_behind=padding[1],
     )
     merged = _merged(weights, groups, workload.block_groups(block))
-    return Layer(node, workload, merged, _halved(bias, shift), node.inputs[0], output.name, residual, residual_shift)
+    halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
+    several = shifts if len(shifts) > 1 else ()
+    return Layer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, several)
 
 
 def _add(graph: Graph, node: Node, block: int) -> Layer:
@@ -335,15 +339,27 @@ def _single(node: Node, key: str) -> int:
     return single
 
 
+def _by_channel(node: Node, channels: int, block: int) -> tuple[int, ...]:
+    """Return the right shift of each channel block, or one for all."""
+    values = [int(value) for value in node.attributes.get("shift", [0])]
+    if len(set(values)) == 1:
+        return (_single(node, "shift"),)
+    shifts = tuple(values[first] for first in range(0, channels, block))
+    if values != [shifts[channel // block] for channel in range(channels)]:
+        raise NotOnVtaError(f"its shift differs within {block} channels, which VTA shifts as one")
+    if max(shifts) > _LARGEST_RIGHT_SHIFT:
+        raise NotOnVtaError(f"its sums are shifted right by {max(shifts)}; VTA shifts by 0 to {_LARGEST_RIGHT_SHIFT}")
+    return shifts
+
+
 def _clip(node: Node) -> tuple[int, int]:
     low, high = node.attributes.get("clip", (-128, 127))
     return int(low), int(high)
 
 
-def _halved(bias: NDArray[Any], shift: int) -> NDArray[np.int32]:
+def _halved(bias: NDArray[Any], shift: int | NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the bias with the half that makes the shift round half up; int32 that wraps."""
-    half = 1 << (shift - 1) if shift else 0
-    return (bias.astype(np.int64) + half).astype(np.int32)
+    return (bias.astype(np.int64) + (np.left_shift(1, shift) >> 1)).astype(np.int32)
 
 
 def _spread(weights: NDArray[Any], dilations: tuple[int, ...]) -> NDArray[Any]:

@@ -122,12 +122,22 @@ def test_a_first_layer_with_its_kernels_columns_as_channels_is_exact(kernel: int
     assert verified(graph, builder.input()) == ["conv0"]
 
 
-def test_shifts_that_differ_between_channels_are_left_to_the_processor_and_said() -> None:
+@pytest.mark.parametrize("parameters", [PYNQ, BATCHED])
+@pytest.mark.parametrize("residual", [False, True])
+def test_each_channel_block_may_have_a_shift_of_its_own(parameters: str, residual: bool) -> None:
+    builder = Builder((8, 48, 10, 6))
+    shifts = [7] * 16 + [9] * 16 + [8] * 16
+    extra = {"residual": "x", "residual_shift": 7} if residual else {}
+    graph = builder.graph(builder.conv("x", 48, shift=shifts, **extra))
+    assert verified(graph, builder.input(), parameters) == ["conv0"]
+
+
+def test_shifts_that_differ_within_a_block_are_left_to_the_processor_and_said() -> None:
     builder = Builder((1, 16, 6, 6))
     graph = builder.graph(builder.conv("x", 4, shift=[7, 8, 7, 8]))
     assert verified(graph, builder.input()) == []
     (placement,) = compile_network(graph, target()).placements
-    assert placement.reason == "its shift differs between channels; a tile of VTA is shifted as one"
+    assert placement.reason == "its shift differs within 16 channels, which VTA shifts as one"
 
 
 def test_memory_is_shared_between_tensors_that_are_never_alive_together() -> None:
