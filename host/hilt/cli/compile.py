@@ -12,7 +12,7 @@ from hilt.cli.files import check_folder
 from hilt.cli.words import print_json
 
 if TYPE_CHECKING:
-    from hilt.network.compile import Compiled
+    from hilt.network.compile import Compiled as Compiled
     from hilt.network.graph import Graph
     from hilt.network.partition import Tuned
 
@@ -45,8 +45,8 @@ def compile_model(
         typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
 
 
-def schedules_of(identifier: str) -> Tuned:
-    """Return the tuned knobs of a campaign's layers by shape. Raises UnknownRunError."""
+def schedules_of(identifier: str, *, fallback: bool = False) -> Tuned:
+    """Return the best knobs of a campaign's layers by shape, or those of its fallback. Raises UnknownRunError."""
     from hilt import paths
     from hilt.campaign import launch
     from hilt.engine.campaign_results import load_result
@@ -56,11 +56,12 @@ def schedules_of(identifier: str) -> Tuned:
 
     with Store(database_path(paths.home())) as store:
         result = load_result(store, launch.find(store, identifier))
-        return {
-            shape_of(Conv2d.from_dict(layer.run.workload_spec)): dict(layer.best.knobs)
-            for layer in result.layers
-            if layer.run is not None and layer.best is not None
-        }
+        schedules = {}
+        for layer in result.layers:
+            trial = layer.fallback if fallback else layer.best
+            if layer.run is not None and trial is not None:
+                schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = dict(trial.knobs)
+        return schedules
 
 
 def print_compiled(compiled: Compiled, graph: Graph) -> None:
