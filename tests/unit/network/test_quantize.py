@@ -325,3 +325,35 @@ def test_an_operator_that_nobody_computes_is_named() -> None:
         OnnxError, match="node dice is Bernoulli, which neither VTA nor the processor's operators compute"
     ):
         quantise(graph, samples_for(graph), search=False)
+
+
+def test_biases_take_back_what_rounding_adds_to_the_mean() -> None:
+    from hilt.network.quantize.regions import find_regions
+    from hilt.network.quantize.scales import corrected_biases, initial_scales
+    from hilt.network.quantize.statistics import observe
+
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], group=2)
+    graph = canonical(model_of([node], {"x": (1, 4, 6, 6)}, {"w": normal(6, 2, 3, 3), "b": normal(6)}))
+    samples = tuple({"x": feeds["x"] + 3} for feeds in samples_for(graph).samples)
+    regions = find_regions(graph)
+    statistics = observe(graph, regions.tensors, samples)
+    scales = initial_scales(graph, regions, statistics, 0)
+    scales.weights = {name: [3] for name in scales.weights}  # steps of an eighth: coarse
+    (layer,) = regions.layers
+    biases = corrected_biases(graph, regions, scales, statistics)[layer.node.name]
+
+    weights = graph.constants[layer.node.inputs[1]]
+    coarse = np.rint(weights * 8) / 8
+    data = np.concatenate([feeds["x"] for feeds in samples])
+    windows = np.lib.stride_tricks.sliding_window_view(data, (3, 3), axis=(2, 3))
+
+    def means(kernels: Array, bias: Array) -> Array:
+        parts = [
+            np.einsum("nchwij,ocij->o", windows[:, 2 * group : 2 * group + 2], kernels[3 * group : 3 * group + 3])
+            for group in range(2)
+        ]
+        return np.concatenate(parts) / (len(data) * 16) + bias
+
+    wanted, plain = means(weights, graph.constants["b"]), means(coarse, graph.constants["b"])
+    assert np.abs(plain - wanted).max() > 0.2
+    assert np.abs(means(coarse, biases) - wanted).max() < 0.25 * np.abs(plain - wanted).max()

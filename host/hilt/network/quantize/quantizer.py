@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.quantize.qdq import Scales, write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
-from hilt.network.quantize.scales import ScaleSearch, initial_scales, layer_macs
+from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
 from hilt.network.quantize.statistics import observe, signal_to_noise
 from hilt.network.reference import evaluate, evaluate_node
 
@@ -130,9 +130,17 @@ def quantise(
         raise OnnxError(f"{graph.name} has no convolution or dense layer with constant weights: nothing for VTA to run")
     statistics = observe(graph, regions.tensors, calibration.first(_OBSERVED_SAMPLES).samples)
     scales = initial_scales(graph, regions, statistics, channel_block)
+    measured = ScaleSearch(graph, regions, scales, calibration.first(_SEARCH_SAMPLES).samples)
+    level = measured.measure(scales)
+    corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
+    if measured.measure_with_biases(corrected) > level:
+        scales = corrected
+    else:
+        measured.measure_with_biases(scales)
     if search:
-        samples = calibration.first(_SEARCH_SAMPLES).samples
-        scales = ScaleSearch(graph, regions, scales, samples).improve(scales, on_step)
+        scales = measured.improve(scales, on_step)
+        if scales.biases:
+            scales.biases = corrected_biases(graph, regions, scales, statistics)
     model = write_qdq(graph, regions, scales)
     infer_shapes(model)
     integers = import_graph(model)

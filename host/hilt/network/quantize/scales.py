@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import Feeds, Runner
 from hilt.network.onnx_graph import OnnxGraph
-from hilt.network.quantize.qdq import Scales, scale_feeds, write_simulation
+from hilt.network.quantize.qdq import Scales, quantised_weights, scale_feeds, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
 from hilt.network.quantize.statistics import (
     TensorStatistics,
@@ -82,6 +82,33 @@ def _bias_bits(graph: OnnxGraph, layer: LayerRegion) -> int:
     return math.ceil(math.log2(largest)) if largest > 0 else -64
 
 
+def corrected_biases(
+    graph: OnnxGraph, regions: Regions, scales: Scales, statistics: dict[str, TensorStatistics]
+) -> dict[str, NDArray[np.float64]]:
+    """Return biases that take back what rounding the weights adds to each output channel's mean.
+
+    The error of a channel's mean is the sum over its weights of their rounding error times the mean of the input
+    channel that each reads. Rows at the border, which read zeros, are taken as the others.
+    """
+    biases = {}
+    for layer in regions.layers:
+        node = layer.node
+        if node.op == "ConvTranspose":
+            continue
+        weights = graph.constants[node.inputs[1]].astype(np.float64)
+        exponents = scales.weights[node.name]
+        steps = np.array([2.0**-exponent for exponent in exponents]).reshape(-1, *(1,) * (weights.ndim - 1))
+        errors = (quantised_weights(weights, exponents) * steps - weights).reshape(*weights.shape[:2], -1).sum(axis=2)
+        groups = node.attributes.get("group", 1) if node.op == "Conv" else 1
+        means = statistics[layer.data].means.reshape(groups, 1, -1)
+        shift = (errors.reshape(groups, len(weights) // groups, -1) * means).sum(axis=2).reshape(-1)
+        bias = np.zeros(len(weights))
+        if len(node.inputs) > 2 and node.inputs[2]:
+            bias = graph.constants[node.inputs[2]].astype(np.float64).reshape(-1)
+        biases[node.name] = bias - shift
+    return biases
+
+
 def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
     changes = []
     for output, (first, second) in regions.products.items():
@@ -106,8 +133,14 @@ class ScaleSearch:
             {name: array.astype(np.float32) for name, array in outputs.items()}
             for outputs in float_runner.over(samples)
         ]
+        self._ends = ends
         self._runner = Runner(write_simulation(graph, regions, scales), ends)
         self.evaluations = 0
+
+    def measure_with_biases(self, scales: Scales) -> float:
+        """Return the same as `measure`, with the biases of `scales` from now on."""
+        self._runner = Runner(write_simulation(self._graph, self._regions, scales), self._ends)
+        return self.measure(scales)
 
     def measure(self, scales: Scales) -> float:
         """Return the mean decibels over the samples."""

@@ -23,10 +23,12 @@ class TensorStatistics:
     Attributes:
         largest: Their largest magnitude.
         values: A sample of them, evenly spread.
+        means: The mean of each channel (the second axis), over all samples.
     """
 
     largest: float
     values: NDArray[np.float32]
+    means: NDArray[np.float64]
 
 
 def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) -> dict[str, TensorStatistics]:
@@ -35,12 +37,17 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
     share = max(_VALUES_PER_TENSOR // max(len(samples), 1), 64)
     largest = dict.fromkeys(tensors, 0.0)
     values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in tensors}
+    means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
     for outputs in runner.over(samples):
         for name, array in outputs.items():
             largest[name] = max(largest[name], float(np.abs(array).max(initial=0)))
             flat = array.reshape(-1)
             values[name].append(flat[:: max(flat.size // share, 1)].astype(np.float32))
-    return {name: TensorStatistics(largest[name], np.concatenate(values[name])) for name in tensors}
+            means[name].append(array.mean(axis=(0, *range(2, array.ndim)), dtype=np.float64))
+    return {
+        name: TensorStatistics(largest[name], np.concatenate(values[name]), np.mean(means[name], axis=0))
+        for name in tensors
+    }
 
 
 def exponent_without_clipping(largest: float) -> int:
@@ -74,7 +81,7 @@ def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]
 
 
 def _of(values: NDArray[np.float32]) -> TensorStatistics:
-    return TensorStatistics(float(np.abs(values).max(initial=0)), values.reshape(-1))
+    return TensorStatistics(float(np.abs(values).max(initial=0)), values.reshape(-1), np.zeros(0))
 
 
 def _loss(values: NDArray[np.float32], exponent: int) -> float:
