@@ -35,7 +35,7 @@ class IntegerNode:
 
 @dataclass
 class _Chain:
-    """A tensor as a sum that is clipped: what makes the sum, and the real bounds."""
+    """A tensor as a clipped sum: the tensor of the sum, and the real bounds."""
 
     name: str
     low: float
@@ -52,9 +52,10 @@ def _step(value: float, exponent: int) -> int:
 
 
 class LayerMatcher:
-    """Finds what computes the int8 tensor that a float tensor is quantised to."""
+    """Matches the operators behind a float tensor with one integer operator."""
 
     def __init__(self, view: QdqView) -> None:
+        """Match nodes of the view's graph."""
         self._view = view
         self._graph = view.graph
 
@@ -120,9 +121,7 @@ class LayerMatcher:
             return self._layer(layer, chain, exponent, other)
         return None
 
-    def _layer(
-        self, node: OnnxNode, chain: _Chain, exponent: int, residual: Quantised | None
-    ) -> IntegerNode | None:
+    def _layer(self, node: OnnxNode, chain: _Chain, exponent: int, residual: Quantised | None) -> IntegerNode | None:
         """Match a convolution or dense layer whose data, weights and bias are integers."""
         data, weights = self._view.activation(node.inputs[0]), self._view.quantised(node.inputs[1])
         if data is None or weights is None or weights.constant is None or weights.constant.dtype != np.int8:
@@ -165,7 +164,7 @@ class LayerMatcher:
         return np.asarray(np.clip(steps, -(2**30), 2**30), np.int32)
 
     def _geometry(self, node: OnnxNode, weights: NDArray[Any]) -> dict[str, Any] | None:
-        """Return a layer's attributes, with its turned weights for a ConvTranspose; None for what hilt has not."""
+        """Return a layer's attributes, with its turned weights for a ConvTranspose; None for other forms."""
         attributes = node.attributes
         if node.op == "Gemm":
             plain = not attributes.get("transA", 0) and attributes.get("transB", 0)

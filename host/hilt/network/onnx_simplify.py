@@ -180,8 +180,8 @@ def _inline_branches(graph: OnnxGraph) -> bool:
             nodes.append(node)
             continue
         changed = True
-        taken = bool(graph.constants[node.inputs[0]].ravel()[0])
-        nodes += _branch(graph, node, node.attributes["then_branch" if taken else "else_branch"])
+        holds = bool(graph.constants[node.inputs[0]].ravel()[0])
+        nodes += _branch(graph, node, node.attributes["then_branch" if holds else "else_branch"])
     graph.nodes = nodes
     return changed
 

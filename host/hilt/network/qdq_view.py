@@ -38,6 +38,7 @@ class QdqView:
     """A fixed graph, asked for what its tensors are in integers."""
 
     def __init__(self, graph: OnnxGraph) -> None:
+        """Read a fixed graph, which must not change afterwards."""
         self.graph = graph
         self.producers = graph.producers()
 

@@ -1,4 +1,4 @@
-"""What hilt rewrites in a float model leaves its results as they are."""
+"""Rewriting a float model leaves its results as they are."""
 
 from __future__ import annotations
 

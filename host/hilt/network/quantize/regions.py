@@ -17,7 +17,7 @@ _COMBINING = frozenset(("Add", "Mul", "AveragePool", "GlobalAveragePool"))
 
 @dataclass
 class LayerRegion:
-    """A convolution or dense layer with what fuses into it.
+    """A convolution or dense layer with the operators that fuse into it.
 
     Attributes:
         node: The Conv, ConvTranspose or Gemm.
@@ -110,7 +110,7 @@ class _Finder:
         return graph.constants[node.inputs[1]].ndim == 4 and graph.dtypes.get(node.inputs[0], "float32") == "float32"
 
     def _able_tensors(self) -> set[str]:
-        """Return the float tensors that can be int8 from the front: the inputs, and what follows on int8 operators.
+        """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
 
         A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised.
         """
@@ -215,7 +215,7 @@ class _Finder:
             chosen.add(other)
 
     def _drop_inner(self, chosen: set[str]) -> None:
-        """Keep float what lies within a fused layer or within an expression of one tensor."""
+        """Keep the tensors within a fused layer, or within an expression of one tensor, float."""
         for layer in self._regions.layers:
             name = layer.node.outputs[0]
             self._inner.add(name)

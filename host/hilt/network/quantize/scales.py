@@ -1,4 +1,4 @@
-"""Chooses the scales of a quantised model: tensor by tensor first, then by what comes out at the end."""
+"""Chooses the scales of a quantised model: tensor by tensor first, then by the error at the end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def initial_scales(
 
 
 def make_feasible(graph: OnnxGraph, regions: Regions, scales: Scales) -> None:
-    """Change in place what VTA's shifts cannot express: sums must be at least as fine as all that they meet."""
+    """Change scales in place until VTA's shifts express them: sums must be the finest of all that meet in a layer."""
     for _ in range(len(regions.groups) + len(regions.layers) + 1):
         changes = [_fit_layer(graph, regions, scales, layer) for layer in regions.layers]
         if not any(changes + _fit_products(regions, scales)):
@@ -85,7 +85,7 @@ def _bias_bits(graph: OnnxGraph, layer: LayerRegion) -> int:
 def corrected_biases(
     graph: OnnxGraph, regions: Regions, scales: Scales, statistics: dict[str, TensorStatistics]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return biases that take back what rounding the weights adds to each output channel's mean.
+    """Return biases without the error that rounding the weights adds to each output channel's mean.
 
     The error of a channel's mean is the sum over its weights of their rounding error times the mean of the input
     channel that each reads. Rows at the border, which read zeros, are taken as the others.
