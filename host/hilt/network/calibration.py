@@ -107,6 +107,8 @@ def _array_of(
 def _cut(array: NDArray[Any], shape: tuple[int, ...], name: str) -> list[NDArray[Any]]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise CalibrationError(f"the calibration data for {name} holds NaN or infinity")
+    if array.ndim and not len(array):
+        raise CalibrationError(f"the calibration data holds no sample of {name}; give at least one")
     if array.shape == shape:
         return [array]
     if array.shape[1:] == shape:

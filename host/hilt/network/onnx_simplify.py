@@ -25,6 +25,8 @@ _KEPT = frozenset(("DequantizeLinear", "QuantizeLinear", "RandomNormal", "Random
 """Operators that are not computed ahead: weights stay int8 behind their DequantizeLinear."""
 _MAX_ELEMENTS = 1 << 26
 _MAX_ROUNDS = 64
+_FLOAT32, _FLOAT16 = 1, 10
+"""ONNX's numbers of the element types."""
 
 
 def read_fixed(
@@ -60,6 +62,7 @@ def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[s
     Raises:
         OnnxError: No such input, or a dimension stays open.
     """
+    _widen(graph)
     _fix_values(graph, values)
     _fix_shapes(graph, shapes)
     for _ in range(_MAX_ROUNDS):
@@ -70,6 +73,22 @@ def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[s
         if not changed:
             break
     graph.remove_unused()
+
+
+def _widen(graph: OnnxGraph) -> None:
+    """Make a float16 model a float32 one, its inputs too."""
+    if not any(str(value.dtype) == "float16" for value in graph.constants.values()):
+        return
+    for name, value in graph.constants.items():
+        if str(value.dtype) == "float16":
+            graph.constants[name] = value.astype(np.float32)
+    for node in graph.nodes:
+        if node.op == "Cast" and node.attributes.get("to") == _FLOAT16:
+            node.attributes["to"] = _FLOAT32
+    inputs = set(graph.inputs)
+    kinds = {name: graph.dtypes[name] for name in graph.inputs if name in graph.dtypes}
+    graph.dtypes = {name: "float32" if kind == "float16" else kind for name, kind in kinds.items()}
+    graph.shapes = {name: shape for name, shape in graph.shapes.items() if name in inputs}
 
 
 def _fix_values(graph: OnnxGraph, values: Mapping[str, float]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ def test_the_command_prints_what_it_costs(tmp_path: Path, capsys: pytest.Capture
     [
         ({"x": (4, 1, 8, 9)}, [], r"the calibration data for x is \(4, 1, 8, 9\), but the model reads nx1x8x8"),
         ({"a": (4, 1, 8, 8), "b": (4,)}, [], "the calibration data has no array x, only a, b"),
+        ({"x": (0, 1, 8, 8)}, [], "the calibration data holds no sample of x; give at least one"),
         ({"x": (4, 1, 8, 8)}, ["--labels", "y"], "the calibration data has no array y, only x"),
         ({"x": (4, 1, 8, 8)}, ["--shape", "x=1,a"], "--shape x=1,a is no shape"),
         ({"x": (4, 1, 8, 8)}, ["--value", "x=much"], "--value x=much is no number"),
@@ -122,3 +124,15 @@ def test_an_operator_that_nobody_computes_is_named() -> None:
         OnnxError, match="node dice is Bernoulli, which neither VTA nor the processor's operators compute"
     ):
         quantise(graph, samples_for(graph), search=False)
+
+
+def test_without_onnx_runtime_it_says_how_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(digits.trained()[0], tmp_path / "digits.onnx")
+    np.save(tmp_path / "data.npy", normal(2, 1, 8, 8))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npy"), "-o", str(tmp_path / "q.onnx")]
+    assert run(command) == 2
+    assert capsys.readouterr().err == ("hilt: onnxruntime is not installed; `pip install hilt[networks]` brings it\n")
+    assert not (tmp_path / "q.onnx").exists()
