@@ -215,6 +215,19 @@ def test_two_commands_lead_from_onnx_to_a_verified_inference(
     assert {event["ph"] for event in json.loads(trace.read_text())["traceEvents"]} == {"M", "X"}
 
 
+def test_a_campaign_of_a_quantised_model_ends_with_a_verified_inference(
+    shared_home: Path, runner: BoardRunner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.close()
+    model = tmp_path / "autoencoder.onnx"
+    save_quantised("autoencoder", model)
+    assert hilt(["campaign", str(model), "--board", BOARD, "--budget", "24", "--output", str(tmp_path / "out")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "with the fallback schedules" in said and "elements equal to the integer reference" in said
+    manifest = read_bundle(tmp_path / "out" / "network.hilt").manifest
+    assert {layer["schedule"] for layer in manifest["layers"]} == {"tuned"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

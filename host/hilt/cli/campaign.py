@@ -9,6 +9,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.exits import Exit
 from hilt.cli.files import output_folder
 from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.run_options import (
@@ -30,6 +31,7 @@ from hilt.cli.tune import SHORT_RUN_PLANS, tuner_options
 from hilt.cli.words import print_json, short, time_text
 from hilt.engine.events import Command
 from hilt.engine.files import RunFiles
+from hilt.measure import LANDSCAPE_PREFIX, board_names_of
 from hilt.store import Campaign, RunState, Store, database_path
 
 _ATTACHING = ("resume", "board", "output", "detach", "as_json")
@@ -146,7 +148,14 @@ def campaign(
     confirm_host_key(settings.board)
     listing(found, as_json)
     made = launch.start(found, settings, spend, home)
-    raise typer.Exit(attend(home, made, detach, as_json, output))
+    ending = attend(home, made, detach, as_json, output)
+    if is_model and ending is Exit.OK and not detach and not settings.board.startswith(LANDSCAPE_PREFIX):
+        from hilt.cli.campaign_bundle import finish_with_bundle
+
+        first_board = board_names_of(settings.board)[0]
+        folder = output or RunFiles(home, made.uuid).directory
+        finish_with_bundle(made.uuid, Path(network), first_board, folder, quiet=as_json)
+    raise typer.Exit(ending)
 
 
 def _was_given(context: typer.Context, name: str) -> bool:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 NAME = "network.hilt"
 
 
-def finish_with_bundle(campaign: str, model: Path, board: str, folder: Path) -> None:
+def finish_with_bundle(campaign: str, model: Path, board: str, folder: Path, *, quiet: bool = False) -> None:
     """Compile a model with a campaign's schedules, write the bundle to a folder, run one verified inference.
 
     Says the network's latency with the campaign's fallback schedules and with its best ones. A model that is not
-    quantised has no bundle, which is said in one line. Raises what compiling and running raise.
+    quantised has no bundle, which is said in one line. All of it goes to standard error if `quiet`. Raises what
+    compiling and running raise.
     """
     from hilt.cli.compile import schedules_of
     from hilt.network.board_run import target_of
@@ -32,15 +33,15 @@ def finish_with_bundle(campaign: str, model: Path, board: str, folder: Path) -> 
     try:
         graph = import_model(model)
     except (OnnxError, GraphError) as error:
-        typer.echo(f"no bundle: {error}")
+        typer.echo(f"no bundle: {error}", err=quiet)
         return
     target = target_of(board)
     before = compile_network(graph, target, schedules_of(campaign, fallback=True))
     after = compile_network(graph, target, schedules_of(campaign))
     path = folder / NAME
     write_bundle(path, after.data)
-    typer.echo(_latencies(graph, board, before, after))
-    typer.echo(f"{path}: `hilt run {path} --board {board} --input x.npy` runs it")
+    typer.echo(_latencies(graph, board, before, after), err=quiet)
+    typer.echo(f"{path}: `hilt run {path} --board {board} --input x.npy` runs it", err=quiet)
 
 
 def _latencies(graph: Graph, board: str, before: Compiled, after: Compiled) -> str:
