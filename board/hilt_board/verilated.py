@@ -61,6 +61,11 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         """Wall seconds that one second of the device may take."""
         return self.board_model.time_scale
 
+    @property
+    def contiguous_bytes_free(self) -> int:
+        """Bytes that one `allocate` can have."""
+        return self._allocator.free
+
     def download(self, bitstream: Any, parser: Any = None) -> None:
         """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.
 

@@ -68,7 +68,8 @@ def _section(command: CommandReference) -> str:
     if command.parameters:
         lines += ["", "| | | default |", "|---|---|---|"]
         lines += [
-            f"| `{_cell(each.format_workload)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
+            f"| `{_cell(each.format_workload)}` | {_cell(each.help)} | {_cell(each.default)} |"
+            for each in command.parameters
         ]
     return "\n".join(lines)
 
@@ -108,7 +109,7 @@ def _parameter(declared: ParamMeta) -> Parameter | None:
         return Parameter(format_workload, usage if required else f"[{usage}]", info.help or "", _default(info.default))
     if info.hidden:
         return None
-    named = " ".join(info.param_decls or ())
+    named = " / ".join(info.param_decls or ())
     dashed = named or f"--{declared.name.replace('_', '-')}"
     if kind is bool:
         format_workload = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
