@@ -10,7 +10,19 @@ from typing import Dict, Optional, Tuple
 
 from .boot import wait_for_boot
 from .leftovers import frees_buffers, remove_firmware
-from .protocol import AgentFailure, LoadBitstream, Measure, Measured, Programmed, Ready, Record, Reset, ResetDone
+from .protocol import (
+    AgentFailure,
+    LoadBitstream,
+    Measure,
+    Measured,
+    NetworkRan,
+    Programmed,
+    Ready,
+    Record,
+    Reset,
+    ResetDone,
+    RunNetwork,
+)
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
 _LOG = logging.getLogger("hilt.board")
@@ -21,6 +33,8 @@ _VERIFICATIONS = 2
 _STARTS = 2
 _MENDED_BY_RESETS = ("board_broken", "out_of_memory")
 """Refusals of a worker that say nothing of the trial before a new worker has said the same."""
+_PROCESSOR_SECONDS = 1800.0
+"""What the processor's share of a network may take on the wall."""
 
 
 class BoardBrokenError(Exception):
@@ -107,6 +121,28 @@ class Board:
             return await self._measure(message)
         except BoardBrokenError as error:
             return AgentFailure(code="board_broken", message=str(error)[:4096])
+
+    async def run_network(self, message: RunNetwork) -> Record:
+        """Runs a network. Answers NetworkRan, or Failure where it could not be run."""
+        program = self._program
+        if self._broken:
+            return AgentFailure(code="board_broken", message=self._broken[:4096])
+        if program is None:
+            return AgentFailure(code="not_programmed", message="no bitstream is loaded: program it first")
+        if not self._is_programmed() and not await self._recover():
+            return AgentFailure(code="board_broken", message=self._broken[:4096])
+        worker = await self._alive_worker()
+        assert worker.ready is not None
+        seconds = message.limit_seconds * worker.ready.time_scale + _PROCESSOR_SECONDS
+        try:
+            reply = await worker.request(message, seconds, self._silence)
+        except WorkerError as error:
+            outcome = "crash" if isinstance(error, WorkerDiedError) else "timeout"
+            reply = NetworkRan(outcome=outcome, reason=str(error)[:4096])
+        if not isinstance(reply, NetworkRan) or reply.outcome == "ok":
+            return reply
+        _LOG.warning("network %s: %s: %s", message.name, reply.outcome, reply.reason)
+        return replace(reply, canary=await self._recover())
 
     async def reset(self, message: Reset) -> Record:
         """Climbs the one rung that is asked for. Answers ResetDone or AgentFailure."""

@@ -22,6 +22,11 @@ class ContiguousAllocator:
                 return start
         raise MemoryError("no {} contiguous bytes are free".format(count))
 
+    @property
+    def free(self) -> int:
+        """Bytes of the largest piece that `take` can give."""
+        return max((length for _, length in self._free), default=0)
+
     def give(self, start: int, count: int) -> None:
         """Takes back what `take` gave, and joins it with its free neighbours."""
         count = -(-max(count, 1) // _PAGE) * _PAGE

@@ -46,6 +46,7 @@ from .protocol import (
     Reset,
     Results,
     ResultsReport,
+    RunNetwork,
     Shutdown,
     ShuttingDown,
     StatusReport,
@@ -145,7 +146,7 @@ class Daemon:
         elif isinstance(message, Shutdown):
             await session.send(number, ShuttingDown())
             self._stopping.set()
-        elif isinstance(message, (LoadBitstream, Measure, Reset)):
+        elif isinstance(message, (LoadBitstream, Measure, Reset, RunNetwork)):
             await self._enqueue(session, number, message)
         elif type(message) in self._handlers:
             await session.send(number, self._handlers[type(message)](message))
@@ -225,6 +226,9 @@ class Daemon:
             return _blob_missing(missing) if missing else await self._board.load(message)
         if isinstance(message, Reset):
             return await self._board.reset(message)
+        if isinstance(message, RunNetwork):
+            missing = self._blobs.missing([message.bundle])
+            return _blob_missing(missing) if missing else await self._board.run_network(message)
         assert isinstance(message, Measure)
         return await self._measure(message)
 
@@ -333,6 +337,8 @@ def _tensors(trial: Optional[TrialRequest]) -> List[str]:
 
 
 def _code(message: Record) -> bytes:
+    if isinstance(message, RunNetwork):
+        return message.inputs
     return message.code if isinstance(message, (LoadBitstream, Measure)) else b""
 
 

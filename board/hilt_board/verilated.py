@@ -69,6 +69,11 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         """The clock of a board whose programs take a modelled time; None where the host's own does."""
         return None if self._public is None else self._public.now
 
+    @property
+    def contiguous_bytes_free(self) -> int:
+        """Bytes that one `allocate` can have."""
+        return self._allocator.free
+
     def download(self, bitstream: Any, parser: Any = None) -> None:
         """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.
 

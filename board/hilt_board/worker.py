@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Callable, Dict, Optional, Tuple, Type
@@ -22,6 +23,7 @@ from .execution import InvalidProgramError, finish_only, run_trial
 from .home import Home
 from .leftovers import remove_firmware
 from .memory import ContiguousMemory, OutOfContiguousMemoryError, TensorError
+from .networks import Networks
 from .protocol import (
     AgentFailure,
     Beat,
@@ -32,6 +34,7 @@ from .protocol import (
     Record,
     Reset,
     ResetDone,
+    RunNetwork,
     encode_frame,
     from_frame,
     read_frame,
@@ -66,6 +69,8 @@ class Worker:
         self._time_scale = float(getattr(pynq.Device.active_device, "time_scale", 1.0))
         self._driver = Driver(self._time_scale, self._beat)
         self._memory = ContiguousMemory(home.blobs)
+        self._networks = Networks(self._driver, self._memory, home.blobs)
+        self._sending = threading.Lock()
         self._program: Optional[LoadBitstream] = None
         self._loaded: Optional[str] = None
         """SHA-256 of the bitstream that was loaded last, whatever became of it."""
@@ -73,6 +78,7 @@ class Worker:
             LoadBitstream: self._load,
             Measure: self._measure,
             Reset: self._reset,
+            RunNetwork: self._run_network,
         }
 
     def serve(self) -> None:
@@ -105,6 +111,7 @@ class Worker:
     def _load(self, message: LoadBitstream) -> Record:
         """Load the bitstream; the canary then shows that it runs."""
         started = time.perf_counter()
+        self._networks.forget()
         if self._loaded == message.bitstream:
             self._memory.clear()
         else:
@@ -134,13 +141,20 @@ class Worker:
         )
 
     def _measure(self, message: Measure) -> Record:
+        self._networks.forget()
         try:
             return run_trial(message.trial, message.code, self._driver, self._memory)
         except DriverError as error:
             return _failure(error)
 
+    def _run_network(self, message: RunNetwork) -> Record:
+        if self._program is None:
+            return AgentFailure(code="not_programmed", message="no bitstream is loaded")
+        return self._networks.run(message, self._send_beat)
+
     def _reset(self, message: Reset) -> Record:
         started = time.perf_counter()
+        self._networks.forget()
         try:
             if message.rung == "soft":
                 self._driver.soft_reset()
@@ -186,8 +200,12 @@ class Worker:
             self._last_beat = now
             self._send(Beat())
 
+    def _send_beat(self) -> None:
+        self._send(Beat())
+
     def _send(self, message: Record, request: int = 0) -> None:
-        self._connection.sendall(encode_frame(to_frame(message, request)))
+        with self._sending:
+            self._connection.sendall(encode_frame(to_frame(message, request)))
 
 
 def _failure(error: DriverError) -> AgentFailure:

@@ -71,6 +71,15 @@ def test_the_host_knows_only_the_boards_formats(path: Path) -> None:
             assert name.startswith(("hilt_board.protocol", "hilt_board.bitfile")), f"{path} imports {name}"
 
 
+RUNTIME = ROOT / "board" / "hilt_runtime"
+
+
+@pytest.mark.parametrize("path", sorted(RUNTIME.rglob("*.py")), ids=lambda path: str(path.relative_to(RUNTIME)))
+def test_the_runtime_stands_alone(path: Path) -> None:
+    for name in imported(path, package_of(path, RUNTIME.parent)):
+        assert name.split(".")[0] not in ("hilt", "hilt_board"), f"{path} imports {name}"
+
+
 @pytest.mark.parametrize("path", sorted(BOARD.rglob("*.py")), ids=lambda path: str(path.relative_to(BOARD)))
 def test_the_board_knows_nothing_of_the_host(path: Path) -> None:
     for name in imported(path, package_of(path, BOARD.parent)):

@@ -50,6 +50,7 @@ FAILURES = (
     "identity_mismatch",  # the registers say another accelerator than the manifest
     "program_invalid",  # instructions, relocations and buffers do not fit each other
     "out_of_memory",  # not enough contiguous memory (CMA)
+    "network_refused",  # a damaged bundle, one for another accelerator, or inputs that are not the network's
     "board_broken",  # the bitstream cannot be loaded now, or the canary failed after reset, reload and restart
     "shutting_down",
     "worker_failed",  # an error of the agent's own in its worker, as no memory left: says nothing about the program
@@ -187,6 +188,39 @@ class Measure(Record):
         self.trial.check_code(self.code)
 
 
+# --- networks ---
+
+
+@dataclass(frozen=True)
+class RunNetwork(Record):
+    """Run a compiled network (a bundle that was put before). Answered by NetworkRan or Failure; not in the journal, for
+    an inference can be repeated."""
+
+    bundle: str = checked(is_sha256)
+    name: str = checked(is_text(200))
+    """The bundle's name for messages."""
+    limit_seconds: float = checked(SECONDS)
+    """Device time that all of it may take."""
+    images: int = checked(is_integer(1, 1 << 16), default=1)
+    """Inferences with different inputs; where there are several, the first axis of every input counts them."""
+    repeat: int = checked(is_integer(1, 1 << 16), default=1)
+    """Inferences with each of the inputs."""
+    keep: bool = checked(is_boolean, default=False)
+    """Whether every tensor is returned, not the outputs only."""
+    inputs: bytes = body(MAX_BODY_BYTES)
+    """Arrays by name (hilt_runtime.arrays)."""
+
+
+@dataclass(frozen=True)
+class NetworkRan(Record):
+    outcome: str = checked(one_of("ok", "timeout", "bus_error", "crash"))
+    reason: str = checked(is_text(4096), default="")
+    canary: Optional[bool] = checked(optional(is_boolean), default=None)
+    """Whether the board was well again afterwards, where it had to be reset."""
+    result: bytes = body(MAX_BODY_BYTES)
+    """Arrays by name, and `runs`: seconds and steps of each inference (hilt_runtime.arrays); empty without `ok`."""
+
+
 # --- the journal ---
 
 
@@ -313,6 +347,8 @@ MESSAGES: Dict[str, Type[Record]] = {
     "programmed": Programmed,
     "measure": Measure,
     "measured": Measured,
+    "run_network": RunNetwork,
+    "network_ran": NetworkRan,
     "results": Results,
     "results_report": ResultsReport,
     "acknowledge": Acknowledge,

@@ -9,8 +9,10 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
-from hilt.cli.files import named_in_text, output_folder
+from hilt.cli.exit_codes import Exit
+from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, short, time_text
+from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -29,6 +31,7 @@ from hilt.cli.space import orders_of
 from hilt.cli.tune import SHORT_RUN_PLANS, tuner_options
 from hilt.engine.events import EngineCommand
 from hilt.engine.run_files import RunFiles
+from hilt.measure import DATASET_PREFIX, board_names_of
 from hilt.store import Campaign, RunState, Store, database_path
 
 _ATTACHING = ("resume", "board", "output", "detach", "as_json")
@@ -62,6 +65,8 @@ def campaign(
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
+    shape: Shapes = None,
+    value: Values = None,
     chaos: Chaos = None,
     output: Annotated[
         Path | None,
@@ -117,7 +122,11 @@ def campaign(
     from hilt.engine.run_spec import RunSpec
     from hilt.schedule.networks import load_network
 
-    found, spend = named_in_text(load_network(network)), parse_budget(budget)
+    is_model = network.endswith(SUFFIX)
+    if (shape or value) and not is_model:
+        raise typer.BadParameter(f"--shape and --value are for a model{SUFFIX}; {network} has its sizes")
+    found = model_network(Path(network), shape, value) if is_model else load_network(network)
+    spend = parse_budget(budget)
     each = (spend.trials or 0) // max(1, len(found.supported))
     settings = RunSpec(
         workload=network,
@@ -139,7 +148,14 @@ def campaign(
     confirm_host_key(settings.board)
     listing(found, as_json)
     made = launch.start(found, settings, spend, home)
-    raise typer.Exit(attend(home, made, detach, as_json, output))
+    ending = attend(home, made, detach, as_json, output)
+    if is_model and ending is Exit.OK and not detach and not settings.board.startswith(DATASET_PREFIX):
+        from hilt.cli.campaign_bundle import finish_with_bundle
+
+        first_board = board_names_of(settings.board)[0]
+        folder = output or RunFiles(home, made.uuid).directory
+        finish_with_bundle(made.uuid, Path(network), first_board, folder, quiet=as_json)
+    raise typer.Exit(ending)
 
 
 def _was_given(context: typer.Context, name: str) -> bool:

@@ -15,9 +15,13 @@ from hilt import paths
 from hilt.cli import bitstream, boards, dataset, exit_codes, glimpse, log, silicon
 from hilt.cli.bench import bench
 from hilt.cli.campaign import campaign, campaigns
+from hilt.cli.compile import compile_model
+from hilt.cli.eval import evaluate_network
 from hilt.cli.explain import explain
 from hilt.cli.plain_text import plain_output
+from hilt.cli.quantize import quantize
 from hilt.cli.report import report
+from hilt.cli.run_network import run_network
 from hilt.cli.runs import best, runs, show
 from hilt.cli.sim import sim
 from hilt.cli.space import space
@@ -70,6 +74,13 @@ _PANELS = {
 for panel, listed in _PANELS.items():
     for command in listed:
         application.command(rich_help_panel=panel)(command)
+for name, network_command in (
+    ("quantize", quantize),
+    ("compile", compile_model),
+    ("run", run_network),
+    ("eval", evaluate_network),
+):
+    application.command(name, rich_help_panel="Networks")(network_command)
 application.add_typer(log.application, name="log", rich_help_panel="Results")
 application.add_typer(boards.application, name="boards", rich_help_panel="Boards")
 application.add_typer(bitstream.application, name="bitstream", rich_help_panel="Boards")

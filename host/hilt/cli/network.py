@@ -20,6 +20,7 @@ from hilt.cli.summary import summary_text
 from hilt.engine.campaigns import network_of, open_campaign, run_of_layer, spec_of, unfinished
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec
+from hilt.network.workloads import coverage_text
 from hilt.schedule.onnx_model import Layer, Network, OnnxError
 from hilt.store import Campaign, Run, RunState, Store, Trial, database_path
 
@@ -127,7 +128,8 @@ def _attend(home: Path, run: Run, console: Console) -> Exit:
 def listing(network: Network) -> str:
     """What the model holds, and what of it VTA cannot run."""
     layers = sum(layer.count for layer in network.supported)
-    lines = [f"{network.name}: {layers} convolutions and dense layers for VTA, {len(network.supported)} different"]
+    lines = [coverage_text(network)] if network.layers else []
+    lines.append(f"{network.name}: {layers} convolutions and dense layers for VTA, {len(network.supported)} different")
     lines += [f"  {layer.count:3} x {layer.workload}" for layer in network.supported]
     if network.unsupported:
         lines.append("not for VTA:")

@@ -108,7 +108,7 @@ def _parameter(declared: ParamMeta) -> Parameter | None:
         return Parameter(syntax, usage if required else f"[{usage}]", info.help or "", _default(info.default))
     if info.hidden:
         return None
-    named = " ".join(info.param_decls or ())
+    named = " / ".join(info.param_decls or ())
     dashed = named or f"--{declared.name.replace('_', '-')}"
     if kind is bool:
         syntax = named or f"{dashed} / --no-{dashed.removeprefix('--')}"

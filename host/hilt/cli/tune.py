@@ -12,9 +12,9 @@ import typer
 
 from hilt import paths
 from hilt.cli.exit_codes import Exit
-from hilt.cli.files import named_in_text
 from hilt.cli.formatting import print_json, run_json, short
 from hilt.cli.identifiers import run_or_campaign
+from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.run_options import (
     Chaos,
     CheckLevel,
@@ -76,6 +76,8 @@ def tune(
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
+    shape: Shapes = None,
+    value: Values = None,
     chaos: Chaos = None,
     detach: Detach = False,
     as_json: Json = False,
@@ -87,7 +89,9 @@ def tune(
     from hilt.schedule import onnx_model
 
     is_model = workload.endswith(onnx_model.SUFFIX)
-    network = named_in_text(onnx_model.read_network(Path(workload))) if is_model else None
+    if (shape or value) and not is_model:
+        raise typer.BadParameter(f"--shape and --value are for a model{onnx_model.SUFFIX}; {workload} has its sizes")
+    network = model_network(Path(workload), shape, value) if is_model else None
     if network is not None and detach:
         raise typer.BadParameter("--detach is for one workload; the layers of a network are tuned one after another")
 

@@ -44,11 +44,13 @@ _MISTAKEN_BELOW = {
     *("DatasetError", "FleetError"),
 }
 """Of the layers below, which are not loaded to say whose fault an error is."""
+_OF_THE_RUNTIMES_BOARD = {"MemoryNeededError", "DeviceError", "InferenceError"}
 _ROOMS = {
     **dict.fromkeys(
         ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT
     ),
     **dict.fromkeys(("cli", "report", "silicon"), FailureCause.INPUT),
+    "network": FailureCause.INPUT,
     "paths": FailureCause.STORE,
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), FailureCause.BOARD),
 }
@@ -62,6 +64,8 @@ def failure_of(error: BaseException) -> FailureCause:
         return FailureCause.STORE
     if isinstance(error, BoardLostError):
         return FailureCause.BOARD
+    if type(error).__module__.startswith("hilt_runtime."):
+        return FailureCause.BOARD if type(error).__name__ in _OF_THE_RUNTIMES_BOARD else FailureCause.INPUT
     kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
     if any(kind.__name__ == "NoEngineError" for kind in kinds):  # of hilt.engine.client, which imports us
         return FailureCause.BOARD

@@ -44,13 +44,14 @@ class Archive:
 
 @functools.cache
 def build_archive() -> Archive:
-    """From the hilt_board package beside this one; the same sources make the same bytes."""
-    package = paths.board_package_directory()
+    """From the hilt_board and hilt_runtime packages beside this one; the same sources make the same bytes."""
+    board = paths.board_package_directory()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, "__main__.py", _MAIN)
-        for path in sorted(package.rglob("*.py")):
-            _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
+        for package in (board, board.with_name("hilt_runtime")):
+            for path in sorted(package.rglob("*.py")):
+                _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
     data = buffer.getvalue()
     return Archive(data, hashlib.sha256(data).hexdigest())
 

@@ -38,7 +38,7 @@ def schedule_values(result: CampaignResult) -> dict[str, Any]:
             "microseconds": result.microseconds,
             "fallback_microseconds": result.fallback_microseconds,
             "gain": result.gain,
-            "complete": not result.unsolved,
+            "complete": not result.unsolved and not result.network.unsupported,
         },
         "layers": [_layer_values(each) for each in result.layers],
         "unsupported": [{"reason": each.reason, "nodes": each.nodes} for each in result.network.unsupported],

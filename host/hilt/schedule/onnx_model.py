@@ -91,6 +91,13 @@ def read_network(path: Path) -> Network:
     return _network(path.stem, shaped.graph)
 
 
+def network_of(model: Any, name: str) -> Network:
+    """Return the layers of a ModelProto whose input shapes are known."""
+    import onnx
+
+    return _network(name, onnx.shape_inference.infer_shapes(model, data_prop=True).graph)
+
+
 def _with_batch(model: Any) -> Any:
     """The model with 1 for an open first dimension of its inputs, so that shapes follow."""
     weights = {initializer.name for initializer in model.graph.initializer}

@@ -5,9 +5,9 @@ hls/timing/public/vta_machine.h. A library lies at `cache()/models/<key>/libvta.
 covers sources, macros, flags, profile, compilers and, because of -march=native, the processor.
 
 The sources select themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is hls/timing/*.cpp and the
-golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, which virtual boards with public
-bitstreams run, is golden and machine in one; rtl is the content of hls/sim/rtl_<profile>.f (Verilator's flags, the RTL's
-file list and the harness, with paths relative to that file).
+golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, for virtual boards with public
+bitstreams, is golden and machine in one; rtl is the content of hls/sim/rtl_<profile>.f (Verilator's flags, the
+RTL's file list and the harness, with paths relative to that file).
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def test_missing_and_unknown_fields_are_named(message: Record) -> None:
     with pytest.raises(MessageError, match="unknown field 'surplus'"):
         from_frame(replace(frame, header={**frame.header, "surplus": 1}))
     defaults = {"identity", "canary", "number", "repeat", "reason", "sequence", "cycles", "microseconds"}
-    defaults |= {"run", "temperature"}  # of Acknowledge and StatusReport
+    defaults |= {"run", "temperature", "images", "keep"}  # of Acknowledge, StatusReport and RunNetwork
     if isinstance(message, Measured):
         defaults |= {"comparison", "worker_restarts", "seconds", "wall_microseconds"}
     for name in set(field_names(message)) - defaults:

@@ -10,8 +10,9 @@ import pytest
 
 from hilt import paths
 
-SOURCES = sorted(paths.board_package_directory().rglob("*.py"))
-ALLOWED = {"numpy", "pynq", "hilt_board"}
+_BOARD = paths.board_package_directory()
+SOURCES = sorted([*_BOARD.rglob("*.py"), *_BOARD.with_name("hilt_runtime").rglob("*.py")])
+ALLOWED = {"numpy", "pynq", "hilt_board", "hilt_runtime"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)

@@ -64,4 +64,5 @@ def test_a_full_card_is_said_where_the_bitstream_gets_its_name_too(worker: Modul
 
     memory, driver = SimpleNamespace(give_back=lambda: None), SimpleNamespace(program=None)
     loading = SimpleNamespace(_memory=memory, _program=None, _loaded=None, _driver=driver, _bitstream_path=full)
+    loading._networks = SimpleNamespace(forget=lambda: None)
     assert worker.Worker._load(loading, SimpleNamespace(bitstream="b" * 64, manifest=None)).code == "disk_full"

@@ -1,0 +1,144 @@
+"""Networks on the agent's device: hilt_runtime runs them, through the agent's driver and in its memory."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import pynq
+
+from hilt_runtime import InferenceError, MemoryNeededError, Network, NetworkError, read_bundle
+from hilt_runtime.arrays import decode_arrays, encode_arrays
+from hilt_runtime.device import Device, Run
+
+from .driver import Driver, DriverError
+from .memory import ContiguousMemory, OutOfContiguousMemoryError
+from .protocol import MAX_BODY_BYTES, AgentFailure, NetworkRan, Record, RunNetwork
+
+_BEAT_SECONDS = 1.0
+
+
+class AgentDevice(Device):
+    """The device that the agent has programmed."""
+
+    def __init__(self, driver: Driver, memory: ContiguousMemory) -> None:
+        self._driver = driver
+        self._memory = memory
+        self._buffers = 0
+        self.parameters = driver.manifest.parameters
+        self.isa = driver.manifest.isa
+        self.clock_hz = driver.manifest.clock_hz
+
+    def allocate(self, size: int) -> Any:
+        """See Device."""
+        self._buffers += 1
+        try:
+            return self._memory.scratch("network {}".format(self._buffers), size)
+        except OutOfContiguousMemoryError:
+            free = getattr(pynq.Device.active_device, "contiguous_bytes_free", None)
+            there = _kernel_bytes_free() if free is None else int(free)
+            known = "" if there is None else ", {} bytes are free".format(there)
+            text = "the network needs {} bytes of contiguous memory{}: raise the board's CMA (cma= at boot)"
+            raise MemoryNeededError(text.format(size, known)) from None
+
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
+        """See Device."""
+        run = self._driver.run(instructions, count, limit_seconds)
+        return Run(run.outcome, run.reason, run.cycles, run.seconds)
+
+
+class Networks:
+    """The network that was run last stays in memory for the next inference."""
+
+    def __init__(self, driver: Driver, memory: ContiguousMemory, blobs: Path) -> None:
+        self._driver = driver
+        self._memory = memory
+        self._blobs = blobs
+        self._key: Optional[Tuple[str, bool]] = None
+        self._network: Optional[Network] = None
+
+    def forget(self) -> None:
+        """Drop the network: its memory is used for something else, or gone with the old bitstream."""
+        self._key = self._network = None
+
+    def run(self, message: RunNetwork, beat: Callable[[], None]) -> Record:
+        """Run inferences. Answers NetworkRan, or Failure where the network cannot be run here."""
+        try:
+            with _Heart(beat):
+                return self._run(message)
+        except MemoryNeededError as error:
+            self.forget()
+            return AgentFailure(code="out_of_memory", message=str(error)[:4096])
+        except InferenceError as error:
+            self.forget()
+            return NetworkRan(outcome=error.outcome, reason=str(error)[:4096])
+        except (NetworkError, DriverError) as error:
+            return AgentFailure(code="network_refused", message=str(error)[:4096])
+
+    def _run(self, message: RunNetwork) -> Record:
+        network = self._placed(message)
+        inputs, _ = decode_arrays(message.inputs)
+        batches = _batches(inputs, message.images)
+        runs: List[Dict[str, Any]] = []
+        outputs: Dict[str, Any] = {}
+        for number, batch in enumerate(batches):
+            for _ in range(message.repeat):
+                inference = network.run(batch)
+                runs.append({"seconds": inference.seconds, "steps": [list(step) for step in inference.steps]})
+            for name, value in (inference.tensors or inference.outputs).items():
+                outputs[name if len(batches) == 1 else "{}/{}".format(number, name)] = value
+        result = encode_arrays(outputs, {"runs": runs})
+        if len(result) > MAX_BODY_BYTES:
+            text = "the results take {} bytes, a reply holds {}: run fewer images at once, or without --verify"
+            return AgentFailure(code="network_refused", message=text.format(len(result), MAX_BODY_BYTES))
+        return NetworkRan(outcome="ok", result=result)
+
+    def _placed(self, message: RunNetwork) -> Network:
+        key = (message.bundle, message.keep)
+        if self._network is None or self._key != key:
+            self.forget()
+            self._memory.clear()
+            bundle = read_bundle((self._blobs / message.bundle).read_bytes(), message.name)
+            device = AgentDevice(self._driver, self._memory)
+            self._network = Network(bundle, device, keep=message.keep)
+            self._key = key
+        return self._network
+
+
+def _batches(inputs: Dict[str, Any], images: int) -> List[Dict[str, Any]]:
+    """Return the inputs of each inference: the first axis of every input counts them where there are several."""
+    if images == 1:
+        return [inputs]
+    return [{name: value[number] for name, value in inputs.items()} for number in range(images)]
+
+
+class _Heart:
+    """Says every second that the worker lives: an operator in numpy may take longer than the daemon's patience."""
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self._beat = beat
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: Any) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_BEAT_SECONDS):
+            self._beat()
+
+
+def _kernel_bytes_free() -> Optional[int]:
+    """Return the free bytes of the kernel's contiguous memory, where it says so."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("CmaFree:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None

@@ -1,0 +1,25 @@
+"""Runs networks that hilt compiled, on a board with VTA: numpy and pynq are all it needs.
+
+from hilt_runtime import Network
+network = Network("model.hilt", bitstream="1x16_i8w8a32_15_15_18_17.bit")
+y = network(x)
+"""
+
+from hilt_runtime.bundle import Bundle, BundleError, read_bundle
+from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, NetworkError, TargetError
+from hilt_runtime.network import Inference, Network, StepRun
+
+__all__ = [
+    "Bundle",
+    "BundleError",
+    "DeviceError",
+    "Inference",
+    "InferenceError",
+    "InputError",
+    "MemoryNeededError",
+    "Network",
+    "NetworkError",
+    "StepRun",
+    "TargetError",
+    "read_bundle",
+]

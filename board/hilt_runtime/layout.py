@@ -1,0 +1,54 @@
+"""Tensors in VTA's packed layout, [N/batch][C/block][H][W][batch][block], and back."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+
+def four(shape: Sequence[int]) -> Tuple[int, int, int, int]:
+    """Return (N, C, H, W) of a shape; (M, K) is M images of one pixel."""
+    images, channels, height, width = (*shape, 1, 1)[:4]
+    return int(images), int(channels), int(height), int(width)
+
+
+def pack(data: Any, packed: Any) -> None:
+    """Write an int8 tensor, (N, C, H, W) or (M, K), into `packed` (N/batch, C/block, H, W, batch, block), zeros behind
+    the tensor's channels and images included."""
+    images, channels, height, width = four(data.shape)
+    outer, inner, _, _, batch, block = packed.shape
+    if (outer * batch, inner * block) != (images, channels):
+        whole = np.zeros((outer * batch, inner * block, height, width), dtype=data.dtype)
+        whole[:images, :channels] = data.reshape(images, channels, height, width)
+    else:
+        whole = data
+    split = whole.reshape(outer, batch, inner, block, height, width)
+    packed[...] = split.transpose(0, 2, 4, 5, 1, 3)
+
+
+def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
+    """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels: channel k * C + c of column
+    j is channel c of column j * stride + k - left, zero outside of the tensor."""
+    images, channels, _, width = data.shape
+    batch, block = packed.shape[4:]
+    columns = packed.shape[3]
+    packed[...] = 0
+    for offset in range(kernel):
+        begin = max(0, -((offset - left) // stride))
+        end = min(columns, (width - 1 + left - offset) // stride + 1)
+        first = begin * stride + offset - left
+        for image in range(images):
+            outer, inner = divmod(image, batch)
+            for channel in range(channels):
+                place, lane = divmod(offset * channels + channel, block)
+                source = data[image, channel, :, first : first + (end - begin) * stride : stride]
+                packed[outer, place, :, begin:end, inner, lane] = source[:, : end - begin]
+
+
+def unpack(packed: Any, shape: Sequence[int]) -> Any:
+    """Return the tensor of `shape` that lies in `packed`."""
+    images, channels, height, width = four(shape)
+    outer, inner, _, _, batch, block = packed.shape
+    whole = packed.transpose(0, 4, 1, 5, 2, 3).reshape(outer * batch, inner * block, height, width)
+    return np.array(whole[:images, :channels], order="C").reshape(tuple(shape))  # no view of the memory

@@ -1,0 +1,214 @@
+"""A compiled network on a device: memory placed once, programs relocated once, then any number of inferences."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+
+import numpy as np
+
+from hilt_runtime import operators
+from hilt_runtime.bundle import Bundle, read_bundle
+from hilt_runtime.device import Device, PynqDevice
+from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError
+from hilt_runtime.layout import fold, pack, unpack
+
+_MASK = np.uint64(0xFFFFFFFF)
+
+
+class StepRun(NamedTuple):
+    """One step of an inference: its kind (pack, unpack, vta, cpu), its name, when it began and ended (seconds from the
+    start of the inference), and for VTA the seconds from its start to `done` and the cycles that it counted."""
+
+    kind: str
+    name: str
+    began: float
+    ended: float
+    device_seconds: float = 0.0
+    cycles: Optional[int] = None
+
+
+class Inference(NamedTuple):
+    """The outputs by name, every tensor by name where they were kept, and how each step ran."""
+
+    outputs: Dict[str, Any]
+    tensors: Dict[str, Any]
+    steps: List[StepRun]
+    seconds: float
+
+
+class Network:
+    """A network in the memory of a device, ready to run."""
+
+    def __init__(
+        self,
+        bundle: Union[str, Path, Bundle],
+        device: Optional[Device] = None,
+        bitstream: Optional[str] = None,
+        keep: bool = False,
+    ) -> None:
+        """Place a bundle on a device.
+
+        Args:
+            bundle: The file that `hilt compile` wrote, or what `read_bundle` returned of it.
+            device: What it runs on; without one, VTA on this very board.
+            bitstream: The .bit file to program that with; without one the board must be programmed already.
+            keep: Give every tensor memory of its own, so that all can be looked at afterwards.
+
+        Raises:
+            BundleError: The file is no bundle, damaged or altered.
+            TargetError: It is for another accelerator.
+            MemoryNeededError: The board has too little contiguous memory.
+            DeviceError: The device cannot be used.
+        """
+        self.bundle = bundle if isinstance(bundle, Bundle) else read_bundle(bundle)
+        manifest = self.bundle.manifest
+        self.device = device or PynqDevice(manifest["target"], bitstream)
+        self.device.check(manifest["target"], self.bundle.name)
+        self.keep = keep
+        sizes = manifest["memory"]
+        self._constants = self._allocate(sizes["constants"])
+        self._activations = self._allocate(sizes["separate" if keep else "activations"])
+        self._addresses: Dict[str, int] = {}
+        self._packed: Dict[str, Any] = {}
+        self._views: Dict[str, Any] = {}
+        self._place_constants()
+        self._place_tensors()
+        self._programs = [self._relocated(program) for program in manifest["programs"]]
+        self._own = {name: self.bundle.arrays[part] for name, part in manifest["arrays"].items()}
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return the network's output for its inputs, in their order; a tuple where it has several outputs."""
+        names = [each["name"] for each in self.bundle.inputs]
+        if len(inputs) != len(names):
+            raise InputError("{} inputs were given, the network has {}: {}".format(len(inputs), len(names), names))
+        outputs = tuple(self.run(dict(zip(names, inputs))).outputs.values())
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def run(self, inputs: Mapping[str, Any]) -> Inference:
+        """Run one inference.
+
+        Raises:
+            InputError: An input is missing, or of another shape or type.
+            InferenceError: VTA did not finish.
+        """
+        started = time.perf_counter()
+        values: Dict[str, Any] = {**self._own, **self._checked(inputs)}
+        steps: List[StepRun] = []
+        for step in self.bundle.manifest["steps"]:
+            began = time.perf_counter()
+            run = _STEPS[step["kind"]](self, step, values)
+            ended = time.perf_counter()
+            device_seconds, cycles = (run.seconds, run.cycles) if run is not None else (0.0, None)
+            steps.append(StepRun(step["kind"], step["name"], began - started, ended - started, device_seconds, cycles))
+        outputs = {each["name"]: values[each["name"]] for each in self.bundle.outputs}
+        return Inference(outputs, self._all(values) if self.keep else {}, steps, time.perf_counter() - started)
+
+    # --- placing ---
+
+    def _allocate(self, size: int) -> Any:
+        try:
+            return self.device.allocate(max(size, 4096))
+        except MemoryNeededError as error:
+            total = sum(
+                self.bundle.manifest["memory"][key] for key in ("constants", "separate" if self.keep else "activations")
+            )
+            raise MemoryNeededError("{} ({} bytes in all)".format(error, total)) from None
+
+    def _place_constants(self) -> None:
+        base = int(self._constants.physical_address)
+        for name, constant in self.bundle.manifest["constants"].items():
+            data = self.bundle.arrays[constant["part"]].reshape(-1).view(np.uint8)
+            offset = constant["offset"]
+            self._constants[offset : offset + data.nbytes] = data
+            self._addresses[name] = base + offset
+        self._constants.flush()
+
+    def _place_tensors(self) -> None:
+        base = int(self._activations.physical_address)
+        for name, tensor in self.bundle.manifest["buffers"].items():
+            offset = tensor["separate" if self.keep else "offset"]
+            view = self._activations[offset : offset + tensor["bytes"]]
+            self._addresses[name] = base + offset
+            self._views[name] = view
+            self._packed[name] = np.asarray(view).view(np.int8).reshape(tensor["shape"])
+
+    def _relocated(self, program: Dict[str, Any]) -> Any:
+        """Return a program's instructions in contiguous memory, their addresses those of this device."""
+        words = self.bundle.arrays[program["instructions"]].copy()
+        bit = np.uint64(self.bundle.manifest["target"]["dram_base_bit"])
+        for relocation in program["relocations"]:
+            chosen = self.bundle.arrays[relocation["part"]]
+            base = self._addresses[relocation["buffer"]] // relocation["element_bytes"]
+            field = (words[chosen, 0] >> bit) & _MASK
+            words[chosen, 0] = (words[chosen, 0] & ~(_MASK << bit)) | (((field + np.uint64(base)) & _MASK) << bit)
+        buffer = self._allocate(words.nbytes)
+        buffer[: words.nbytes] = words.reshape(-1).view(np.uint8)
+        buffer.flush()
+        return buffer
+
+    # --- steps ---
+
+    def _pack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
+        packed = self._packed[step["buffer"]]
+        if "fold" in step:
+            fold(values[step["tensor"]], packed, **step["fold"])
+        else:
+            pack(values[step["tensor"]], packed)
+        self._views[step["buffer"]].flush()
+
+    def _unpack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
+        self._read_back(step["buffer"])
+        values[step["tensor"]] = unpack(self._packed[step["buffer"]], step["shape"])
+
+    def _vta(self, step: Dict[str, Any], values: Dict[str, Any]) -> Any:
+        program = self.bundle.manifest["programs"][step["program"]]
+        limit = program["limit_seconds"]
+        run = self.device.run(self._programs[step["program"]], program["count"], limit)
+        if run.outcome != "ok":
+            text = "VTA did not finish {}: {}; the network was compiled for {:.3g} ms of it"
+            expected = program["cycles"] * 1e3 / self.bundle.manifest["target"]["clock_hz"]
+            raise InferenceError(text.format(step["name"], run.reason or run.outcome, expected), run.outcome)
+        return run
+
+    def _cpu(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
+        inputs = [values[name] if name else None for name in step["inputs"]]
+        outputs = operators.run(step["op"], inputs, step["attributes"])
+        values.update(zip(step["outputs"], outputs))
+
+    def _read_back(self, buffer: str) -> None:
+        # Behind a coherent port what VTA wrote may still be in the processor's cache: written to memory first.
+        self._views[buffer].flush()
+        self._views[buffer].invalidate()
+
+    # --- values ---
+
+    def _checked(self, inputs: Mapping[str, Any]) -> Dict[str, Any]:
+        checked = {}
+        for wanted in self.bundle.inputs:
+            name = wanted["name"]
+            if name not in inputs:
+                raise InputError("the network's input {} was not given".format(name))
+            array = np.asarray(inputs[name])
+            if list(array.shape) != list(wanted["shape"]) or array.dtype != np.dtype(wanted["dtype"]):
+                text = "input {} is {} {}, the network takes {} {}: convert it, or compile the network for it"
+                shapes = (array.dtype, tuple(array.shape), wanted["dtype"], tuple(wanted["shape"]))
+                raise InputError(text.format(name, *shapes))
+            checked[name] = array
+        unknown = sorted(set(inputs) - {each["name"] for each in self.bundle.inputs})
+        if unknown:
+            raise InputError("the network has no input {}; it has {}".format(unknown[0], sorted(checked)))
+        return checked
+
+    def _all(self, values: Dict[str, Any]) -> Dict[str, Any]:
+        """Return every tensor of the network: those of the processor, and those in VTA's memory."""
+        tensors = {name: value for name, value in values.items() if name not in self._own}
+        for name, facts in self.bundle.manifest["packed"].items():
+            if name not in tensors:
+                self._read_back(facts["buffer"])
+                tensors[name] = unpack(self._packed[facts["buffer"]], facts["shape"])
+        return tensors
+
+
+_STEPS: Dict[str, Any] = {"pack": Network._pack, "unpack": Network._unpack, "vta": Network._vta, "cpu": Network._cpu}

@@ -1,0 +1,269 @@
+"""hilt's integer operators in numpy: exact, with VTA's rounding, wrap and clip."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+import numpy as np
+
+_EXACT_PRODUCTS = 1 << 10
+"""int8 products (at most 2^14 each) whose sum float32 holds exactly (2^24)."""
+
+Inputs = Sequence[Any]
+Attributes = Mapping[str, Any]
+
+
+def conv2d(inputs: Inputs, attributes: Attributes) -> Any:
+    """Convolve int8 data (N, C, H, W); see hilt.network.graph."""
+    data, weights = _required(inputs, 0), _required(inputs, 1)
+    data = _dilate(data, attributes.get("input_dilation", [1, 1]))
+    top, left, bottom, right = attributes["pads"]
+    if top or left or bottom or right:
+        data = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)), mode="constant")
+    sums = _convolve(data, weights, attributes["strides"], attributes.get("dilations", [1, 1]), attributes["groups"])
+    return _epilogue(sums, inputs, attributes, (1, -1, 1, 1))
+
+
+def dense(inputs: Inputs, attributes: Attributes) -> Any:
+    """Multiply int8 data (M, K) by int8 weights (N, K)."""
+    data, weights = _required(inputs, 0), _required(inputs, 1)
+    sums = _product(data, weights.T)
+    return _epilogue(sums, inputs, attributes, (1, -1))
+
+
+def add(inputs: Inputs, attributes: Attributes) -> Any:
+    """Add two int8 tensors after their left shifts."""
+    shifts = attributes["left_shifts"]
+    sums = np.left_shift(_required(inputs, 0).astype(np.int32), shifts[0])
+    sums = sums + np.left_shift(_required(inputs, 1).astype(np.int32), shifts[1])
+    return _narrow(sums, attributes["shift"], attributes["clip"])
+
+
+def multiply(inputs: Inputs, attributes: Attributes) -> Any:
+    """Multiply two int8 tensors, element by element."""
+    product = _required(inputs, 0).astype(np.int32) * _required(inputs, 1).astype(np.int32)
+    return _narrow(product, attributes["shift"], attributes["clip"])
+
+
+def max_pool(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return the largest int8 of each window."""
+    top, left, bottom, right = attributes["pads"]
+    data = np.pad(
+        _required(inputs, 0), ((0, 0), (0, 0), (top, bottom), (left, right)), mode="constant", constant_values=-128
+    )
+    taps = _taps(data, attributes["kernel"], attributes["strides"])
+    largest = taps[0].copy()
+    for tap in taps[1:]:
+        np.maximum(largest, tap, out=largest)
+    return largest
+
+
+def average_pool(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return the rounded mean of each window; padding counts as zeros."""
+    top, left, bottom, right = attributes["pads"]
+    data = np.pad(_required(inputs, 0), ((0, 0), (0, 0), (top, bottom), (left, right)), mode="constant")
+    taps = _taps(data, attributes["kernel"], attributes["strides"])
+    sums = taps[0].astype(np.int32)
+    for tap in taps[1:]:
+        sums += tap
+    return _narrow(sums * np.int32(attributes["multiplier"]), attributes["shift"], attributes["clip"])
+
+
+def global_average_pool(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return the rounded mean of each channel: (N, C, 1, 1)."""
+    sums = _required(inputs, 0).sum(axis=(2, 3), keepdims=True, dtype=np.int32)
+    return _narrow(sums * np.int32(attributes["multiplier"]), attributes["shift"], attributes["clip"])
+
+
+def table(inputs: Inputs, attributes: Attributes) -> Any:
+    """Look each int8 up in a table of 256 entries, -128 first."""
+    entries = np.roll(_required(inputs, 1), -128)  # by the bits of an int8, read as uint8
+    return entries.take(_required(inputs, 0).view(np.uint8))
+
+
+def concat(inputs: Inputs, attributes: Attributes) -> Any:
+    """Join tensors along an axis."""
+    return np.concatenate([tensor for tensor in inputs if tensor is not None], axis=attributes["axis"])
+
+
+def reshape(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return the same elements in another shape."""
+    return _required(inputs, 0).reshape(attributes["shape"])
+
+
+def transpose(inputs: Inputs, attributes: Attributes) -> Any:
+    """Permute the axes."""
+    return np.ascontiguousarray(_required(inputs, 0).transpose(attributes["perm"]))
+
+
+def pad(inputs: Inputs, attributes: Attributes) -> Any:
+    """Pad with one value."""
+    pads: List[int] = attributes["pads"]
+    half = len(pads) // 2
+    widths = list(zip(pads[:half], pads[half:]))
+    return np.pad(_required(inputs, 0), widths, mode="constant", constant_values=attributes["value"])
+
+
+def cut(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return a slice of a tensor."""
+    data = _required(inputs, 0)
+    index: List[slice] = [slice(None)] * data.ndim
+    for start, end, axis, step in zip(
+        attributes["starts"], attributes["ends"], attributes["axes"], attributes["steps"]
+    ):
+        index[axis] = slice_of(start, end, step, data.shape[axis])
+    return np.ascontiguousarray(data[tuple(index)])
+
+
+def slice_of(start: int, end: int, step: int, size: int) -> slice:
+    """Return ONNX's slice of an axis as numpy's: clamped, and going past the front when it runs backwards."""
+    start = start + size if start < 0 else start
+    end = end + size if end < 0 else end
+    if step > 0:
+        return slice(min(max(start, 0), size), min(max(end, 0), size), step)
+    last = min(max(end, -1), size - 1)
+    return slice(min(max(start, 0), size - 1), None if last < 0 else last, step)
+
+
+def depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
+    """Move blocks of channels to rows and columns."""
+    data = _required(inputs, 0)
+    images, channels, height, width = data.shape
+    rows, columns = attributes["block"]
+    depth = channels // (rows * columns)
+    if attributes["mode"] == "DCR":
+        blocks = data.reshape(images, rows, columns, depth, height, width).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        blocks = data.reshape(images, depth, rows, columns, height, width).transpose(0, 1, 4, 2, 5, 3)
+    return np.ascontiguousarray(blocks).reshape(images, depth, height * rows, width * columns)
+
+
+def quantize(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return int8 of float32, rounded half to even."""
+    steps = np.rint(_required(inputs, 0) / np.float32(attributes["scale"]))
+    return np.clip(steps, -128, 127).astype(np.int8)
+
+
+def dequantize(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return the float32 that int8 stands for."""
+    return _required(inputs, 0).astype(np.float32) * np.float32(attributes["scale"])
+
+
+def _required(inputs: Inputs, place: int) -> Any:
+    tensor = inputs[place]
+    assert tensor is not None
+    return tensor
+
+
+def _dilate(data: np.ndarray, dilation: Sequence[int]) -> Any:
+    if max(dilation) == 1:
+        return data
+    images, channels, height, width = data.shape
+    spread = np.zeros((images, channels, (height - 1) * dilation[0] + 1, (width - 1) * dilation[1] + 1), data.dtype)
+    spread[:, :, :: dilation[0], :: dilation[1]] = data
+    return spread
+
+
+def _taps(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int]) -> Any:
+    """Return for each position in the window the elements that all windows have there: views (N, C, OH, OW)."""
+    height = (data.shape[2] - kernel[0]) // strides[0] + 1
+    width = (data.shape[3] - kernel[1]) // strides[1] + 1
+    return [
+        data[
+            :,
+            :,
+            row : row + (height - 1) * strides[0] + 1 : strides[0],
+            column : column + (width - 1) * strides[1] + 1 : strides[1],
+        ]
+        for row in range(kernel[0])
+        for column in range(kernel[1])
+    ]
+
+
+def windows(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Any:
+    """Return a view (N, C, OH, OW, KH, KW) of the windows of padded data (N, C, H, W)."""
+    images, channels, height, width = data.shape
+    out_height = (height - (kernel[0] - 1) * dilations[0] - 1) // strides[0] + 1
+    out_width = (width - (kernel[1] - 1) * dilations[1] - 1) // strides[1] + 1
+    image, channel, row, column = data.strides
+    return np.lib.stride_tricks.as_strided(
+        data,
+        (images, channels, out_height, out_width, kernel[0], kernel[1]),
+        (image, channel, row * strides[0], column * strides[1], row * dilations[0], column * dilations[1]),
+        writeable=False,
+    )
+
+
+def _convolve(
+    data: np.ndarray, weights: np.ndarray, strides: Sequence[int], dilations: Sequence[int], groups: int
+) -> Any:
+    """Return the int32 sums (N, CO, OH, OW)."""
+    out_channels, depth = weights.shape[0], weights.shape[1]
+    view = windows(data, weights.shape[2:], strides, dilations)
+    images, _, height, width = view.shape[:4]
+    if depth == 1 and out_channels == groups:  # depthwise: one product a tap, and no matrices
+        sums = np.zeros((images, out_channels, height, width), np.int32)
+        wide = data.astype(np.int32)
+        view = windows(wide, weights.shape[2:], strides, dilations)
+        for row in range(weights.shape[2]):
+            for column in range(weights.shape[3]):
+                sums += view[..., row, column] * weights[None, :, 0, row, column, None, None].astype(np.int32)
+        return sums
+    kernels = weights.reshape(groups, out_channels // groups, -1)
+    sums = np.empty((images, groups, out_channels // groups, height * width), np.int32)
+    for group in range(groups):
+        part = view[:, group * depth : (group + 1) * depth].transpose(0, 1, 4, 5, 2, 3)
+        columns = part.reshape(images, -1, height * width)
+        for image in range(images):
+            sums[image, group] = _product(kernels[group], columns[image])
+    return sums.reshape(images, out_channels, height, width)
+
+
+def _product(left: np.ndarray, right: np.ndarray) -> Any:
+    """Multiply int8 matrices into int32, by float32 products that are exact."""
+    total = np.zeros((left.shape[0], right.shape[1]), np.int32)
+    for start in range(0, left.shape[1], _EXACT_PRODUCTS):
+        part = slice(start, start + _EXACT_PRODUCTS)
+        total += np.matmul(left[:, part].astype(np.float32), right[part].astype(np.float32)).astype(np.int32)
+    return total
+
+
+def _epilogue(sums: np.ndarray, inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> Any:
+    """Add bias and residual, shift, clip; `shape` makes a list of one value a channel fit the sums."""
+    bias = inputs[2] if len(inputs) > 2 else None
+    residual = inputs[3] if len(inputs) > 3 else None
+    if bias is not None:
+        sums = sums + bias.astype(np.int32).reshape(shape)
+    if residual is not None:
+        shifts = np.asarray(attributes["residual_shift"], np.int32).reshape(shape)
+        sums = sums + np.left_shift(residual.astype(np.int32), shifts)
+    shift = np.asarray(attributes["shift"], np.int32)
+    return _narrow(sums, shift.reshape(shape) if shift.size > 1 else int(shift[0]), attributes["clip"])
+
+
+def _narrow(sums: np.ndarray, shift: Any, clip: Sequence[int]) -> Any:
+    """Return int8: half a step added, shifted right, clipped."""
+    amount = np.asarray(shift, np.int32)
+    half = np.where(amount > 0, np.left_shift(np.int32(1), np.maximum(amount - 1, 0)), 0).astype(np.int32)
+    shifted = np.right_shift(sums + half, amount)
+    return np.clip(shifted, clip[0], clip[1]).astype(np.int8)
+
+
+OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
+    "add": add,
+    "average_pool": average_pool,
+    "concat": concat,
+    "conv2d": conv2d,
+    "dense": dense,
+    "depth_to_space": depth_to_space,
+    "dequantize": dequantize,
+    "global_average_pool": global_average_pool,
+    "max_pool": max_pool,
+    "multiply": multiply,
+    "pad": pad,
+    "quantize": quantize,
+    "reshape": reshape,
+    "slice": cut,
+    "table": table,
+    "transpose": transpose,
+}

@@ -1,0 +1,143 @@
+"""ONNX's reductions, normalisations and matrix products in numpy."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+Inputs = Sequence[Any]
+Attributes = Mapping[str, Any]
+
+
+def _first(inputs: Inputs) -> Any:
+    tensor = inputs[0]
+    assert tensor is not None
+    return tensor
+
+
+def _axes(inputs: Inputs, attributes: Attributes) -> Optional[Tuple[int, ...]]:
+    """Return the axes of a reduction, from its second input or its attribute; None for all of them."""
+    axes: Any = inputs[1] if len(inputs) > 1 and inputs[1] is not None else attributes.get("axes")
+    if axes is None or len(axes) == 0:
+        return () if attributes.get("noop_with_empty_axes", 0) else None
+    return tuple(int(axis) for axis in axes)
+
+
+def _reduction(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
+    def apply(inputs: Inputs, attributes: Attributes) -> Any:
+        data = _first(inputs)
+        result = function(data, axis=_axes(inputs, attributes), keepdims=bool(attributes.get("keepdims", 1)))
+        return np.asarray(result).astype(data.dtype)
+
+    return apply
+
+
+def _arg(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
+    def apply(inputs: Inputs, attributes: Attributes) -> Any:
+        axis = attributes.get("axis", 0)
+        place = function(_first(inputs), axis=axis)
+        return (np.expand_dims(place, axis) if attributes.get("keepdims", 1) else place).astype(np.int64)
+
+    return apply
+
+
+def _softmax(inputs: Inputs, attributes: Attributes) -> Any:
+    data, axis = _first(inputs), attributes.get("axis", -1)
+    powers = np.exp(data - data.max(axis=axis, keepdims=True))
+    return (powers / powers.sum(axis=axis, keepdims=True)).astype(data.dtype)
+
+
+def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
+    data, axis = _first(inputs), attributes.get("axis", -1)
+    centred = data - data.max(axis=axis, keepdims=True)
+    return (centred - np.log(np.exp(centred).sum(axis=axis, keepdims=True))).astype(data.dtype)
+
+
+def _layer_normalization(inputs: Inputs, attributes: Attributes) -> Any:
+    data = _first(inputs)
+    axes = tuple(range(attributes.get("axis", -1) % data.ndim, data.ndim))
+    centred = data - data.mean(axis=axes, keepdims=True)
+    variance = (centred * centred).mean(axis=axes, keepdims=True)
+    result = centred / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5))) * inputs[1]
+    return (result + inputs[2] if len(inputs) > 2 and inputs[2] is not None else result).astype(data.dtype)
+
+
+def _batch_normalization(inputs: Inputs, attributes: Attributes) -> Any:
+    data, scale, shift, mean, variance = (np.asarray(tensor) for tensor in inputs[:5])
+    shape = (1, -1) + (1,) * (data.ndim - 2)
+    factor = scale / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    return (data * factor.reshape(shape) + (shift - mean * factor).reshape(shape)).astype(data.dtype)
+
+
+def _instance_normalization(inputs: Inputs, attributes: Attributes) -> Any:
+    data, scale, shift = (np.asarray(tensor) for tensor in inputs[:3])
+    axes = tuple(range(2, data.ndim))
+    shape = (1, -1) + (1,) * (data.ndim - 2)
+    centred = data - data.mean(axis=axes, keepdims=True)
+    variance = (centred * centred).mean(axis=axes, keepdims=True)
+    result = centred / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    return (result * scale.reshape(shape) + shift.reshape(shape)).astype(data.dtype)
+
+
+def _gemm(inputs: Inputs, attributes: Attributes) -> Any:
+    left, right = _first(inputs), np.asarray(inputs[1])
+    left = left.T if attributes.get("transA", 0) else left
+    right = right.T if attributes.get("transB", 0) else right
+    product = np.float32(attributes.get("alpha", 1.0)) * np.matmul(left, right)
+    if len(inputs) > 2 and inputs[2] is not None:
+        product = product + np.float32(attributes.get("beta", 1.0)) * inputs[2]
+    return product.astype(left.dtype)
+
+
+def _top_k(inputs: Inputs, attributes: Attributes) -> Any:
+    data, axis = _first(inputs), attributes.get("axis", -1)
+    count = int(np.asarray(inputs[1]).ravel()[0])
+    key = -data if attributes.get("largest", 1) else data
+    order = np.argsort(key, axis=axis, kind="stable").take(np.arange(count), axis=axis)
+    return [np.take_along_axis(data, order, axis=axis), order.astype(np.int64)]
+
+
+def _cumulative_sum(inputs: Inputs, attributes: Attributes) -> Any:
+    axis = int(np.asarray(inputs[1]).ravel()[0])
+    data = np.flip(_first(inputs), axis) if attributes.get("reverse", 0) else _first(inputs)
+    sums = np.cumsum(data, axis=axis, dtype=data.dtype)
+    if attributes.get("exclusive", 0):
+        sums = sums - data
+    return np.flip(sums, axis) if attributes.get("reverse", 0) else sums
+
+
+def _norm(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    return np.sqrt(np.sum(data * data, axis=axis, keepdims=keepdims))
+
+
+def _l1(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    return np.sum(np.abs(data), axis=axis, keepdims=keepdims)
+
+
+def _squares(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    return np.sum(data * data, axis=axis, keepdims=keepdims)
+
+
+OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
+    "ArgMax": _arg(np.argmax),
+    "ArgMin": _arg(np.argmin),
+    "BatchNormalization": _batch_normalization,
+    "CumSum": _cumulative_sum,
+    "Einsum": lambda i, a: np.einsum(a["equation"], *i),
+    "Gemm": _gemm,
+    "InstanceNormalization": _instance_normalization,
+    "LayerNormalization": _layer_normalization,
+    "LogSoftmax": _log_softmax,
+    "MatMul": lambda i, a: np.matmul(i[0], i[1]),
+    "ReduceL1": _reduction(_l1),
+    "ReduceL2": _reduction(_norm),
+    "ReduceMax": _reduction(np.max),
+    "ReduceMean": _reduction(np.mean),
+    "ReduceMin": _reduction(np.min),
+    "ReduceProd": _reduction(np.prod),
+    "ReduceSum": _reduction(np.sum),
+    "ReduceSumSquare": _reduction(_squares),
+    "Softmax": _softmax,
+    "TopK": _top_k,
+}

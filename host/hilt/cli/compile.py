@@ -1,0 +1,108 @@
+"""`hilt compile`: from a quantised ONNX model to one file that a board runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hilt.cli import tables
+from hilt.cli.files import check_folder
+from hilt.cli.formatting import print_json
+
+if TYPE_CHECKING:
+    from hilt.network.compile import Compiled as Compiled
+    from hilt.network.graph import Graph
+    from hilt.network.partition import Tuned
+
+
+def compile_model(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A quantised model; `hilt quantize` makes one.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.hilt", help="The bundle to write.")],
+    board: Annotated[str, typer.Option(help="The board that it is for.")] = "virtual:pynq",
+    campaign: Annotated[
+        str | None, typer.Option("--from", metavar="CAMPAIGN", help="Take the tuned schedules of this campaign.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compile a network for a board: what runs on VTA, with which schedule, and what on the processor."""
+    from hilt.network.board_run import target_of
+    from hilt.network.bundle import write_bundle
+    from hilt.network.compile import compile_network
+    from hilt.network.onnx_import import import_model
+
+    check_folder(output)
+    target = target_of(board)
+    graph = import_model(model)
+    tuned = {} if campaign is None else schedules_of(campaign)
+    compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
+    write_bundle(output, compiled.data)
+    if as_json:
+        print_json({key: compiled.manifest[key] for key in ("name", "target", "memory", "layers", "placements")})
+    else:
+        print_compiled(compiled, graph)
+        typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
+
+
+def schedules_of(identifier: str, *, fallback: bool = False) -> Tuned:
+    """Return the best knobs of a campaign's layers by shape, or those of its fallback. Raises UnknownRunError."""
+    from hilt import paths
+    from hilt.campaign import launch
+    from hilt.engine.campaign_results import load_result
+    from hilt.network.partition import shape_of
+    from hilt.schedule import Conv2d
+    from hilt.store import Store, database_path
+
+    with Store(database_path(paths.home())) as store:
+        result = load_result(store, launch.find(store, identifier))
+        schedules = {}
+        for layer in result.layers:
+            trial = layer.fallback if fallback else layer.best
+            if layer.run is not None and trial is not None:
+                schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = dict(trial.knobs)
+        return schedules
+
+
+def print_compiled(compiled: Compiled, graph: Graph) -> None:
+    """Print where each node runs and why, and what the network will take."""
+    manifest: dict[str, Any] = compiled.manifest
+    layers = {layer["name"]: layer for layer in manifest["layers"]}
+    peak = manifest["target"]["macs_per_cycle"]
+    table = tables.table("node", "runs on", ">cycles", ">MAC use", "schedule", "why")
+    for placement in manifest["placements"]:
+        layer = layers.get(placement["node"])
+        cells = (
+            ("", "", "")
+            if layer is None
+            else (
+                f"{layer['cycles']:,}",
+                f"{100 * layer['macs'] / (layer['cycles'] * peak):.1f}%" if layer["macs"] else "-",
+                layer["schedule"],
+            )
+        )
+        table.add_row(f"{placement['node']} ({placement['op']})", placement["where"], *cells, placement["reason"])
+    tables.console().print(table)
+    for line in _sums(manifest, graph):
+        typer.echo(line)
+
+
+def _sums(manifest: dict[str, Any], graph: Graph) -> list[str]:
+    clock, memory = manifest["target"]["clock_hz"], manifest["memory"]
+    cycles = sum(program["cycles"] for program in manifest["programs"])
+    on_vta = sum(layer["macs"] for layer in manifest["layers"])
+    every = sum(graph.macs(node) for node in graph.nodes)
+    searched = [layer["name"] for layer in manifest["layers"] if layer["schedule"] == "twin"]
+    lines = [
+        f"{manifest['name']}: {len(manifest['layers'])} layers on VTA in {len(manifest['programs'])} programs, "
+        f"{100 * on_vta / max(every, 1):.1f}% of the multiply-accumulates; "
+        f"{cycles:,} cycles = {cycles * 1e6 / clock:,.1f} µs by the twin"
+    ]
+    if searched:
+        lines.append(
+            f"{len(searched)} of {len(manifest['layers'])} layers have no tuned schedule; they have the best of a "
+            "search with the twin (`hilt campaign` tunes them on the board, `--from` takes its result)"
+        )
+    total = memory["constants"] + memory["activations"]
+    lines.append(f"contiguous memory: {total:,} bytes ({memory['constants']:,} of weights and micro-ops)")
+    return lines

@@ -1,0 +1,93 @@
+"""`hilt eval`: accuracy and images a second of a compiled network on a board."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hilt.cli.formatting import print_json
+from hilt.cli.run_network import tell
+
+_AT_ONCE = 64
+"""Images in one request: the board answers before the link is silent for long."""
+
+
+def evaluate_network(
+    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="What `hilt compile` wrote.")],
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FILE.npz", help="Arrays `x` (n, ...) and `y` (n,): images and classes.")
+    ],
+    board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first images only.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Classify images on a board: how many are right, and how many a second."""
+    import numpy as np
+
+    from hilt.network.board_run import BoardRunner, open_bundle
+    from hilt.network.profile import profile
+    from hilt_runtime.arrays import encode_arrays
+
+    opened, contents = open_bundle(str(bundle))
+    images, classes = _data(data, opened.inputs[0], limit)
+    name, output = opened.inputs[0]["name"], opened.outputs[0]["name"]
+    right, runs = 0, []
+    with BoardRunner(board, tell) as runner:
+        started = time.perf_counter()
+        for first in range(0, len(images), _AT_ONCE):
+            batch = images[first : first + _AT_ONCE]
+            # Several images travel as one array; one image alone is the network's input itself.
+            given = {name: batch if len(batch) > 1 else batch[0]}
+            answer = runner.run(opened, contents, encode_arrays(given, {}), images=len(batch))
+            for number, expected in enumerate(classes[first : first + _AT_ONCE]):
+                scores = answer.arrays[output if len(batch) == 1 else f"{number}/{output}"]
+                right += int(np.argmax(scores) == expected)
+            runs += answer.runs
+        seconds = time.perf_counter() - started
+    figures = profile(opened.manifest, runs, simulated=board.startswith("virtual:"))
+    accuracy = right / len(images)
+    if as_json:
+        print_json(
+            {
+                "network": opened.manifest["name"],
+                "board": board,
+                "images": len(images),
+                "right": right,
+                "accuracy": accuracy,
+                "images_per_second": 1e6 / figures.total,
+                "wall_seconds": seconds,
+            }
+        )
+        return
+    typer.echo(
+        f"{opened.manifest['name']} on {board}: {right} of {len(images)} right ({100 * accuracy:.2f}%); "
+        f"{1e6 / figures.total:,.1f} images a second (VTA {figures.vta:,.1f} µs, "
+        f"processor {figures.processor:,.1f} µs each)"
+    )
+
+
+def _data(path: Path, wanted: dict[str, Any], limit: int | None) -> tuple[Any, Any]:
+    """Return images, each of the network's input shape, and classes. Raises BadParameter."""
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as loaded:
+            arrays = dict(loaded)
+    except (OSError, ValueError, EOFError, AttributeError, TypeError) as error:
+        raise typer.BadParameter(f"{path} holds no arrays: {error}") from None
+    if missing := [name for name in ("x", "y") if name not in arrays]:
+        raise typer.BadParameter(f"{path} has no array {missing[0]}; it has {', '.join(arrays)}")
+    images, classes = arrays["x"][:limit], arrays["y"][:limit]
+    shape = tuple(wanted["shape"])
+    if images.shape[1:] != shape and images[:1].size == np.prod(shape):
+        images = images.reshape(len(images), *shape)  # images without the batch axis
+    if images.shape[1:] != shape or len(images) != len(classes) or not len(images):
+        raise typer.BadParameter(
+            f"{path} has x {arrays['x'].shape} and y {arrays['y'].shape}; the network takes {shape} an image"
+        )
+    if str(images.dtype) != wanted["dtype"]:
+        raise typer.BadParameter(f"x in {path} is {images.dtype}, the network takes {wanted['dtype']}")
+    return images, classes

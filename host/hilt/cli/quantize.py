@@ -1,0 +1,90 @@
+"""`hilt quantize`: from a float ONNX model to one that VTA computes exactly."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hilt.cli import tables
+from hilt.cli.files import check_folder
+from hilt.cli.formatting import print_json
+from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
+
+if TYPE_CHECKING:
+    from hilt.network.quantize.quantizer import Quantisation
+
+
+def quantize(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A model in float, or quantised by others.")],
+    calibration: Annotated[
+        Path, typer.Option("--calibration", metavar="DATA.npz", help="Inputs by name, (samples, ...); or one .npy.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.onnx", help="The QDQ model to write.")],
+    labels: Annotated[
+        str, typer.Option(metavar="NAME", help="The array of classes in the data: measure the accuracy.")
+    ] = "",
+    shape: Shapes = None,
+    value: Values = None,
+    channel_block: Annotated[
+        int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
+    ] = 0,
+    search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Quantise a network to int8 with power-of-two scales, and print what that costs."""
+    from hilt.network.quantize.files import quantise_file, write_model
+
+    check_folder(output)
+    result = quantise_file(
+        model,
+        calibration,
+        labels=labels,
+        shapes=read_shapes(shape),
+        values=read_values(value),
+        channel_block=channel_block,
+        search=search,
+    )
+    write_model(result.model, output)
+    if as_json:
+        print_json(values_of(result))
+    else:
+        print_result(result)
+        typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
+
+
+def values_of(result: Quantisation) -> dict[str, Any]:
+    """Return a result as plain values."""
+    return {
+        "layers": [asdict(layer) for layer in result.layers],
+        "signal_to_noise_db": result.decibels,
+        "agreement": asdict(result.agreement),
+        "accuracy": None if result.accuracy is None else asdict(result.accuracy),
+        "notes": list(result.notes),
+    }
+
+
+def print_result(result: Quantisation) -> None:
+    """Print the loss by layer, and what else quantising costs."""
+    listed = tables.table("layer", "operator", ">MMAC", ">scale", ">signal to noise")
+    for layer in result.layers:
+        cells = (f"{layer.macs / 1e6:.2f}", f"2^{-layer.exponent}", f"{layer.decibels:.1f} dB")
+        listed.add_row(layer.name, layer.op, *cells)
+    tables.console().print(listed)
+    for note in result.notes:
+        typer.echo(note)
+    typer.echo(f"outputs: {result.decibels:.1f} dB above the error of quantising")
+    agreement = result.agreement
+    typer.echo(
+        f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "
+        f"equal; {agreement.ties:,} are ties, which VTA rounds up and ONNX to even; "
+        f"{agreement.unexplained:,} differ otherwise, by {agreement.largest} at most"
+    )
+    if result.accuracy is not None:
+        accuracy = result.accuracy
+        typer.echo(
+            f"accuracy on {accuracy.samples:,} samples: float {100 * accuracy.float_model:.2f} %, "
+            f"quantised {100 * accuracy.quantised_model:.2f} %, integer reference {100 * accuracy.reference:.2f} %"
+        )

@@ -1,0 +1,169 @@
+"""`hilt run`: a compiled network on a board."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hilt.cli import tables
+from hilt.cli.files import check_folder
+from hilt.cli.formatting import print_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hilt.measure.interfaces import BoardEvent
+    from hilt.network.profile import Profile
+    from hilt_runtime import Bundle
+
+
+def run_network(
+    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="What `hilt compile` wrote.")],
+    board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
+    input_file: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE.npy", help="The input; a .npz with all inputs by name.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.npy", help="Where the output goes; .npz for several.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare every tensor with the integer reference.")] = False,
+    profiled: Annotated[bool, typer.Option("--profile", help="Show where the time went.")] = False,
+    perfetto: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write a trace of the inference for ui.perfetto.dev.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=1 << 16, help="Inferences; times are their median.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a compiled network on a board: one inference, verified and profiled where asked for."""
+    from hilt.network.board_run import BoardRunner, open_bundle
+    from hilt.network.profile import perfetto as trace_of
+    from hilt.network.profile import profile
+    from hilt.network.verify import compare
+    from hilt_runtime.arrays import encode_arrays
+
+    for path in filter(None, (output, perfetto)):
+        check_folder(path)
+    opened, data = open_bundle(str(bundle))
+    inputs = inputs_for(opened, input_file)
+    with BoardRunner(board, tell) as runner:
+        answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
+    verified = compare(answer.arrays, reference_of(opened, data, inputs)) if verify else None
+    outputs = {each["name"]: answer.arrays[each["name"]] for each in opened.outputs}
+    if output is not None:
+        write_arrays(output, outputs)
+    figures = profile(opened.manifest, answer.runs, simulated=board.startswith("virtual:"))
+    if perfetto is not None:
+        write_json(perfetto, trace_of(opened.manifest, answer.runs))
+    if as_json:
+        facts: dict[str, Any] = {"network": opened.manifest["name"], "board": board, "profile": figures.to_dict()}
+        if verified is not None:
+            facts["verified"] = {"tensors": verified.tensors, "elements": verified.elements}
+        print_json(facts)
+        return
+    if profiled:
+        print_profile(figures)
+    if verified is not None:
+        typer.echo(
+            f"verified: {verified.tensors} tensors, {verified.elements:,} elements equal to the integer reference"
+        )
+    typer.echo(
+        f"{opened.manifest['name']} on {board}: {figures.total:,.1f} µs an inference: VTA {figures.vta:,.1f} µs, "
+        f"processor {figures.processor:,.1f} µs, starts {figures.start:,.1f} µs"
+    )
+
+
+def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
+    """Return the network's inputs by name, from a file, or random ones where there is none.
+
+    Raises BadParameter where the file does not hold them.
+    """
+    import numpy as np
+
+    wanted = bundle.inputs
+    if path is None:
+        typer.echo("no --input: the input is random (seed 0)", err=True)
+        generator = np.random.default_rng(0)
+        return {each["name"]: _random(generator, each) for each in wanted}
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise typer.BadParameter(f"{path} holds no arrays: {error}") from None
+    arrays = dict(loaded) if hasattr(loaded, "files") else {wanted[0]["name"]: loaded}
+    for each in wanted:
+        if each["name"] not in arrays:
+            names = ", ".join(one["name"] for one in wanted)
+            raise typer.BadParameter(f"{path} has no input {each['name']}; the network's inputs are {names}")
+        array = arrays[each["name"]]
+        if list(array.shape) != each["shape"] or str(array.dtype) != each["dtype"]:
+            raise typer.BadParameter(
+                f"input {each['name']} in {path} is {array.dtype} {tuple(array.shape)}, the network takes "
+                f"{each['dtype']} {tuple(each['shape'])}"
+            )
+    return {each["name"]: arrays[each["name"]] for each in wanted}
+
+
+def _random(generator: Any, tensor: dict[str, Any]) -> NDArray[Any]:
+    import numpy as np
+
+    if np.issubdtype(np.dtype(tensor["dtype"]), np.floating):
+        return np.asarray(generator.standard_normal(tensor["shape"]), dtype=tensor["dtype"])
+    return np.asarray(generator.integers(-128, 128, tensor["shape"]), dtype=tensor["dtype"])
+
+
+def reference_of(bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return every tensor of the network by the host's integer reference."""
+    from hilt.network.graph_file import graph_of
+    from hilt.network.reference import evaluate
+
+    return dict(evaluate(graph_of(bundle, data), inputs))
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write one array as .npy, several or a .npz as .npz. Raises OSError."""
+    import numpy as np
+
+    with path.open("wb") as file:
+        if path.suffix == ".npz" or len(arrays) > 1:
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # allow_pickle is a name as any other to mypy
+        else:
+            np.save(file, next(iter(arrays.values())), allow_pickle=False)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write JSON, whole or not at all."""
+    from hilt.atomic_write import atomic_write
+
+    with atomic_write(path) as file:
+        json.dump(value, file)
+        file.write("\n")
+
+
+def print_profile(figures: Profile) -> None:
+    """Print VTA by layer and the processor by step."""
+    table = tables.table("layer on VTA", "operation", ">cycles", ">µs", ">MAC use", ">% of bound", "schedule")
+    for layer in figures.layers:
+        table.add_row(
+            layer.name,
+            layer.op,
+            f"{layer.cycles:,.0f}",
+            f"{layer.microseconds:,.1f}",
+            f"{100 * layer.utilisation:.1f}%" if layer.macs else "-",
+            f"{100 * layer.bound_share:.1f}",
+            layer.schedule,
+        )
+    table.add_row("all", "", "", f"{figures.vta:,.1f}", f"{100 * figures.utilisation:.1f}%", "", "")
+    tables.console().print(table)
+    steps = tables.table("step of the processor", "kind", ">µs")
+    for step in figures.steps:
+        steps.add_row(step.name, step.kind, f"{step.microseconds:,.1f}")
+    steps.add_row("all", "", f"{figures.processor:,.1f}")
+    tables.console().print(steps)
+
+
+def tell(event: BoardEvent) -> None:
+    """Say what becomes of the board, on standard error, where it is a fault."""
+    if event.state in ("lost", "recovering") and event.detail:
+        typer.echo(f"{event.board}: {event.state}: {event.detail}", err=True)

@@ -1,0 +1,170 @@
+"""Calibration data, and ONNX Runtime, which computes a model on it."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, to_model
+
+Feeds = dict[str, NDArray[Any]]
+
+
+class CalibrationError(ValueError):
+    """Calibration data that does not fit its model, or no ONNX Runtime to compute it."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Samples for a model, one inference each.
+
+    Attributes:
+        samples: Arrays by input name, with the model's shapes.
+        labels: The class of each sample; None where there are none.
+    """
+
+    samples: tuple[Feeds, ...]
+    labels: NDArray[np.int64] | None = None
+
+    def first(self, count: int) -> Calibration:
+        """Return at most so many samples, spread evenly over all of them."""
+        if count >= len(self.samples):
+            return self
+        places = np.linspace(0, len(self.samples) - 1, count).round().astype(int)
+        labels = None if self.labels is None else self.labels[places]
+        return Calibration(tuple(self.samples[place] for place in places), labels)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file, or the one of an .npy file under the name "data".
+
+    Raises:
+        CalibrationError: The file cannot be read or is neither.
+    """
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        return {"data": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except OSError as error:
+        raise CalibrationError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise CalibrationError(f"{path} is no .npz or .npy file: {error}; write it with np.savez") from error
+
+
+def shapes_from(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, labels: str) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of one sample for the inputs whose shape the model leaves open."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in graph.inputs:
+        declared = graph.shapes.get(name)
+        array = _array_of(arrays, name, graph.inputs, labels)
+        if array is not None and declared is not None and None in declared[1:] and array.ndim == len(declared):
+            shapes[name] = (declared[0] or 1, *array.shape[1:])
+    return shapes
+
+
+def make_calibration(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, labels: str = "") -> Calibration:
+    """Cut arrays into samples of a fixed model's input shapes.
+
+    Args:
+        arrays: By input name; with one input any single array will do. Their first axis counts the samples.
+        graph: The fixed model.
+        labels: The name of the array of classes; empty for none.
+
+    Raises:
+        CalibrationError: An array is missing, has another shape, or holds no sample, NaN or infinity.
+    """
+    columns: dict[str, list[NDArray[Any]]] = {}
+    for name in graph.inputs:
+        array = _array_of(arrays, name, graph.inputs, labels)
+        if array is None:
+            raise CalibrationError(
+                f"the calibration data has no array {name}, only {', '.join(arrays) or 'none'}; name it as the input"
+            )
+        columns[name] = _cut(array.astype(graph.dtypes.get(name, "float32")), graph.shape(name), name)
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) != 1:
+        text = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        raise CalibrationError(f"the calibration data has {text}; give as many of each")
+    count = min(counts.values())
+    samples = tuple({name: column[number] for name, column in columns.items()} for number in range(count))
+    return Calibration(samples, _labels(arrays, labels, count, graph))
+
+
+def _array_of(arrays: Mapping[str, NDArray[Any]], name: str, inputs: Sequence[str], labels: str) -> NDArray[Any] | None:
+    if name in arrays:
+        return arrays[name]
+    others = [array for key, array in arrays.items() if not labels or key != labels]
+    return others[0] if len(inputs) == 1 and len(others) == 1 else None
+
+
+def _cut(array: NDArray[Any], shape: tuple[int, ...], name: str) -> list[NDArray[Any]]:
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise CalibrationError(f"the calibration data for {name} holds NaN or infinity")
+    if array.ndim and not len(array):
+        raise CalibrationError(f"the calibration data holds no sample of {name}; give at least one")
+    if array.shape == shape:
+        return [array]
+    if array.shape[1:] == shape:
+        return list(array)
+    batch = shape[0] if shape else 1
+    if array.ndim != len(shape) or array.shape[1:] != shape[1:] or array.shape[0] < batch:
+        wanted = "x".join(map(str, ("n", *shape[1:])))
+        raise CalibrationError(f"the calibration data for {name} is {array.shape}, but the model reads {wanted}")
+    return [array[start : start + batch] for start in range(0, array.shape[0] - batch + 1, batch)]
+
+
+def _labels(arrays: Mapping[str, NDArray[Any]], labels: str, count: int, graph: OnnxGraph) -> NDArray[np.int64] | None:
+    if not labels:
+        return None
+    if labels not in arrays:
+        known = ", ".join(arrays)
+        raise CalibrationError(f"the calibration data has no array {labels}, only {known}; --labels names it")
+    values = arrays[labels].reshape(-1)
+    if len(values) != count or values.dtype.kind not in "iu":
+        raise CalibrationError(
+            f"{labels} has {len(values)} values of {values.dtype} for {count} samples; give one integer a sample"
+        )
+    return values.astype(np.int64)
+
+
+class Runner:
+    """One model in ONNX Runtime, on one thread, which makes its results repeatable."""
+
+    def __init__(self, graph: OnnxGraph, outputs: Sequence[str], *, optimised: bool = True) -> None:
+        """Load a graph that gives out `outputs`.
+
+        Raises:
+            CalibrationError: ONNX Runtime is not installed.
+            OnnxError: It refuses the model.
+        """
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise CalibrationError("onnxruntime is not installed; `pip install hilt[networks]` brings it") from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        if not optimised:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.outputs = list(dict.fromkeys(outputs))
+        model = to_model(graph, extra_outputs=tuple(self.outputs))
+        try:
+            self._session = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime's own classes have no common base
+            raise OnnxError(f"ONNX Runtime refuses {graph.name}: {' '.join(str(error).split())[:300]}") from error
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
+        """Return the outputs of one inference by name."""
+        return dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+
+    def over(self, samples: Sequence[Feeds], extra: Feeds | None = None) -> Iterator[dict[str, NDArray[Any]]]:
+        """Yield the outputs of each sample; `extra` feeds go with every one."""
+        for feeds in samples:
+            yield self.run({**feeds, **(extra or {})})

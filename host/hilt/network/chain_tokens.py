@@ -1,0 +1,197 @@
+"""Dependence tokens of a stream of instructions, derived from what each instruction reads and writes.
+
+The stream is in an order in which running one instruction after another is right. The load, compute and store stages
+run it side by side; each token makes one stage wait for an instruction of its neighbour. A stage runs its instructions
+in order, so a wait for one instruction is a wait for all earlier ones of that stage, and needs no second token.
+
+A LOAD that reads what a STORE has written waits for that STORE by way of compute: the compute instruction before the
+LOAD pops the STORE's token and pushes one to the load stage. A STORE ends when the memory has answered, so the data is
+there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.vta.isa import MemoryType, Opcode
+
+TOKEN_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
+Records = NDArray[np.void]
+_Span = tuple[int, int]
+
+
+class TokenError(ValueError):
+    """A stream in which a dependence cannot be expressed by tokens."""
+
+
+@dataclass(frozen=True)
+class Depths:
+    """Elements of the accelerator's buffers."""
+
+    uop: int
+    inp: int
+    wgt: int
+    acc: int
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The memory behind LOADs and STOREs: `buffer` (n,) is the number of the buffer that each instruction moves (-1 for
+    none), `uops` are UOP records of the micro-op buffer, from which every LOAD of UOP reads at its dram_base."""
+
+    buffer: NDArray[np.int64]
+    uops: Records
+
+
+def with_tokens(records: Records, memory: Memory, depths: Depths) -> Records:
+    """Return INSTRUCTION records (n,) with the tokens that their dependences need, in place of any they had.
+
+    Raises:
+        TokenError: A LOAD follows the STORE of its data with no compute instruction between them.
+    """
+    return _Scheduler(records, memory, depths).run()
+
+
+class _Channel:
+    """One queue of tokens. `covered` is the latest producer that the consumer has waited for."""
+
+    def __init__(self, push: NDArray[np.uint32], pop: NDArray[np.uint32]) -> None:
+        self._push, self._pop = push, pop
+        self._consumers: list[int] = []
+        self._producers: list[int] = []
+
+    def wait(self, consumer: int, producer: int) -> None:
+        """Let instruction `consumer` wait for instruction `producer`, unless it does so already."""
+        if producer <= self.covered:
+            return
+        if self._consumers and self._consumers[-1] == consumer:  # one token a pop: the later producer pushes it
+            self._push[self._producers.pop()] = 0
+            self._consumers.pop()
+        self._push[producer] = 1
+        self._pop[consumer] = 1
+        self._consumers.append(consumer)
+        self._producers.append(producer)
+
+    @property
+    def covered(self) -> int:
+        return self._producers[-1] if self._producers else -1
+
+    def first_behind(self, producer: int) -> int:
+        """Return the first consumer that has waited for `producer` or for a later one."""
+        return self._consumers[bisect_left(self._producers, producer)]
+
+
+class _Scheduler:
+    def __init__(self, records: Records, memory: Memory, depths: Depths) -> None:
+        self.records = records.copy()
+        for flag in TOKEN_FLAGS:
+            self.records[flag] = 0
+        self.memory = memory
+        field = {flag: np.zeros(len(records), dtype=np.uint32) for flag in TOKEN_FLAGS}
+        self.flags = field
+        self.to_compute = _Channel(push=field["push_next"], pop=field["pop_prev"])
+        self.to_load = _Channel(push=field["push_prev"], pop=field["pop_next"])
+        self.to_store = _Channel(push=field["push_next"], pop=field["pop_prev"])
+        self.from_store = _Channel(push=field["push_prev"], pop=field["pop_next"])
+
+        def never(depth: int) -> NDArray[np.int64]:
+            return np.full(depth, -1, dtype=np.int64)
+
+        self.writer = {MemoryType.INP: never(depths.inp), MemoryType.WGT: never(depths.wgt)}
+        self.reader = {MemoryType.INP: never(depths.inp), MemoryType.WGT: never(depths.wgt)}
+        self.out_writer, self.out_reader = never(depths.acc), never(depths.acc)
+        self.uops = np.zeros(depths.uop, dtype=memory.uops.dtype)
+        self.ranges: dict[_Span, dict[str, _Span]] = {}
+        self.stored: dict[int, list[tuple[int, int, int]]] = {}
+        """STOREs by buffer: first element, end, instruction."""
+        self.last_compute = self.last_store = -1
+
+    def run(self) -> Records:
+        names = ("opcode", "memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride")
+        pads = ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")
+        columns = [self.records[name].tolist() for name in (*names, *pads)]
+        for number, (opcode, kind, sram, dram, high, wide, stride, top, bottom, left, right) in enumerate(
+            zip(*columns, strict=True)
+        ):
+            length = (high + top + bottom) * (wide + left + right)
+            extent = (dram, dram + max(high - 1, 0) * stride + wide) if high and wide else (dram, dram)
+            if opcode == Opcode.LOAD and kind in (MemoryType.INP, MemoryType.WGT):
+                self._load(number, MemoryType(kind), (sram, sram + length), extent)
+            elif opcode == Opcode.STORE:
+                self._store(number, (sram, sram + high * wide), extent)
+            else:
+                self._compute(number, opcode, kind, sram, extent)
+        for flag, values in self.flags.items():
+            self.records[flag] = values
+        return self.records
+
+    def _load(self, number: int, kind: MemoryType, span: _Span, extent: _Span) -> None:
+        needed = int(self.reader[kind][span[0] : span[1]].max(initial=-1))
+        store = self._last_store_of(int(self.memory.buffer[number]), extent)
+        if store > self.from_store.covered:
+            relay = self.last_compute
+            if relay < store:
+                raise TokenError(f"LOAD {number} needs STORE {store}, and no compute instruction is between them")
+            self.from_store.wait(relay, store)
+        if store >= 0:
+            needed = max(needed, self.from_store.first_behind(store))
+        self.to_load.wait(number, needed)
+        self.writer[kind][span[0] : span[1]] = number
+
+    def _compute(self, number: int, opcode: int, kind: int, sram: int, extent: _Span) -> None:
+        if opcode == Opcode.LOAD and kind == MemoryType.UOP:
+            self.uops[sram : sram + extent[1] - extent[0]] = self.memory.uops[extent[0] : extent[1]]
+            self.ranges.clear()
+        elif opcode == Opcode.FINISH:
+            self.from_store.wait(number, self.last_store)
+        elif opcode in (Opcode.GEMM, Opcode.ALU):
+            self._operate(number, opcode)
+        self.last_compute = number
+
+    def _operate(self, number: int, opcode: int) -> None:
+        record = self.records[number]
+        spans = self._spans(record)
+        first, end = spans["dst"]
+        if opcode == Opcode.GEMM and not record["reset"]:
+            needed = -1
+            for kind, name in ((MemoryType.INP, "src"), (MemoryType.WGT, "wgt")):
+                start, stop = spans[name]
+                needed = max(needed, int(self.writer[kind][start:stop].max(initial=-1)))
+                self.reader[kind][start:stop] = number
+            self.to_compute.wait(number, needed)
+        self.from_store.wait(number, int(self.out_reader[first:end].max(initial=-1)))
+        self.out_writer[first:end] = number
+
+    def _spans(self, record: np.void) -> dict[str, _Span]:
+        """Return the elements from the first to behind the last that an instruction touches, by micro-op field."""
+        begin, end = int(record["uop_bgn"]), int(record["uop_end"])
+        key = (begin, end)
+        if key not in self.ranges:
+            uops = self.uops[begin:end]
+            self.ranges[key] = {
+                name: (int(uops[name].min()), int(uops[name].max())) if len(uops) else (0, -1)
+                for name in ("dst", "src", "wgt")
+            }
+        turns_out, turns_in = int(record["iter_out"]) - 1, int(record["iter_in"]) - 1
+        spans = {}
+        for name, (low, high) in self.ranges[key].items():
+            reach = turns_out * int(record[f"{name}_factor_out"]) + turns_in * int(record[f"{name}_factor_in"])
+            spans[name] = (low, high + reach + 1)
+        return spans
+
+    def _store(self, number: int, span: _Span, extent: _Span) -> None:
+        self.to_store.wait(number, int(self.out_writer[span[0] : span[1]].max(initial=-1)))
+        self.out_reader[span[0] : span[1]] = number
+        self.stored.setdefault(int(self.memory.buffer[number]), []).append((*extent, number))
+        self.last_store = number
+
+    def _last_store_of(self, buffer: int, extent: _Span) -> int:
+        """Return the last STORE that wrote some of these elements; -1 where none did."""
+        for first, end, number in reversed(self.stored.get(buffer, ())):
+            if first < extent[1] and extent[0] < end:
+                return number
+        return -1

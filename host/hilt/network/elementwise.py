@@ -1,0 +1,82 @@
+"""Expressions of one tensor, element by element: with an int8 tensor each is a table of 256 entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt_runtime import operators
+
+UNARY = frozenset(
+    (
+        "Abs", "Ceil", "Clip", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
+        "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt",
+        "Tanh",
+    )
+)  # fmt: skip
+BINARY = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "PRelu", "Sub"))
+
+
+def root_of(graph: OnnxGraph, node: OnnxNode, roots: Mapping[str, str]) -> str | None:
+    """Return the one tensor that a node's result depends on element by element.
+
+    Args:
+        graph: The graph.
+        node: A node of it.
+        roots: The same for the tensors of earlier nodes; a tensor that is not there is its own root.
+
+    Returns:
+        The root, or None where the node is of another kind, reads two tensors, or a constant that is no scalar.
+    """
+    if node.domain or (node.op not in UNARY and node.op not in BINARY):
+        return None
+    read = set()
+    for name in node.inputs:
+        if name in graph.constants:
+            if graph.constants[name].size != 1:
+                return None
+        elif name:
+            read.add(roots.get(name, name))
+    if len(read) != 1:
+        return None
+    (root,) = read
+    sizes = [graph.shape(name) for name in (root, node.outputs[0])]
+    return root if sizes[0] == sizes[1] else None
+
+
+def expression(graph: OnnxGraph, output: str, root: str, producers: Mapping[str, OnnxNode]) -> list[OnnxNode]:
+    """Return the nodes between a root and an output that depends on it element by element, in order."""
+    nodes: list[OnnxNode] = []
+    pending, seen = [output], set()
+    while pending:
+        name = pending.pop()
+        if name == root or name in graph.constants or not name:
+            continue
+        node = producers[name]
+        if node.outputs[0] not in seen:
+            seen.add(node.outputs[0])
+            nodes.append(node)
+            pending += node.inputs
+    order = {id(node): place for place, node in enumerate(graph.nodes)}
+    return sorted(nodes, key=lambda node: order[id(node)])
+
+
+def tabulate(graph: OnnxGraph, nodes: Sequence[OnnxNode], root: str, output: str, scale: float) -> NDArray[np.float32]:
+    """Return an expression's float32 results for the 256 values of an int8 root, -128 first."""
+    values: dict[str, NDArray[Any]] = {root: (np.arange(-128, 128) * np.float32(scale)).astype(np.float32)}
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            inputs = [_value(graph, values, name) for name in node.inputs]
+            values[node.outputs[0]] = operators.run(node.op, inputs, node.attributes)[0]
+    table: NDArray[np.float32] = np.broadcast_to(values[output], (256,)).astype(np.float32)
+    return table
+
+
+def _value(graph: OnnxGraph, values: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:
+    if not name:
+        return None
+    return graph.constants[name].reshape(()) if name in graph.constants else values[name]

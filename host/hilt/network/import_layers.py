@@ -1,0 +1,321 @@
+"""Recognises in a quantised model the operators that integers compute exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxNode
+from hilt.network.qdq_view import QdqView, Quantised
+from hilt_runtime.operators_window import pads_of, transposed_pads
+
+_LAYERS = ("Conv", "ConvTranspose", "Gemm")
+_MEAN_BITS = 23
+"""Means multiply by round(2^23 / n): sums of n int8 times that stay below 2^30."""
+_LARGEST_SHIFT = 31
+
+
+@dataclass
+class IntegerNode:
+    """A node that has been recognised. `constants` are its constant inputs by place, each a kind and its values."""
+
+    op: str
+    name: str
+    inputs: list[str]
+    attributes: Mapping[str, Any]
+    source: list[str]
+    constants: dict[int, tuple[str, NDArray[Any]]] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass
+class _Chain:
+    """A tensor as a clipped sum: the tensor of the sum, and the real bounds."""
+
+    name: str
+    low: float
+    high: float
+    source: list[str]
+
+    def bounds(self, exponent: int) -> list[int]:
+        """Return the clip in steps of 2^-exponent, within int8."""
+        return [_step(self.low, exponent), _step(self.high, exponent)]
+
+
+def _step(value: float, exponent: int) -> int:
+    return int(np.clip(np.rint(np.clip(value, -1e30, 1e30) * 2.0**exponent), -128, 127))
+
+
+class LayerMatcher:
+    """Matches the operators behind a float tensor with one integer operator."""
+
+    def __init__(self, view: QdqView) -> None:
+        """Match nodes of the view's graph."""
+        self._view = view
+        self._graph = view.graph
+
+    def match(self, name: str, exponent: int) -> IntegerNode | None:
+        """Return the layer, addition, product or mean that makes a tensor with scale 2^-exponent; None for none."""
+        chain = self._unclipped(name)
+        node = self._view.producers.get(chain.name)
+        if node is None or node.domain:
+            return None
+        if node.op in _LAYERS:
+            return self._layer(node, chain, exponent, None)
+        if node.op == "Add":
+            return self._residual(node, chain, exponent) or self._pair(node, chain, exponent)
+        if node.op == "Mul":
+            return self._pair(node, chain, exponent)
+        if node.op in ("AveragePool", "GlobalAveragePool"):
+            return self._mean(node, chain, exponent)
+        return None
+
+    def match_move(self, name: str, exponent: int) -> IntegerNode | None:
+        """Return the operator that moves int8 tensors of the same scale, or takes their largest; None for none."""
+        node = self._view.producers.get(name)
+        if node is None or node.domain or len(node.outputs) > 1:
+            return None
+        leaves = [self._view.activation(source) for source in node.inputs if source and not self._is_constant(source)]
+        known = [leaf for leaf in leaves if leaf is not None and leaf.exponent == exponent]
+        if not known or len(known) != len(leaves):
+            return None
+        return self._moved(node, [leaf.name for leaf in known])
+
+    def _is_constant(self, name: str) -> bool:
+        return name in self._graph.constants
+
+    def _unclipped(self, name: str) -> _Chain:
+        """Walk back over Relu and Clip."""
+        chain = _Chain(name, -math.inf, math.inf, [])
+        while True:
+            node = self._view.producers.get(chain.name)
+            if node is None or node.op not in ("Relu", "Clip") or node.domain:
+                return chain
+            bounds = [0.0, math.inf]
+            if node.op == "Clip":
+                parts = [*node.inputs[1:], "", ""][:2]
+                if any(part and not self._is_constant(part) for part in parts):
+                    return chain
+                bounds = [
+                    float(self._graph.constants[part].ravel()[0]) if part else limit
+                    for part, limit in zip(parts, (-math.inf, math.inf), strict=True)
+                ]
+            low, high = (min(max(bound, chain.low), chain.high) for bound in bounds)
+            chain = _Chain(node.inputs[0], low, high, [node.name, *chain.source])
+
+    def _residual(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
+        """Match an addition of a layer's sums and an int8 tensor."""
+        for place in (0, 1):
+            layer = self._view.producers.get(node.inputs[place])
+            other = self._view.activation(node.inputs[1 - place])
+            if layer is None or layer.op not in _LAYERS or layer.domain or other is None:
+                continue
+            if self._graph.shape(node.inputs[1 - place]) != self._graph.shape(node.inputs[place]):
+                continue
+            chain.source.insert(0, node.name)
+            return self._layer(layer, chain, exponent, other)
+        return None
+
+    def _layer(self, node: OnnxNode, chain: _Chain, exponent: int, residual: Quantised | None) -> IntegerNode | None:
+        """Match a convolution or dense layer whose data, weights and bias are integers."""
+        data, weights = self._view.activation(node.inputs[0]), self._view.quantised(node.inputs[1])
+        if data is None or weights is None or weights.constant is None or weights.constant.dtype != np.int8:
+            return None
+        sums = [data.exponent + k for k in weights.exponents]
+        shift = [k - exponent for k in sums]
+        attributes = self._geometry(node, weights.constant)
+        bias = self._bias(node, sums)
+        if attributes is None or bias is False or not all(0 <= amount <= _LARGEST_SHIFT for amount in shift):
+            return None
+        kernels = attributes.pop("weights", weights.constant)
+        constants: dict[int, tuple[str, NDArray[Any]]] = {1: ("weights", kernels)}
+        if isinstance(bias, np.ndarray):
+            constants[2] = ("bias", bias)
+        attributes["shift"] = shift
+        attributes["clip"] = chain.bounds(exponent)
+        inputs = [data.name]
+        if residual is not None:
+            attributes["residual_shift"] = [k - residual.exponent for k in sums]
+            if not all(0 <= amount <= _LARGEST_SHIFT for amount in attributes["residual_shift"]):
+                return None
+            inputs = [data.name, "", "", residual.name]
+        op = "dense" if node.op == "Gemm" else "conv2d"
+        return IntegerNode(op, node.name, inputs, attributes, [node.name, *chain.source], constants)
+
+    def _bias(self, node: OnnxNode, sums: Sequence[int]) -> NDArray[np.int32] | bool | None:
+        """Return the int32 bias in steps of the sums, None where there is none, False where it is no constant."""
+        if len(node.inputs) < 3 or not node.inputs[2]:
+            return None
+        leaf = self._view.quantised(node.inputs[2])
+        if leaf is not None and leaf.constant is not None:
+            if leaf.constant.dtype == np.int32 and leaf.exponents == tuple(sums):
+                return np.asarray(leaf.constant.reshape(-1), np.int32)
+            real = leaf.constant.reshape(-1) * np.array([2.0**-k for k in leaf.exponents])
+        elif self._is_constant(node.inputs[2]):
+            real = self._graph.constants[node.inputs[2]].reshape(-1).astype(np.float64)
+        else:
+            return False
+        steps = np.rint(real * np.array([2.0**k for k in sums]))
+        return np.asarray(np.clip(steps, -(2**30), 2**30), np.int32)
+
+    def _geometry(self, node: OnnxNode, weights: NDArray[Any]) -> dict[str, Any] | None:
+        """Return a layer's attributes, with its turned weights for a ConvTranspose; None for other forms."""
+        attributes = node.attributes
+        if node.op == "Gemm":
+            plain = not attributes.get("transA", 0) and attributes.get("transB", 0)
+            return {} if plain and attributes.get("alpha", 1.0) == attributes.get("beta", 1.0) == 1.0 else None
+        if weights.ndim != 4:
+            return None
+        size, kernel = self._graph.shape(node.inputs[0])[2:], weights.shape[2:]
+        strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
+        groups = attributes.get("group", 1)
+        if node.op == "Conv":
+            pads = pads_of(attributes, size, kernel, strides, dilations)
+            return {"strides": list(strides), "pads": pads, "groups": groups, "dilations": list(dilations)}
+        top, left, bottom, right = transposed_pads(attributes, size, kernel)
+        extra = attributes.get("output_padding", [0, 0])
+        reach = [(taps - 1) * gap for taps, gap in zip(kernel, dilations, strict=True)]
+        around = [reach[0] - top, reach[1] - left, reach[0] - bottom + extra[0], reach[1] - right + extra[1]]
+        if min(around) < 0:
+            return None
+        inputs, outputs = weights.shape[:2]
+        turned = weights.reshape(groups, inputs // groups, outputs, *kernel).transpose(0, 2, 1, 3, 4)
+        turned = turned.reshape(groups * outputs, inputs // groups, *kernel)[:, :, ::-1, ::-1]
+        return {
+            "strides": [1, 1], "pads": around, "groups": groups, "dilations": list(dilations),
+            "input_dilation": list(strides), "weights": np.ascontiguousarray(turned),
+        }  # fmt: skip
+
+    def _pair(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
+        """Match an addition or product of two int8 tensors."""
+        first, second = (self._view.activation(name) for name in node.inputs[:2])
+        if first is None or second is None:
+            return None
+        source = [node.name, *chain.source]
+        if node.op == "Mul":
+            shift = first.exponent + second.exponent - exponent
+            if not 0 <= shift <= _LARGEST_SHIFT:
+                return None
+            attributes: dict[str, Any] = {"shift": shift, "clip": chain.bounds(exponent)}
+            return IntegerNode("multiply", node.name, [first.name, second.name], attributes, source)
+        finest = max(first.exponent, second.exponent, exponent)
+        shifts = [finest - first.exponent, finest - second.exponent]
+        if max(shifts) > 20 or finest - exponent > _LARGEST_SHIFT:
+            return None
+        attributes = {"left_shifts": shifts, "shift": finest - exponent, "clip": chain.bounds(exponent)}
+        return IntegerNode("add", node.name, [first.name, second.name], attributes, source)
+
+    def _mean(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
+        """Match an average over windows that are all whole."""
+        leaf = self._view.activation(node.inputs[0])
+        shape = self._graph.shape(node.inputs[0])
+        if leaf is None or len(shape) != 4:
+            return None
+        attributes: dict[str, Any] = {}
+        count = math.prod(shape[2:])
+        if node.op == "AveragePool":
+            pads = list(node.attributes.get("pads", [0, 0, 0, 0]))
+            attributes = self._pool(node)
+            alike = max(pads) == 0 or bool(node.attributes.get("count_include_pad", 0))
+            if not alike or node.attributes.get("auto_pad", "NOTSET") != "NOTSET" or not self._all_whole(node, pads):
+                return None
+            attributes["pads"] = pads
+            count = math.prod(attributes["kernel"])
+        multiplier, bits = (1, count.bit_length() - 1) if count & (count - 1) == 0 else (0, _MEAN_BITS)
+        if not multiplier or bits + leaf.exponent < exponent:
+            multiplier, bits = round(2**_MEAN_BITS / count), _MEAN_BITS
+        shift = bits + leaf.exponent - exponent
+        if not 0 <= shift <= _LARGEST_SHIFT:
+            return None
+        attributes |= {"multiplier": multiplier, "shift": shift, "clip": chain.bounds(exponent)}
+        op = "average_pool" if node.op == "AveragePool" else "global_average_pool"
+        return IntegerNode(op, node.name, [leaf.name], attributes, [node.name, *chain.source])
+
+    def _pool(self, node: OnnxNode) -> dict[str, Any]:
+        """Return kernel, strides and the pads with which whole windows give the output's size."""
+        kernel, strides = list(node.attributes["kernel_shape"]), list(node.attributes.get("strides", [1, 1]))
+        size, result = self._graph.shape(node.inputs[0])[2:], self._graph.shape(node.outputs[0])[2:]
+        pads = pads_of(node.attributes, size, kernel, strides, [1, 1])
+        for axis in (0, 1):
+            reach = (result[axis] - 1) * strides[axis] + kernel[axis]
+            pads[2 + axis] = max(reach - size[axis] - pads[axis], 0)
+        return {"kernel": kernel, "strides": strides, "pads": pads}
+
+    def _all_whole(self, node: OnnxNode, pads: list[int]) -> bool:
+        """Tell whether every window lies within the padded data, as without ceil_mode."""
+        kernel, strides = node.attributes["kernel_shape"], node.attributes.get("strides", [1, 1])
+        size, result = self._graph.shape(node.inputs[0])[2:], self._graph.shape(node.outputs[0])[2:]
+        return all(
+            (result[axis] - 1) * strides[axis] + kernel[axis] <= size[axis] + pads[axis] + pads[2 + axis]
+            for axis in (0, 1)
+        )
+
+    def _moved(self, node: OnnxNode, inputs: list[str]) -> IntegerNode | None:
+        shape, result = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
+        attributes: dict[str, Any] | None = None
+        op = {"DepthToSpace": "depth_to_space", "MaxPool": "max_pool"}.get(node.op, node.op.lower())
+        if node.op == "MaxPool" and len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1:
+            attributes = self._pool(node)
+        elif node.op == "Concat":
+            attributes = {"axis": node.attributes["axis"] % len(shape)}
+        elif node.op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze"):
+            op, attributes = "reshape", {"shape": list(result)}
+        elif node.op == "Transpose":
+            attributes = {"perm": list(node.attributes.get("perm", range(len(shape))[::-1]))}
+        elif node.op == "DepthToSpace":
+            block = node.attributes["blocksize"]
+            attributes = {"block": [block, block], "mode": node.attributes.get("mode", "DCR")}
+        elif node.op == "Slice":
+            attributes = self._slice(node, shape)
+        elif node.op == "Pad":
+            attributes = self._pad(node, shape)
+        elif node.op == "Resize" and node.attributes.get("mode", "nearest") == "nearest":
+            return self._resize(node, inputs)
+        if attributes is None:
+            return None
+        return IntegerNode(op, node.name, inputs, attributes, [node.name])
+
+    def _resize(self, node: OnnxNode, inputs: list[str]) -> IntegerNode:
+        """Return a nearest Resize, which ONNX's own operator computes on int8."""
+        kinds = zip(("roi", "scales", "sizes"), node.inputs[1:], strict=False)
+        constants = {
+            place: (kind, self._graph.constants[name]) for place, (kind, name) in enumerate(kinds, start=1) if name
+        }
+        reason = "it only moves data"
+        return IntegerNode("Resize", node.name, inputs, dict(node.attributes), [node.name], constants, reason)
+
+    def _integers(self, node: OnnxNode, place: int) -> list[int] | None:
+        if len(node.inputs) <= place or node.inputs[place] not in self._graph.constants:
+            return None
+        return [int(value) for value in self._graph.constants[node.inputs[place]].ravel()]
+
+    def _slice(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
+        starts, ends = self._integers(node, 1), self._integers(node, 2)
+        if starts is None or ends is None:
+            return None
+        axes = self._integers(node, 3) or list(range(len(starts)))
+        steps = self._integers(node, 4) or [1] * len(starts)
+        limit = 2**31 - 1
+        return {
+            "starts": [min(max(value, -limit), limit) for value in starts],
+            "ends": [min(max(value, -limit), limit) for value in ends],
+            "axes": [axis % len(shape) for axis in axes],
+            "steps": steps,
+        }
+
+    def _pad(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
+        pads, value = self._integers(node, 1), node.inputs[2] if len(node.inputs) > 2 else ""
+        constant = self._graph.constants[value].ravel() if value in self._graph.constants else np.zeros(1)
+        if pads is None or node.attributes.get("mode", "constant") != "constant" or np.any(constant != 0):
+            return None
+        axes = self._integers(node, 3)
+        full = [0] * (2 * len(shape))
+        for place, axis in enumerate(axes if axes is not None else range(len(shape))):
+            full[axis % len(shape)] = pads[place]
+            full[axis % len(shape) + len(shape)] = pads[place + len(pads) // 2]
+        return {"pads": full, "value": 0} if min(full) >= 0 else None

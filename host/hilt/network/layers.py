@@ -1,0 +1,395 @@
+"""Nodes of the integer graph in the forms that VTA runs: a convolution with weights, bias and residual, or a pooling.
+
+Every form here is exact: it computes the node's integers, the rounding included, for the half of the shift is added to
+the bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.lower_pool import Pool
+from hilt.network.lower_residual import LARGEST_SHIFT
+from hilt.schedule import Conv2d, WorkloadError
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.layout import blocks
+
+_LARGEST_IDENTITY = 6
+_LARGEST_RIGHT_SHIFT = 15
+
+
+class NotOnVtaError(ValueError):
+    """A node that VTA cannot run; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A kernel's columns as channels: channel k * C + c of column j is channel c of column j * stride + k - left.
+
+    An input of few channels leaves most of a block empty; with its kernel's columns in it less is. The processor
+    writes this form where it would pack the tensor.
+    """
+
+    kernel: int
+    stride: int
+    left: int
+
+
+@dataclass(frozen=True, eq=False)
+class PoolLayer:
+    """A max pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
+
+    node: Node
+    pool: Pool
+    data: str
+    output: str
+    residual: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A node as a convolution.
+
+    Attributes:
+        node: The node that it computes.
+        workload: With a bias; channels as they lie in memory, which may be more than the tensor's.
+        weights: int8 (CO, CI / groups, KH, KW), groups as `workload.block_groups` counts.
+        bias: int32 (CO,), the half of the shift included.
+        data: The tensor that is convolved.
+        output: The tensor that is made.
+        residual: The tensor that is added; "" for none.
+        residual_shift: By how much the residual is shifted left.
+        shifts: The right shift of each channel block, where they differ; else empty.
+        fold: How the processor writes the data; None where it lies as any packed tensor.
+    """
+
+    node: Node
+    workload: Conv2d
+    weights: NDArray[np.int8]
+    bias: NDArray[np.int32]
+    data: str
+    output: str
+    residual: str = ""
+    residual_shift: int = 0
+    shifts: tuple[int, ...] = ()
+    fold: Fold | None = None
+
+
+def folded(layer: Layer) -> Layer | None:
+    """Return a convolution with its kernel's columns as channels; None where it has groups or one column only."""
+    workload, weights = layer.workload, layer.weights
+    if workload.groups > 1 or workload.kernel[1] == 1:
+        return None
+    high, wide = workload.kernel
+    narrow = replace(
+        workload,
+        in_channels=workload.in_channels * wide,
+        width=workload.out_width,
+        kernel=(high, 1),
+        stride=(workload.stride[0], 1),
+        padding=(workload.padding[0], 0),
+        padding_end=(workload.pad_end[0], 0),
+    )
+    columns = weights.transpose(0, 3, 1, 2).reshape(len(weights), -1, high, 1)
+    return replace(
+        layer,
+        workload=narrow,
+        weights=np.ascontiguousarray(columns),
+        fold=Fold(wide, workload.stride[1], workload.padding[1]),
+    )
+
+
+def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> Layer | PoolLayer:
+    """Return a node as a convolution or as a pooling.
+
+    Raises:
+        NotOnVtaError: VTA cannot run it.
+    """
+    if node.reason:
+        raise NotOnVtaError(node.reason)
+    if node.op == "max_pool":
+        return _max_pool(graph, node, accelerator)
+    make = _FORMS.get(node.op)
+    if make is None:
+        raise NotOnVtaError(f"{node.op} is no operation that hilt lowers to VTA")
+    try:
+        return make(graph, node, accelerator.parameters.block)
+    except WorkloadError as error:
+        raise NotOnVtaError(str(error)) from error
+
+
+def _convolution(graph: Graph, node: Node, block: int) -> Layer:
+    attributes = node.attributes
+    if max(attributes.get("input_dilation", [1])) > 1:
+        raise NotOnVtaError("its input has zeros between the elements, which VTA would have to read")
+    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+    weights = _spread(graph.constants[node.inputs[1]], tuple(attributes.get("dilations", (1, 1))))
+    top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
+    return _layer(
+        graph,
+        node,
+        weights,
+        block,
+        images=_feature_map(data),
+        groups=int(attributes.get("groups", 1)),
+        stride=tuple(attributes.get("strides", (1, 1))),
+        padding=((top, left), (bottom, right)),
+        output=output,
+    )
+
+
+def _dense(graph: Graph, node: Node, block: int) -> Layer:
+    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+    weights = graph.constants[node.inputs[1]][:, :, None, None]
+    return _layer(graph, node, weights, block, images=_feature_map(data), output=output)
+
+
+def _layer(
+    graph: Graph,
+    node: Node,
+    weights: NDArray[Any],
+    block: int,
+    *,
+    images: tuple[int, int, int, int],
+    output: Tensor,
+    groups: int = 1,
+    stride: tuple[int, ...] = (1, 1),
+    padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
+) -> Layer:
+    """Return a conv2d or dense node as a layer."""
+    shifts = _by_channel(node, len(weights), block)
+    residual = node.inputs[3] if len(node.inputs) > 3 else ""
+    residual_shift = _single(node, "residual_shift") if residual else 0
+    if residual and graph.tensors[residual].shape != output.shape:
+        raise NotOnVtaError(f"its residual has shape {graph.tensors[residual].shape}, its output {output.shape}")
+    if residual_shift > LARGEST_SHIFT:
+        raise NotOnVtaError(
+            f"its residual is shifted left by {residual_shift}; hilt's VTA code reaches {LARGEST_SHIFT}"
+        )
+    name = node.inputs[2] if len(node.inputs) > 2 else ""
+    bias = graph.constants[name] if name else np.zeros(len(weights), dtype=np.int32)
+    batch, channels, height, width = images
+    if groups > 1 and groups == channels == len(weights):
+        groups, channels, weights, bias = _whole_blocks(weights, bias, block)
+    workload = Conv2d(
+        node.name,
+        batch,
+        channels,
+        height,
+        width,
+        len(weights),
+        (weights.shape[2], weights.shape[3]),
+        (stride[0], stride[1]),
+        padding[0],
+        groups=groups,
+        bias=True,
+        shift=max(shifts),
+        clip=_clip(node),
+        padding_end=padding[1],
+    )
+    merged = _merged(weights, groups, workload.block_groups(block))
+    halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
+    several = shifts if len(shifts) > 1 else ()
+    return Layer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, several)
+
+
+def _add(graph: Graph, node: Node, block: int) -> Layer:
+    """An identity convolution of one operand with the other as its residual."""
+    first, second = (graph.tensors.get(name) for name in node.inputs[:2])
+    output = graph.tensors[node.outputs[0]]
+    if first is None or second is None or not first.shape == second.shape == output.shape:
+        raise NotOnVtaError("its operands have different shapes")
+    left, right = (int(shift) for shift in node.attributes["left_shifts"])
+    shift = _single(node, "shift")
+    common = min(left, right, shift)
+    left, right, shift = left - common, right - common, shift - common
+    names = (first.name, second.name)
+    if left > right:
+        left, right, names = right, left, (second.name, first.name)
+    if left > _LARGEST_IDENTITY or right > LARGEST_SHIFT:
+        raise NotOnVtaError(f"its operands are shifted left by {left} and {right}, more than VTA's int8 weights reach")
+    images = _feature_map(first)
+    channels = blocks(images[1], block) * block
+    workload = _by_block(node, images, channels, block, (1, 1), (1, 1), ((0, 0), (0, 0)), shift)
+    weights = np.full((channels, 1, 1, 1), 1 << left, dtype=np.int8)
+    return Layer(
+        node,
+        workload,
+        _merged(weights, channels, workload.block_groups(block)),
+        _halved(np.zeros(channels, dtype=np.int32), shift),
+        names[0],
+        output.name,
+        names[1],
+        right,
+    )
+
+
+def _average_pool(graph: Graph, node: Node, block: int) -> Layer:
+    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+    attributes = node.attributes
+    if int(attributes["multiplier"]) != 1:
+        raise NotOnVtaError("its window is no power of two, so the sum is multiplied, which VTA's int8 weights cannot")
+    images = _feature_map(data)
+    kernel = tuple(attributes.get("kernel", images[2:]))
+    top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
+    stride = tuple(attributes.get("strides", (1, 1)))
+    channels = blocks(images[1], block) * block
+    shift = _single(node, "shift")
+    workload = _by_block(
+        node,
+        images,
+        channels,
+        block,
+        (kernel[0], kernel[1]),
+        (stride[0], stride[1]),
+        ((top, left), (bottom, right)),
+        shift,
+    )
+    weights = np.ones((channels, 1, *workload.kernel), dtype=np.int8)
+    bias = _halved(np.zeros(channels, dtype=np.int32), shift)
+    merged = _merged(weights, channels, workload.block_groups(block))
+    return Layer(node, workload, merged, bias, node.inputs[0], output.name)
+
+
+def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> PoolLayer:
+    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+    images, attributes = _feature_map(data), node.attributes
+    pads = attributes.get("pads", (0, 0, 0, 0))
+    if max(pads) and not _never_negative(graph, data.name):
+        raise NotOnVtaError("its input may be negative, and VTA pads with zeros, which would win")
+    planes = blocks(images[0], accelerator.parameters.batch) * blocks(images[1], accelerator.parameters.block)
+    kernel, stride = attributes["kernel"], attributes.get("strides", (1, 1))
+    pool = Pool(
+        planes,
+        images[2:],
+        (kernel[0], kernel[1]),
+        (stride[0], stride[1]),
+        (pads[0], pads[1]),
+        (output.shape[2], output.shape[3]),
+    )
+    return PoolLayer(node, pool, data.name, output.name)
+
+
+def _never_negative(graph: Graph, name: str) -> bool:
+    """Return whether the node that makes a tensor clips it at 0 or above."""
+    producer = graph.producer().get(name)
+    return producer is not None and producer.attributes.get("clip", (-128, 127))[0] >= 0
+
+
+_FORMS = {
+    "conv2d": _convolution,
+    "dense": _dense,
+    "add": _add,
+    "average_pool": _average_pool,
+    "global_average_pool": _average_pool,
+}
+
+
+def _by_block(
+    node: Node,
+    images: tuple[int, int, int, int],
+    channels: int,
+    block: int,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[tuple[int, int], tuple[int, int]],
+    shift: int,
+) -> Conv2d:
+    """Return the workload that computes each channel block from itself alone."""
+    return Conv2d(
+        node.name,
+        images[0],
+        channels,
+        images[2],
+        images[3],
+        channels,
+        kernel,
+        stride,
+        padding[0],
+        groups=channels // block,
+        bias=True,
+        shift=shift,
+        clip=_clip(node),
+        padding_end=padding[1],
+    )
+
+
+def _feature_map(tensor: Tensor) -> tuple[int, int, int, int]:
+    """Return (N, C, H, W) of a tensor; (M, K) is M images of one pixel."""
+    if tensor.dtype != "int8" or len(tensor.shape) not in (2, 4):
+        raise NotOnVtaError(f"its tensor {tensor.name} is {tensor.dtype} {tensor.shape}; VTA reads int8 (N, C, H, W)")
+    batch, channels, height, width = (*tensor.shape, 1, 1)[:4]
+    return batch, channels, height, width
+
+
+def _single(node: Node, key: str) -> int:
+    """Return a shift that is the same for all channels."""
+    value = node.attributes.get(key, 0)
+    values = {int(each) for each in value} if isinstance(value, (list, tuple)) else {int(value)}
+    if len(values) > 1:
+        raise NotOnVtaError(f"its {key} differs between channels; a tile of VTA is shifted as one")
+    (single,) = values or {0}
+    if key == "shift" and single > _LARGEST_RIGHT_SHIFT:
+        raise NotOnVtaError(f"its sums are shifted right by {single}; VTA shifts by 0 to {_LARGEST_RIGHT_SHIFT}")
+    return single
+
+
+def _by_channel(node: Node, channels: int, block: int) -> tuple[int, ...]:
+    """Return the right shift of each channel block, or one for all."""
+    values = [int(value) for value in node.attributes.get("shift", [0])]
+    if len(set(values)) == 1:
+        return (_single(node, "shift"),)
+    shifts = tuple(values[first] for first in range(0, channels, block))
+    if values != [shifts[channel // block] for channel in range(channels)]:
+        raise NotOnVtaError(f"its shift differs within {block} channels, which VTA shifts as one")
+    if max(shifts) > _LARGEST_RIGHT_SHIFT:
+        raise NotOnVtaError(f"its sums are shifted right by {max(shifts)}; VTA shifts by 0 to {_LARGEST_RIGHT_SHIFT}")
+    return shifts
+
+
+def _clip(node: Node) -> tuple[int, int]:
+    low, high = node.attributes.get("clip", (-128, 127))
+    return int(low), int(high)
+
+
+def _halved(bias: NDArray[Any], shift: int | NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the bias with the half that makes the shift round half up; int32 that wraps."""
+    return (bias.astype(np.int64) + (np.left_shift(1, shift) >> 1)).astype(np.int32)
+
+
+def _spread(weights: NDArray[Any], dilations: tuple[int, ...]) -> NDArray[Any]:
+    """Return the kernel with the zeros of its dilation written out."""
+    if tuple(dilations) == (1, 1):
+        return weights
+    high, wide = ((size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True))
+    spread = np.zeros((*weights.shape[:2], high, wide), dtype=weights.dtype)
+    spread[:, :, :: dilations[0], :: dilations[1]] = weights
+    return spread
+
+
+def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
+    """Return a depthwise convolution over whole blocks of channels: groups, channels, weights and bias. Every group is
+    one block; the weights between its channels are zeros."""
+    channels = blocks(len(weights), block) * block
+    more = channels - len(weights)
+    weights = np.pad(weights, ((0, more), (0, 0), (0, 0), (0, 0)))
+    return channels // block, channels, _merged(weights, channels, channels // block), np.pad(bias, (0, more))
+
+
+def _merged(weights: NDArray[Any], groups: int, apart: int) -> NDArray[np.int8]:
+    """Return weights of `groups` groups (CO, CI / groups, KH, KW) as those of `apart` groups, with zeros between
+    channels of different groups."""
+    outputs, inputs = weights.shape[:2]
+    together = groups // apart
+    if together <= 1:
+        return np.ascontiguousarray(weights, dtype=np.int8)
+    merged = np.zeros((outputs, inputs * together, *weights.shape[2:]), dtype=np.int8)
+    place = np.arange(outputs) * groups // outputs % together
+    for number in range(together):
+        merged[place == number, number * inputs : (number + 1) * inputs] = weights[place == number]
+    return merged

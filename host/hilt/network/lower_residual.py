@@ -1,0 +1,165 @@
+"""A residual added in the convolution's own accumulators: out = clip((conv + bias + (residual << r)) >> shift).
+
+When a tile's accumulators have been reset, its residual is loaded to the input buffer, piece by piece, and multiplied
+by an identity block of 2^min(r, 6); what is left of r shifts the accumulators left. The convolution accumulates on top.
+The residual lies in memory as the output does, so the tile's STOREs say which part of it belongs to the tile. It costs
+one GEMM micro-op for each output element, and no pass over memory of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.lower import Code
+from hilt.schedule.checks import Rejected
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
+
+RESIDUAL, IDENTITY = "residual", "identity"
+LARGEST_SHIFT = 22
+"""What an identity of 2^6 and a left shift by 16 reach; 2^7 is no int8."""
+_IDENTITY_SHIFT = 6
+
+
+def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
+    """Return the weight block (block, block) of the residual's GEMM for a left shift of `shift`."""
+    return (np.eye(accelerator.parameters.block, dtype=np.int64) << min(shift, _IDENTITY_SHIFT)).astype(np.int8)
+
+
+def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
+    """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_block`).
+
+    `code` is a convolution's with a bias. Raises Rejected where its tiles leave no room for a residual on chip.
+    """
+    tiles = _tiles(code)
+    identity = code.used(MemoryType.WGT)
+    if identity >= accelerator.parameters.wgt_depth:
+        raise Rejected("wgt_overflow", f"no block of {accelerator.parameters.wgt_depth} is left for the identity")
+    sources, size = _places(code, tiles, accelerator)
+    adder = _Adder(code, sources, size, shift)
+    for tile in tiles:
+        adder.add(tile)
+    uops = np.zeros(len(adder.numbers), dtype=UOP)
+    uops["dst"], uops["src"], uops["wgt"] = *np.array(list(adder.numbers)).T, identity
+    if len(code.uops) + len(uops) > accelerator.uop_depth:
+        needed = len(code.uops) + len(uops)
+        raise Rejected("uop_overflow", f"{needed} micro-ops with the residual's, of {accelerator.uop_depth}")
+    return adder.code(identity, uops)
+
+
+def _places(code: Code, tiles: list[_Tile], accelerator: Accelerator) -> tuple[list[int], int]:
+    """Return where in the input buffer pieces of the residual lie in turns, and the elements of the largest piece."""
+    first = code.used(MemoryType.INP)
+    room = accelerator.parameters.inp_depth - first
+    stores = np.concatenate([code.records[tile.stores] for tile in tiles])
+    row = int(stores["x_size"].max())
+    largest = int((stores["x_size"].astype(np.int64) * stores["y_size"]).max())
+    if row > room:
+        raise Rejected("inp_overflow", f"a row of the residual of a tile takes {row} of {room} elements")
+    size = min(largest, room // 2 if room // 2 >= row else room)
+    return [first, first + size] if 2 * size <= room else [first], size
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """An output tile: where its accumulators are reset and where it is stored."""
+
+    reset: int
+    stores: slice
+    rows: int
+    pixels: int
+
+
+def _tiles(code: Code) -> list[_Tile]:
+    """Return the tiles in order; each is reset once, and its bias added once."""
+    records = code.records
+    resets = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 1))
+    is_alu = records["opcode"] == Opcode.ALU
+    begins = np.flatnonzero(is_alu & (records["alu_opcode"] == AluOpcode.ADD) & (records["use_imm"] == 0))
+    is_store = records["opcode"] == Opcode.STORE
+    ends = np.append(begins[1:], len(records))
+    tiles = []
+    for reset, begin, end in zip(resets.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        stores = begin + np.flatnonzero(is_store[begin:end])
+        whole = records[reset]
+        assert code.uops["dst"][whole["uop_bgn"]] == records["sram_base"][stores[0]], "tiles end in another order"
+        place = slice(int(stores[0]), int(stores[-1]) + 1)
+        tiles.append(_Tile(reset, place, int(whole["iter_out"]), int(whole["iter_in"])))
+    return tiles
+
+
+class _Adder:
+    """Writes the code anew with the residual's instructions behind each reset."""
+
+    def __init__(self, code: Code, sources: list[int], size: int, shift: int) -> None:
+        self._code = code
+        self._names = (*code.names, RESIDUAL, IDENTITY)
+        self._sources, self._size, self._shift = sources, size, shift
+        self._pieces: list[NDArray[np.void]] = []
+        self._owners: list[NDArray[np.int64]] = []
+        self._done = 0
+        self._turn = 0
+        self.numbers: dict[tuple[int, int], int] = {}
+        """Micro-ops by where they add to and where the residual lies; their numbers follow the code's own."""
+
+    def add(self, tile: _Tile) -> None:
+        """Write the code up to a tile's reset, and its residual."""
+        self._copy(tile.reset + 1)
+        for store in self._code.records[tile.stores]:
+            rows = max(1, self._size // int(store["x_size"]))
+            for first in range(0, int(store["y_size"]), rows):
+                self._piece(store, first, min(rows, int(store["y_size"]) - first))
+        if self._shift > _IDENTITY_SHIFT:
+            self._emit(self._left_shift(tile), -1)
+
+    def code(self, identity: int, uops: NDArray[np.void]) -> Code:
+        """Return the whole, with the identity block loaded to weight element `identity`."""
+        self._copy(len(self._code.records))
+        records = np.concatenate([_load_identity(identity), *self._pieces])
+        owners = np.concatenate([np.array([self._names.index(IDENTITY)]), *self._owners])
+        all_uops = np.concatenate((self._code.uops, uops))
+        loads_uops = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
+        records["x_size"][loads_uops] = len(all_uops)
+        return Code(records, owners, self._names, all_uops)
+
+    def _piece(self, store: np.void, first: int, rows: int) -> None:
+        """Load `rows` rows of what a STORE writes and add them to their accumulators."""
+        source = self._sources[self._turn % len(self._sources)]
+        self._turn += 1
+        target = int(store["sram_base"]) + first * int(store["x_size"])
+        load = np.array([store])
+        load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.INP, source
+        load["dram_base"] = int(store["dram_base"]) + first * int(store["x_stride"])
+        load["y_size"] = rows
+        self._emit(load, self._names.index(RESIDUAL))
+        number = len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
+        gemm = np.zeros(1, dtype=INSTRUCTION)
+        gemm["opcode"], gemm["uop_bgn"], gemm["uop_end"] = Opcode.GEMM, number, number + 1
+        gemm["iter_out"], gemm["iter_in"] = 1, rows * int(store["x_size"])
+        gemm["dst_factor_in"] = gemm["src_factor_in"] = 1
+        self._emit(gemm, -1)
+
+    def _left_shift(self, tile: _Tile) -> NDArray[np.void]:
+        shift = np.array([self._code.records[tile.reset]])
+        shift["opcode"], shift["reset"], shift["alu_opcode"], shift["use_imm"] = Opcode.ALU, 0, AluOpcode.SHR, 1
+        shift["imm"] = _IDENTITY_SHIFT - self._shift
+        return shift
+
+    def _copy(self, end: int) -> None:
+        self._pieces.append(self._code.records[self._done : end])
+        self._owners.append(self._code.buffers[self._done : end])
+        self._done = end
+
+    def _emit(self, records: NDArray[np.void], owner: int) -> None:
+        self._pieces.append(records)
+        self._owners.append(np.full(len(records), owner))
+
+
+def _load_identity(place: int) -> NDArray[np.void]:
+    load = np.zeros(1, dtype=INSTRUCTION)
+    load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.WGT, place
+    load["y_size"] = load["x_size"] = 1
+    return load

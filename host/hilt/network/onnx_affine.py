@@ -1,0 +1,91 @@
+"""Batch norms and constant factors and terms, folded into the convolutions and dense layers before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+
+_LAYERS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0}
+"""Operators by the axis of their weights on which the output channels lie (a Gemm's weights are (N, K) by then)."""
+
+
+def fold_affine(graph: OnnxGraph) -> None:
+    """Fold in place, until nothing more can be."""
+    changed = True
+    while changed:
+        changed = False
+        consumers = graph.consumers()
+        for node in list(graph.nodes):
+            if node.op not in _LAYERS or node.domain or node.inputs[1] not in graph.constants:
+                continue
+            readers = consumers.get(node.outputs[0], [])
+            if len(readers) != 1 or node.outputs[0] in graph.outputs:
+                continue
+            affine = _affine(graph, node, readers[0])
+            if affine is not None and _apply(graph, node, *affine):
+                graph.nodes.remove(readers[0])
+                node.outputs = [readers[0].outputs[0]]
+                changed = True
+                break
+    graph.remove_unused()
+
+
+def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return factor and term by output channel of a node that reads a layer; None where it has no such form."""
+    channels = graph.shape(layer.outputs[0])[1]
+    ones, zeros = np.ones(channels, np.float64), np.zeros(channels, np.float64)
+    if node.op == "BatchNormalization":
+        parts = [graph.constants.get(name) for name in node.inputs[1:5]]
+        if any(part is None for part in parts):
+            return None
+        scale, shift, mean, variance = (np.asarray(part, np.float64) for part in parts)
+        factor = scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+        return factor, shift - mean * factor
+    if node.op not in ("Add", "Sub", "Mul", "Div") or node.domain:
+        return None
+    place = node.inputs.index(layer.outputs[0])
+    constant = graph.constants.get(node.inputs[1 - place]) if len(set(node.inputs)) == 2 else None
+    value = None if constant is None else _by_channel(constant, graph.shape(layer.outputs[0]))
+    if value is None:
+        return None
+    if node.op == "Add":
+        return ones, value
+    if node.op == "Mul":
+        return value, zeros
+    if node.op == "Sub":
+        return (ones, -value) if place == 0 else (-ones, value)
+    return (1 / value, zeros) if place == 0 and np.all(value != 0) else None
+
+
+def _by_channel(constant: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any] | None:
+    """Return a constant as one value a channel; None where it varies along another axis."""
+    if constant.ndim > len(shape):
+        return None
+    full = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
+    if any(size != 1 for axis, size in enumerate(full.shape) if axis != 1) or full.shape[1] not in (1, shape[1]):
+        return None
+    return np.broadcast_to(full.reshape(-1), (shape[1],)).astype(np.float64)
+
+
+def _apply(graph: OnnxGraph, layer: OnnxNode, factor: NDArray[Any], term: NDArray[Any]) -> bool:
+    """Multiply and add to a layer's weights and bias; the weights get a copy, since others may read them."""
+    weights = graph.constants[layer.inputs[1]].astype(np.float64)
+    has_bias = len(layer.inputs) > 2 and layer.inputs[2]
+    if has_bias and layer.inputs[2] not in graph.constants:
+        return False
+    if layer.op == "ConvTranspose":
+        groups = layer.attributes.get("group", 1)
+        grouped = weights.reshape(groups, weights.shape[0] // groups, *weights.shape[1:])
+        weights = (grouped * factor.reshape(groups, 1, -1, *(1,) * (weights.ndim - 2))).reshape(weights.shape)
+    else:
+        weights = weights * factor.reshape(-1, *(1,) * (weights.ndim - 1))
+    bias = graph.constants[layer.inputs[2]].astype(np.float64).reshape(-1) if has_bias else np.zeros_like(factor)
+    names = [graph.unique(f"{layer.name}.{part}") for part in ("weight", "bias")]
+    graph.constants[names[0]] = weights.astype(np.float32)
+    graph.constants[names[1]] = np.broadcast_to(bias * factor + term, factor.shape).astype(np.float32)
+    layer.inputs = [layer.inputs[0], *names]
+    return True

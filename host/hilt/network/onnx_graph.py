@@ -1,0 +1,314 @@
+"""An ONNX model as plain Python: nodes, numpy constants, static shapes. Only here are protobufs read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_OLDEST_OPSET = 17
+"""Models of older operator sets are rewritten to this one."""
+_LARGE = 1 << 12
+"""Constants of more elements are left out when only shapes are inferred."""
+
+
+class OnnxError(ValueError):
+    """A file that is no ONNX model that hilt can read, or a node that hilt cannot place."""
+
+
+@dataclass
+class OnnxNode:
+    """One node. Attributes are plain values, numpy arrays or GraphProtos; inputs that are left out are ''."""
+
+    name: str
+    op: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    domain: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return the node's name and operator, for messages."""
+        return f"{self.name} ({self.op})"
+
+    def subgraphs(self) -> list[Any]:
+        """Return the GraphProtos among the attributes."""
+        return [value for value in self.attributes.values() if hasattr(value, "node") and hasattr(value, "initializer")]
+
+
+@dataclass
+class OnnxGraph:
+    """A model's graph.
+
+    Attributes:
+        name: The file's name without its suffix.
+        opset: Of ONNX's own domain.
+        inputs: Names of the inputs that are no constants, in order.
+        outputs: Names of the outputs, in order.
+        nodes: In topological order.
+        constants: Arrays by name.
+        shapes: Static shapes by tensor name, as far as they are known; an open dimension is None.
+        dtypes: numpy's type names by tensor name.
+    """
+
+    name: str
+    opset: int
+    inputs: list[str]
+    outputs: list[str]
+    nodes: list[OnnxNode]
+    constants: dict[str, NDArray[Any]]
+    shapes: dict[str, tuple[int | None, ...]]
+    dtypes: dict[str, str]
+
+    def consumers(self) -> dict[str, list[OnnxNode]]:
+        """Return the nodes that read each name; a node that reads it twice is there once."""
+        readers: dict[str, list[OnnxNode]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                readers.setdefault(name, []).append(node)
+        return readers
+
+    def producers(self) -> dict[str, OnnxNode]:
+        """Return the node that makes each name."""
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return a static shape.
+
+        Raises:
+            OnnxError: It is not known.
+        """
+        if name in self.constants:
+            return self.constants[name].shape
+        shape = self.shapes.get(name)
+        if shape is None or any(size is None for size in shape):
+            raise OnnxError(f"tensor {name} has no known shape; give the inputs' with --shape NAME=1,3,224,224")
+        return tuple(size for size in shape if size is not None)
+
+    def replace(self, old: str, new: str) -> None:
+        """Let every reader of `old` read `new`, outputs included."""
+        for node in self.nodes:
+            node.inputs = [new if name == old else name for name in node.inputs]
+            for subgraph in node.subgraphs():
+                rename_captured(subgraph, {old: new})
+        self.outputs = [new if name == old else name for name in self.outputs]
+
+    def unique(self, stem: str) -> str:
+        """Return a name that no tensor has, `stem` if it is free."""
+        names = set(self.constants) | set(self.inputs) | {name for node in self.nodes for name in node.outputs}
+        name, number = stem, 1
+        while name in names:
+            number += 1
+            name = f"{stem}_{number}"
+        return name
+
+    def remove_unused(self) -> None:
+        """Drop the nodes and constants that no output depends on."""
+        needed, nodes = set(self.outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.outputs):
+                nodes.append(node)
+                needed.update(node.inputs)
+                needed.update(_captured(node))
+        self.nodes = nodes[::-1]
+        self.constants = {name: value for name, value in self.constants.items() if name in needed}
+
+
+def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
+    """Read a model. Shapes are what the file says; model-local functions are inlined.
+
+    Args:
+        path: The file.
+        weights: Read weights that lie in files of their own; else zeros stand for them.
+
+    Raises:
+        OnnxError: The file cannot be read, is no ONNX model, or needs a newer opset.
+    """
+    import onnx
+    import onnx.inliner
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(str(path), load_external_data=weights)
+    except OSError as error:
+        raise OnnxError(f"cannot read {path}: {error.strerror or error}") from error
+    except (DecodeError, ValueError, onnx.checker.ValidationError) as error:
+        raise OnnxError(f"{path} is no ONNX model that can be read: {' '.join(str(error).split())}") from error
+    if not model.graph.node:
+        raise OnnxError(f"{path} is no ONNX model: it has no nodes")
+    return graph_of(onnx.inliner.inline_local_functions(model) if model.functions else model, path.stem)
+
+
+def graph_of(model: Any, name: str) -> OnnxGraph:
+    """Return a ModelProto as a graph at opset 17 or newer.
+
+    Raises:
+        OnnxError: Its opset is newer than hilt knows.
+    """
+    import onnx
+
+    from hilt.network.onnx_opsets import modernise
+
+    newest = onnx.defs.onnx_opset_version()
+    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+    if opset > newest:
+        raise OnnxError(f"{name} has opset {opset}; onnx here knows {newest}: update it, or export an older one")
+    graph = parse_graph(model.graph, name, opset)
+    if opset < _OLDEST_OPSET:
+        modernise(graph, opset)
+        graph.opset = _OLDEST_OPSET
+    return graph
+
+
+def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
+    """Return a GraphProto as a graph, operators as they are."""
+    import onnx
+    from onnx import numpy_helper
+
+    constants: dict[str, NDArray[Any]] = {}
+    for initializer in proto.initializer:
+        if initializer.data_location == onnx.TensorProto.EXTERNAL and not initializer.HasField("raw_data"):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(initializer.data_type)
+            constants[initializer.name] = np.broadcast_to(np.zeros((), dtype), tuple(initializer.dims))
+        else:
+            constants[initializer.name] = numpy_helper.to_array(initializer)
+    graph = OnnxGraph(name, opset, [], [value.name for value in proto.output], [], constants, {}, {})
+    for value in (*proto.input, *proto.value_info, *proto.output):
+        _note_type(graph, value)
+    graph.inputs = [value.name for value in proto.input if value.name not in constants]
+    for number, node in enumerate(proto.node):
+        attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
+        if node.op_type == "Constant":
+            constants[node.output[0]] = _constant(attributes)
+            continue
+        label = node.name or f"{node.op_type}_{number}"
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        graph.nodes.append(OnnxNode(label, node.op_type, list(node.input), list(node.output), attributes, domain))
+    return graph
+
+
+def _note_type(graph: OnnxGraph, value: Any) -> None:
+    import onnx
+
+    if not value.type.HasField("tensor_type"):
+        return
+    kind = value.type.tensor_type
+    if kind.elem_type:
+        graph.dtypes[value.name] = str(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    if kind.HasField("shape"):
+        graph.shapes[value.name] = tuple(
+            size.dim_value if size.HasField("dim_value") and size.dim_value >= 0 else None for size in kind.shape.dim
+        )
+
+
+def _attribute(attribute: Any) -> Any:
+    import onnx
+    from onnx import numpy_helper
+
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if attribute.type == onnx.AttributeProto.STRINGS:
+        return [text.decode("utf-8", "replace") for text in value]
+    if attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
+        return list(value)
+    return value
+
+
+def _constant(attributes: Mapping[str, Any]) -> NDArray[Any]:
+    key, value = next(iter(attributes.items()))
+    if key in ("value_int", "value_ints"):
+        return np.asarray(value, np.int64)
+    if key in ("value_float", "value_floats"):
+        return np.asarray(value, np.float32)
+    return np.asarray(value)
+
+
+def _captured(node: OnnxNode) -> Iterator[str]:
+    """Yield the names that a node's subgraphs read, those of their own tensors among them."""
+    for subgraph in node.subgraphs():
+        for inner in subgraph.node:
+            yield from inner.input
+            for attribute in inner.attribute:
+                if attribute.HasField("g"):
+                    yield from _captured(OnnxNode("", "", [], [], {"g": attribute.g}))
+        yield from (output.name for output in subgraph.output)
+
+
+def rename_captured(subgraph: Any, names: Mapping[str, str]) -> None:
+    """Rename in a GraphProto, and in those within it, the outer tensors that it reads."""
+    for node in subgraph.node:
+        for place, name in enumerate(node.input):
+            node.input[place] = names.get(name, name)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                rename_captured(attribute.g, names)
+    for output in subgraph.output:
+        output.name = names.get(output.name, output.name)
+
+
+def to_model(graph: OnnxGraph, *, shapes_only: bool = False, extra_outputs: tuple[str, ...] = ()) -> Any:
+    """Return a graph as a ModelProto.
+
+    Args:
+        graph: The graph.
+        shapes_only: Declare large constants by their shapes alone, for shape inference.
+        extra_outputs: Further tensors that the model gives out.
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    def declared(name: str) -> Any:
+        dtype = graph.dtypes.get(name, "float32")
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return helper.make_tensor_value_info(name, kind, graph.shapes.get(name))
+
+    initializers, inputs = [], [declared(name) for name in graph.inputs]
+    for name, value in graph.constants.items():
+        if shapes_only and value.size > _LARGE:
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            inputs.append(helper.make_tensor_value_info(name, kind, value.shape))
+        else:
+            initializers.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
+    nodes = []
+    for node in graph.nodes:
+        proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=node.domain)
+        for key, value in node.attributes.items():
+            proto.attribute.append(
+                helper.make_attribute(key, numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value)
+            )
+        nodes.append(proto)
+    outputs = [
+        declared(name) if name in graph.dtypes else helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None)
+        for name in dict.fromkeys((*graph.outputs, *extra_outputs))
+    ]
+    for output in outputs:
+        if not output.type.tensor_type.elem_type:
+            output.ClearField("type")
+    proto = helper.make_graph(nodes, graph.name, inputs, outputs, initializers)
+    domains = {node.domain for node in graph.nodes} - {""}
+    opsets = [helper.make_opsetid("", graph.opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
+    return helper.make_model(proto, opset_imports=opsets, ir_version=min(10, onnx.IR_VERSION), producer_name="hilt")
+
+
+def infer_shapes(graph: OnnxGraph) -> None:
+    """Fill in the shapes and types that follow from the inputs'.
+
+    Raises:
+        OnnxError: The model contradicts itself.
+    """
+    import onnx
+
+    try:
+        inferred = onnx.shape_inference.infer_shapes(to_model(graph, shapes_only=True), data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise OnnxError(f"the shapes of {graph.name} contradict each other: {' '.join(str(error).split())}") from error
+    for value in (*inferred.graph.value_info, *inferred.graph.output):
+        _note_type(graph, value)

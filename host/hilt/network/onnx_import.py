@@ -1,0 +1,224 @@
+"""From a quantised ONNX model to an integer graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.elementwise import expression, root_of, tabulate
+from hilt.network.graph import Graph, Node, Tensor, check
+from hilt.network.import_layers import IntegerNode, LayerMatcher
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode
+from hilt.network.onnx_simplify import fixed_model, read_fixed
+from hilt.network.qdq_view import QdqView
+from hilt_runtime import operators
+
+_REASONS = {
+    "dequantize": "it leaves the integers",
+    "multiply": "VTA multiplies int8 by constants only",
+    "pad": "it only moves data",
+    "quantize": "it reads floats",
+    "reshape": "it only moves data",
+    "slice": "it only moves data",
+    "table": "VTA looks nothing up in tables",
+    "transpose": "it only moves data",
+}
+
+
+def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+    """Return a quantised model's integer graph.
+
+    Args:
+        path: A QDQ model with power-of-two scales, as `hilt quantize` writes it.
+        shapes: Shapes of inputs that the model leaves open.
+
+    Raises:
+        OnnxError: The file is no such model, or holds an operator that neither VTA nor the processor computes.
+    """
+    return import_graph(read_fixed(path, shapes))
+
+
+def import_proto(model: Any, name: str) -> Graph:
+    """Return the integer graph of a ModelProto: see import_model."""
+    return import_graph(fixed_model(model, name))
+
+
+def import_graph(graph: OnnxGraph) -> Graph:
+    """Return the integer graph of a fixed graph: see import_model."""
+    if not any(node.op == "QuantizeLinear" for node in graph.nodes):
+        raise OnnxError(f"{graph.name} is not quantised; run `hilt quantize` on it first")
+    return _Importer(graph).build()
+
+
+class _Importer:
+    """The graph in the making."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph = graph
+        self._view = QdqView(graph)
+        self._matcher = LayerMatcher(self._view)
+        self._roots = self._find_roots()
+        self._nodes: list[Node] = []
+        self._tensors: dict[str, Tensor] = {}
+        self._constants: dict[str, NDArray[Any]] = {}
+        self._floats: dict[str, str] = {}
+        self._renamed: dict[str, str] = {}
+        self._names: set[str] = set()
+
+    def build(self) -> Graph:
+        graph = self._graph
+        for name in graph.inputs:
+            self._tensors[name] = self._tensor(name)
+        for node in graph.nodes:
+            if node.op == "QuantizeLinear" and node.inputs[0] not in graph.constants:
+                self._quantise(node)
+        outputs = tuple(self._output(name) for name in graph.outputs)
+        built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
+        check(built)
+        return built
+
+    def _output(self, name: str) -> str:
+        """Return the tensor of one of the model's outputs."""
+        producer = self._view.producers.get(name)
+        if producer is not None and producer.op == "QuantizeLinear":
+            return self._renamed.get(name, name)
+        return self._float(name)
+
+    def _find_roots(self) -> dict[str, str]:
+        """Return for each result of an expression of one tensor that tensor."""
+        roots: dict[str, str] = {}
+        for node in self._graph.nodes:
+            root = root_of(self._graph, node, roots)
+            if root is not None:
+                roots[node.outputs[0]] = root
+        return roots
+
+    def _tensor(self, name: str, dtype: str = "", scale: float | None = None) -> Tensor:
+        return Tensor(name, self._graph.shape(name), dtype or self._graph.dtypes.get(name, "float32"), scale)
+
+    def _quantise(self, node: OnnxNode) -> None:
+        """Emit what makes the int8 tensor of a QuantizeLinear."""
+        source, result = node.inputs[0], node.outputs[0]
+        exponent = self._view.exponent(node)
+        same = self._view.activation(source)
+        if same is not None and same.exponent == exponent:
+            self._renamed[result] = self._renamed.get(same.name, same.name)
+            return
+        made = self._matcher.match(source, exponent)
+        if made is None:
+            made = self._table(source, 2.0**-exponent) or self._matcher.match_move(source, exponent)
+        self._tensors[result] = Tensor(result, self._graph.shape(source), "int8", 2.0**-exponent)
+        if made is None:
+            attributes = {"scale": 2.0**-exponent}
+            made = IntegerNode("quantize", f"{source}.quantize", [self._float(source)], attributes, [node.name])
+        self._emit(made, [result])
+
+    def _table(self, name: str, scale: float | None) -> IntegerNode | None:
+        """Return a table for an expression of one int8 tensor, with int8 entries of `scale` or else float32 ones."""
+        root = self._roots.get(name, name)
+        leaf = self._view.activation(root)
+        if leaf is None or (scale is None and root == name):
+            return None
+        nodes = expression(self._graph, name, root, self._view.producers)
+        entries: NDArray[Any] = tabulate(self._graph, nodes, root, name, 2.0**-leaf.exponent)
+        if scale is not None:
+            steps = np.nan_to_num(np.rint(entries / np.float32(scale)), nan=0.0)
+            entries = np.clip(steps, -128, 127).astype(np.int8)
+        label = nodes[-1].name if nodes else f"{name}.rescale"
+        return IntegerNode("table", label, [leaf.name], {}, [node.name for node in nodes], {1: ("table", entries)})
+
+    def _emit(self, made: IntegerNode, outputs: list[str]) -> None:
+        name = self._unique(made.name)
+        inputs = [self._renamed.get(source, source) for source in made.inputs]
+        for place, (kind, value) in sorted(made.constants.items()):
+            inputs += [""] * (place + 1 - len(inputs))
+            inputs[place] = f"{name}.{kind}"
+            self._constants[inputs[place]] = value
+        reason = made.reason or _REASONS.get(made.op, "")
+        self._nodes.append(
+            Node(name, made.op, tuple(inputs), tuple(outputs), made.attributes, tuple(made.source), reason)
+        )
+
+    def _unique(self, stem: str) -> str:
+        name, number = stem, 1
+        while name in self._names:
+            number += 1
+            name = f"{stem}_{number}"
+        self._names.add(name)
+        return name
+
+    def _float(self, wanted: str) -> str:
+        """Return the tensor that holds a float value, emitting all that it still needs, in order."""
+        pending = [wanted]
+        while pending:
+            name = pending[-1]
+            missing = [] if self._ready(name) else self._missing(name)
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if not self._ready(name):
+                self._emit_float(name)
+        return self._floats.get(wanted, wanted)
+
+    def _ready(self, name: str) -> bool:
+        return name in self._floats or name in self._tensors or name in self._constants
+
+    def _missing(self, name: str) -> list[str]:
+        """Return the float tensors that must be there before one can be made."""
+        if name in self._graph.constants or self._view.quantised(name) is not None:
+            return []
+        if self._is_tabulated(name):
+            return []
+        node = self._view.producers[name]
+        return [source for source in node.inputs if source and not self._ready(source)]
+
+    def _is_tabulated(self, name: str) -> bool:
+        return name in self._roots and self._view.activation(self._roots[name]) is not None
+
+    def _emit_float(self, name: str) -> None:
+        graph = self._graph
+        if name in graph.constants:
+            self._constants[name] = graph.constants[name]
+            return
+        leaf = self._view.quantised(name)
+        if leaf is not None and leaf.constant is not None:
+            shape = (-1, *(1,) * (leaf.constant.ndim - 1)) if len(leaf.exponents) > 1 else ()
+            steps = np.array([2.0**-exponent for exponent in leaf.exponents], np.float32).reshape(shape or ())
+            self._constants[name] = leaf.constant.astype(np.float32) * steps
+            return
+        if leaf is not None:
+            self._tensors[name] = self._tensor(name, "float32")
+            made = IntegerNode("dequantize", f"{name}.dequantize", [leaf.name], {"scale": 2.0**-leaf.exponent}, [])
+            self._emit(made, [name])
+            return
+        table = self._table(name, None) if self._is_tabulated(name) else None
+        if table is not None:
+            self._tensors[name] = self._tensor(name, "float32")
+            self._emit(table, [name])
+            return
+        self._emit_operator(self._view.producers[name])
+
+    def _emit_operator(self, node: OnnxNode) -> None:
+        """Emit one of ONNX's operators for the processor."""
+        op = "Identity" if node.domain == "hilt.constant" else node.op
+        if op not in operators.OPERATORS or (node.domain and node.domain != "hilt.constant"):
+            kind = f"{node.domain}.{node.op}" if node.domain else node.op
+            raise OnnxError(
+                f"node {node.name} is {kind}, which neither VTA nor the processor's operators compute; "
+                f"replace it in the model, or cut the model in front of it with onnx.utils.extract_model"
+            )
+        attributes = {
+            key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in node.attributes.items()
+        }
+        for output in node.outputs:
+            if output:
+                self._tensors[output] = self._tensor(output)
+        inputs = tuple(self._floats.get(source, source) for source in node.inputs)
+        name = self._unique(node.name)
+        reason = f"{op} is computed in floats"
+        self._nodes.append(Node(name, op, inputs, tuple(node.outputs), attributes, (node.name,), reason))

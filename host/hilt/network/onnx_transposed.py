@@ -1,0 +1,128 @@
+"""Transposed convolutions as plain ones: one of stride s is s * s small convolutions whose results interleave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt_runtime.operators_window import transposed_pads
+
+
+def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Return the nodes that compute a two-dimensional ConvTranspose with constant weights; None for any other node.
+
+    Of stride 1 it is one convolution with the kernel turned round. Of stride s in both directions it is one
+    convolution with s * s times the output channels on the input's own grid (no multiplication by inserted zeros),
+    DepthToSpace and, where the sizes ask for it, Slice. Unequal strides keep the ConvTranspose.
+    """
+    if node.op != "ConvTranspose" or node.inputs[1] not in graph.constants or len(graph.shape(node.inputs[0])) != 4:
+        return None
+    weights = _dilated(graph.constants[node.inputs[1]], node.attributes.get("dilations", [1, 1]))
+    strides = node.attributes.get("strides", [1, 1])
+    pads = transposed_pads(node.attributes, graph.shape(node.inputs[0])[2:], graph.constants[node.inputs[1]].shape[2:])
+    if strides[0] != strides[1] or min(pads) < 0:
+        return None
+    groups = node.attributes.get("group", 1)
+    plain = _turned(weights, groups)
+    if strides[0] == 1:
+        return _unstrided(graph, node, plain, pads, groups)
+    return _sub_pixel(graph, node, plain, strides[0], pads, groups)
+
+
+def _dilated(weights: NDArray[Any], dilations: list[int]) -> NDArray[Any]:
+    size = [(taps - 1) * gap + 1 for taps, gap in zip(weights.shape[2:], dilations, strict=True)]
+    spread = np.zeros((*weights.shape[:2], *size), weights.dtype)
+    spread[:, :, :: dilations[0], :: dilations[1]] = weights
+    return spread
+
+
+def _turned(weights: NDArray[Any], groups: int) -> NDArray[Any]:
+    """Return weights (CI, CO / groups, KH, KW) as those of a convolution: (CO, CI / groups, KH, KW), turned round."""
+    inputs, outputs, height, width = weights.shape
+    grouped = weights.reshape(groups, inputs // groups, outputs, height, width).transpose(0, 2, 1, 3, 4)
+    return np.ascontiguousarray(grouped.reshape(groups * outputs, inputs // groups, height, width)[:, :, ::-1, ::-1])
+
+
+def _unstrided(
+    graph: OnnxGraph, node: OnnxNode, weights: NDArray[Any], pads: list[int], groups: int
+) -> list[OnnxNode] | None:
+    """Pad by the kernel's rest: an output at y sees the inputs y + pad - (k - 1) to y + pad."""
+    height, width = weights.shape[2:]
+    extra = node.attributes.get("output_padding", [0, 0])
+    around = [
+        height - 1 - pads[0],
+        width - 1 - pads[1],
+        height - 1 - pads[2] + extra[0],
+        width - 1 - pads[3] + extra[1],
+    ]
+    if min(around) < 0:
+        return None
+    name = graph.unique(f"{node.name}.weight")
+    graph.constants[name] = weights
+    return [_convolution(node.name, [node.inputs[0], name, *node.inputs[2:]], node.outputs[0], weights, around, groups)]
+
+
+def _convolution(
+    name: str, inputs: list[str], output: str, weights: NDArray[Any], pads: list[int], groups: int
+) -> OnnxNode:
+    attributes = {
+        "kernel_shape": list(weights.shape[2:]),
+        "strides": [1, 1],
+        "dilations": [1, 1],
+        "pads": pads,
+        "group": groups,
+    }
+    return OnnxNode(name, "Conv", inputs, [output], attributes)
+
+
+def _sub_pixel(
+    graph: OnnxGraph, node: OnnxNode, weights: NDArray[Any], stride: int, pads: list[int], groups: int
+) -> list[OnnxNode]:
+    """Output row y * s + r (before cropping) sums inputs y - j over the taps r + j * s of the unturned kernel.
+
+    With J = ceil(k / s) taps each, the small kernel of phase r has tap r + j * s at place J - 1 - j, so that padding
+    J - 1 in front and J - 1 behind gives rows 0 to H + J - 2 of each phase.
+    """
+    outputs, depth, height, width = weights.shape
+    rows, columns = -(-height // stride), -(-width // stride)
+    straight = weights[:, :, ::-1, ::-1]
+    full = np.zeros((outputs, depth, rows * stride, columns * stride), weights.dtype)
+    full[:, :, :height, :width] = straight
+    phases = full.reshape(outputs, depth, rows, stride, columns, stride)[:, :, ::-1, :, ::-1, :]
+    mode = "DCR" if groups == 1 else "CRD"
+    order = (3, 5, 0, 1, 2, 4) if mode == "DCR" else (0, 3, 5, 1, 2, 4)
+    small = np.ascontiguousarray(phases.transpose(order).reshape(outputs * stride * stride, depth, rows, columns))
+
+    source, result = node.inputs[0], node.outputs[0]
+    images, _, in_height, in_width = graph.shape(source)
+    names = [graph.unique(f"{node.name}.{part}") for part in ("weight", "bias", "phases", "full")]
+    graph.constants[names[0]] = small
+    inputs = [source, names[0]]
+    if len(node.inputs) > 2 and node.inputs[2] in graph.constants:
+        bias = graph.constants[node.inputs[2]]
+        repeats = stride * stride
+        graph.constants[names[1]] = np.tile(bias, repeats) if mode == "DCR" else np.repeat(bias, repeats)
+        inputs.append(names[1])
+    around = [rows - 1, columns - 1, rows - 1, columns - 1]
+    size = ((in_height + rows - 1) * stride, (in_width + columns - 1) * stride)
+    wanted = graph.shape(result)
+    cut = [(pads[0], pads[0] + wanted[2]), (pads[1], pads[1] + wanted[3])]
+    whole = cut == [(0, size[0]), (0, size[1])]
+    shuffled = result if whole else names[3]
+    graph.shapes[names[2]] = (images, outputs * stride * stride, in_height + rows - 1, in_width + columns - 1)
+    graph.shapes[shuffled] = (images, outputs, *size)
+    graph.dtypes[names[2]] = graph.dtypes[shuffled] = "float32"
+    nodes = [
+        _convolution(node.name, inputs, names[2], small, around, groups),
+        OnnxNode(f"{node.name}.shuffle", "DepthToSpace", [names[2]], [shuffled], {"blocksize": stride, "mode": mode}),
+    ]
+    if not whole:
+        bounds = []
+        for key, value in (("starts", [low for low, _ in cut]), ("ends", [high for _, high in cut]), ("axes", [2, 3])):
+            bounds.append(graph.unique(f"{node.name}.{key}"))
+            graph.constants[bounds[-1]] = np.array(value, np.int64)
+        nodes.append(OnnxNode(f"{node.name}.crop", "Slice", [shuffled, *bounds], [result]))
+    return nodes

@@ -1,0 +1,239 @@
+"""Models that others quantised, back to float: QDQ, ONNX Runtime's QOperator and dynamic quantisation.
+
+An integer tensor becomes the float tensor that it stands for, under the same name. A result that saturates at 0 keeps
+its Relu, which quantisers leave out where the zero point does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, infer_shapes
+
+_SIGNED = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "BatchNormalization")
+"""Operators whose results may be negative, so that a zero point at the lowest value is a Relu."""
+_ONE_INPUT = {
+    "QLinearSigmoid": "Sigmoid",
+    "QLinearLeakyRelu": "LeakyRelu",
+    "QLinearGlobalAveragePool": "GlobalAveragePool",
+    "QLinearAveragePool": "AveragePool",
+    "QLinearSoftmax": "Softmax",
+}
+"""ONNX Runtime's operators (X, scale, zero point, output's scale, output's zero point) by ONNX's name."""
+
+
+def is_quantised(graph: OnnxGraph) -> bool:
+    """Tell whether a model computes on quantised tensors."""
+    return any(node.op in _REWRITES for node in graph.nodes)
+
+
+def unquantise(graph: OnnxGraph) -> None:
+    """Rewrite a fixed graph in place to floats.
+
+    Raises:
+        OnnxError: It holds a quantised operator that hilt does not know, or a scale that is computed.
+    """
+    nodes: list[OnnxNode] = []
+    for node in graph.nodes:
+        rewrite = _REWRITES.get(node.op)
+        if rewrite is not None:
+            nodes += rewrite(graph, node)
+        elif node.op.startswith(("QLinear", "QGemm", "QAttention", "MatMulNBits")):
+            raise OnnxError(f"node {node.label} is quantised in an unknown way; give the float model")
+        else:
+            nodes.append(node)
+    graph.nodes = nodes
+    kept = set(graph.inputs)
+    graph.shapes = {name: shape for name, shape in graph.shapes.items() if name in kept}
+    graph.dtypes = {name: dtype for name, dtype in graph.dtypes.items() if name in kept}
+    _remove_casts(graph)
+    graph.remove_unused()
+    infer_shapes(graph)
+
+
+def _remove_casts(graph: OnnxGraph) -> None:
+    """Turn the Casts of sums that were integers into nothing."""
+    made = {name for node in graph.nodes if node.op in ("Conv", "MatMul") for name in node.outputs}
+    for node in graph.nodes:
+        if node.op == "Cast" and node.inputs[0] in made and node.attributes.get("to") == 1:
+            node.op, node.attributes = "Identity", {}
+
+
+def _number(graph: OnnxGraph, node: OnnxNode, place: int) -> NDArray[np.float64]:
+    """Return a scale or zero point, 0 where it is left out."""
+    if len(node.inputs) <= place or not node.inputs[place]:
+        return np.zeros(())
+    value = graph.constants.get(node.inputs[place])
+    if value is None:
+        raise OnnxError(f"node {node.label} has a scale or zero point that is computed; quantise the float model")
+    return value.astype(np.float64)
+
+
+def _real(graph: OnnxGraph, node: OnnxNode, place: int, *, axis: int = 0) -> str:
+    """Return the float name of input `place`, whose scale and zero point follow it; a constant is dequantised."""
+    name = node.inputs[place]
+    values = graph.constants.get(name)
+    if values is None:
+        return name
+    scale, zero = _number(graph, node, place + 1), _number(graph, node, place + 2)
+    result = graph.unique(f"{name}.float")
+    graph.constants[result] = dequantised(values, scale, zero, axis)
+    return result
+
+
+def dequantised(
+    values: NDArray[np.generic], scale: NDArray[np.float64], zero: NDArray[np.float64], axis: int
+) -> NDArray[np.float32]:
+    """Return the floats that integers stand for; scale and zero point are scalars or lie along an axis."""
+    shape = [1] * values.ndim
+    if max(scale.size, zero.size) > 1:
+        shape[axis] = -1
+    integers = values.astype(np.float64)
+    real = (integers - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))) * (
+        scale.reshape(shape) if scale.size > 1 else scale.reshape(())
+    )
+    result: NDArray[np.float32] = real.astype(np.float32)
+    return result
+
+
+def _saturating(graph: OnnxGraph, quantised: OnnxNode, zero_place: int, op: str, inputs: list[str]) -> list[OnnxNode]:
+    """Return the float form of a quantised operator."""
+    attributes = {key: value for key, value in quantised.attributes.items() if key not in ("channels_last", "opset")}
+    if quantised.attributes.get("channels_last", 0):
+        raise OnnxError(f"node {quantised.label} has its channels last; quantise the float model")
+    zero = graph.constants.get(quantised.inputs[zero_place]) if len(quantised.inputs) > zero_place else None
+    output = quantised.outputs[0]
+    if op not in _SIGNED or not _at_lowest(zero):
+        return [OnnxNode(quantised.name, op, inputs, [output], attributes)]
+    inner = graph.unique(f"{output}.signed")
+    return [
+        OnnxNode(quantised.name, op, inputs, [inner], attributes),
+        OnnxNode(f"{quantised.name}.relu", "Relu", [inner], [output]),
+    ]
+
+
+def _at_lowest(zero: NDArray[Any] | None) -> bool:
+    return zero is not None and zero.dtype.kind in "iu" and bool(np.all(zero == np.iinfo(zero.dtype).min))
+
+
+def _quantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    zero = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else np.zeros((), np.uint8)
+    producers = graph.producers()
+    maker = producers.get(node.inputs[0])
+    signed = maker is not None and maker.op in _SIGNED
+    return [OnnxNode(node.name, "Relu" if signed and _at_lowest(zero) else "Identity", node.inputs[:1], node.outputs)]
+
+
+def _dequantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    source = node.inputs[0]
+    if source in graph.constants:
+        graph.constants[node.outputs[0]] = dequantised(
+            graph.constants[source], _number(graph, node, 1), _number(graph, node, 2), node.attributes.get("axis", 1)
+            if graph.constants[source].ndim > 1 else 0,
+        )  # fmt: skip
+        return []
+    if source not in graph.inputs:
+        return [OnnxNode(node.name, "Identity", [source], node.outputs)]
+    names = [graph.unique(f"{node.name}.{part}") for part in ("zero", "scale", "real", "centred")]
+    graph.constants[names[0]] = _number(graph, node, 2).astype(np.float32)
+    graph.constants[names[1]] = _number(graph, node, 1).astype(np.float32)
+    return [
+        OnnxNode(f"{node.name}.cast", "Cast", [source], [names[2]], {"to": 1}),
+        OnnxNode(f"{node.name}.centre", "Sub", [names[2], names[0]], [names[3]]),
+        OnnxNode(node.name, "Mul", [names[3], names[1]], node.outputs),
+    ]
+
+
+def _conv(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    inputs = [_real(graph, node, 0), _real(graph, node, 3)]
+    if len(node.inputs) > 8 and node.inputs[8]:
+        scale = _number(graph, node, 1) * _number(graph, node, 4)
+        name = graph.unique(f"{node.inputs[8]}.float")
+        graph.constants[name] = dequantised(graph.constants[node.inputs[8]], scale, np.zeros(()), 0)
+        inputs.append(name)
+    return _saturating(graph, node, 7, "Conv", inputs)
+
+
+def _matmul(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    return _saturating(graph, node, 7, "MatMul", [_real(graph, node, 0), _real(graph, node, 3, axis=-1)])
+
+
+def _gemm(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    axis = 0 if node.attributes.get("transB", 0) else 1
+    inputs = [_real(graph, node, 0), _real(graph, node, 3, axis=axis)]
+    if len(node.inputs) > 6 and node.inputs[6]:
+        scale = _number(graph, node, 1) * _number(graph, node, 4) * node.attributes.get("alpha", 1.0)
+        name = graph.unique(f"{node.inputs[6]}.float")
+        graph.constants[name] = dequantised(graph.constants[node.inputs[6]], scale, np.zeros(()), 0)
+        inputs.append(name)
+    return _saturating(graph, node, 8, "Gemm", inputs)
+
+
+def _binary(op: str) -> Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]:
+    return lambda graph, node: _saturating(graph, node, 7, op, [_real(graph, node, 0), _real(graph, node, 3)])
+
+
+def _single(op: str) -> Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]:
+    return lambda graph, node: _saturating(graph, node, 4, op, [_real(graph, node, 0)])
+
+
+def _concat(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    inputs = [_real(graph, node, place) for place in range(2, len(node.inputs), 3)]
+    return [OnnxNode(node.name, "Concat", inputs, node.outputs, dict(node.attributes))]
+
+
+def _dynamic(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    """Let what is quantised at run time stay as it is, with scale 1 and zero point 0."""
+    graph.constants[node.outputs[1]] = np.ones((), np.float32)
+    graph.constants[node.outputs[2]] = np.zeros((), np.uint8)
+    return [OnnxNode(node.name, "Identity", node.inputs[:1], node.outputs[:1])]
+
+
+def _integer(op: str) -> Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]:
+    def rewrite(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+        if node.inputs[1] not in graph.constants or _number(graph, node, 2).any():
+            raise OnnxError(f"node {node.label} has computed weights or a zero point; quantise the float model")
+        name = graph.unique(f"{node.inputs[1]}.float")
+        axis = 0 if op == "Conv" else -1
+        weights = graph.constants[node.inputs[1]]
+        graph.constants[name] = dequantised(weights, np.ones(()), _number(graph, node, 3), axis)
+        return [OnnxNode(node.name, op, [node.inputs[0], name], node.outputs, dict(node.attributes))]
+
+    return rewrite
+
+
+def _lstm(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
+    """Turn DynamicQuantizeLSTM, whose weights are (directions, input, 4 * hidden), back."""
+    inputs = list(node.inputs[:8])
+    for place, scale_place in ((1, 8), (2, 10)):
+        values = graph.constants[node.inputs[place]]
+        scale, zero = _number(graph, node, scale_place), _number(graph, node, scale_place + 1)
+        shape = (len(values), 1, -1) if scale.size > 1 else ()
+        real = (values.astype(np.float64) - zero.reshape(shape or zero.shape)) * scale.reshape(shape or scale.shape)
+        name = graph.unique(f"{node.inputs[place]}.float")
+        graph.constants[name] = np.ascontiguousarray(real.transpose(0, 2, 1)).astype(np.float32)
+        inputs[place] = name
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    return [OnnxNode(node.name, "LSTM", inputs, node.outputs, dict(node.attributes))]
+
+
+_REWRITES: dict[str, Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]] = {
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize,
+    "QLinearConv": _conv,
+    "QLinearMatMul": _matmul,
+    "QGemm": _gemm,
+    "QLinearAdd": _binary("Add"),
+    "QLinearMul": _binary("Mul"),
+    "QLinearConcat": _concat,
+    "DynamicQuantizeLinear": _dynamic,
+    "ConvInteger": _integer("Conv"),
+    "MatMulInteger": _integer("MatMul"),
+    "DynamicQuantizeLSTM": _lstm,
+    **{op: _single(plain) for op, plain in _ONE_INPUT.items()},
+}

@@ -1,0 +1,145 @@
+"""Which nodes run on VTA and which on the processor, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hilt.network.graph import Graph, Node
+from hilt.network.layers import Layer, NotOnVtaError, PoolLayer, folded, layer_of
+from hilt.network.processor import processor_seconds
+from hilt.network.search import NoScheduleError, Schedule, Searcher
+from hilt.schedule import ConfigurationError, Conv2d, Rejected
+from hilt.vta.accelerator import Accelerator
+
+Tuned = Mapping[Conv2d, Mapping[str, int]]
+"""Knobs by shape (`shape_of`)."""
+
+
+def shape_of(workload: Conv2d) -> Conv2d:
+    """Return a workload without what no schedule depends on: its name, bias, shift and clip."""
+    return replace(workload, name="", bias=True, shift=8, clip=(0, 127))
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where one node runs: on VTA where it has a layer and a schedule, else on the processor; `reason` says why. A
+    `view` runs nowhere: its output lies in VTA's memory as its input does."""
+
+    node: Node
+    layer: Layer | PoolLayer | None
+    schedule: Schedule | None
+    reason: str
+    view: bool = False
+
+    @property
+    def on_vta(self) -> bool:
+        return self.layer is not None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive nodes on one side: a chain of layers on VTA, or nodes on the processor one after another. Views may
+    stand among either."""
+
+    placements: tuple[Placement, ...]
+    on_vta: bool
+
+
+def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tuned) -> list[Placement]:
+    """Return where each node runs, in the graph's order.
+
+    A node that VTA can run goes there unless the processor is faster by the cost model, the way to VTA and back
+    included.
+    """
+    placements: list[Placement] = []
+    on_vta: set[str] = set()
+    for node in graph.nodes:
+        if _is_view(graph, node) and node.inputs[0] in on_vta:
+            placement = Placement(
+                node, None, None, "the packed layouts of its input and output are the same", view=True
+            )
+        else:
+            placement = _place(graph, node, searcher, tuned, on_vta)
+        placements.append(placement)
+        if placement.on_vta or placement.view:
+            on_vta.update(node.outputs)
+    return placements
+
+
+def _is_view(graph: Graph, node: Node) -> bool:
+    """Return whether a node only removes or adds axes of one element behind (N, C)."""
+    if node.op != "reshape":
+        return False
+    first, second = (graph.tensors[name] for name in (node.inputs[0], node.outputs[0]))
+    shapes = [tensor.shape for tensor in (first, second)]
+    if first.dtype != "int8" or any(len(shape) not in (2, 4) for shape in shapes):
+        return False
+    padded = [(*shape, 1, 1)[:4] for shape in shapes]
+    return padded[0] == padded[1]
+
+
+def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_vta: set[str]) -> Placement:
+    accelerator = searcher.accelerator
+    try:
+        layer = layer_of(graph, node, accelerator)
+        schedule = _schedule(layer, searcher, tuned)
+        if isinstance(layer, Layer) and layer.data not in made_on_vta:
+            layer, schedule = _folded_if_faster(layer, schedule, searcher)
+    except (NotOnVtaError, NoScheduleError) as error:
+        return Placement(node, None, None, str(error))
+    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node)
+    if beside < on_vta:
+        faster = f"the processor takes about {beside * 1e6:,.0f} us (cost model), VTA {on_vta * 1e6:,.0f} us (twin)"
+        return Placement(node, None, None, faster)
+    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us (cost model)"
+    return Placement(node, layer, schedule, how)
+
+
+def _folded_if_faster(layer: Layer, schedule: Schedule, searcher: Searcher) -> tuple[Layer, Schedule]:
+    """Return the layer whose data the processor packs, with the columns of its kernel as channels where VTA is faster
+    then: less of each block is empty."""
+    narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
+    if narrow is None:
+        return layer, schedule
+    residual = narrow.residual_shift if narrow.residual else None
+    other = searcher.schedule(narrow.workload, residual)
+    return (narrow, other) if other.cycles < schedule.cycles else (layer, schedule)
+
+
+def _schedule(layer: Layer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Schedule:
+    """Return the tuned schedule where it fits, with its residual, else the twin's best."""
+    if isinstance(layer, PoolLayer):
+        return searcher.pool_schedule(layer.node.name, layer.pool)
+    residual = layer.residual_shift if layer.residual else None
+    knobs = tuned.get(shape_of(layer.workload))
+    if knobs is not None:
+        try:
+            return searcher.judge(layer.workload, knobs, residual, "tuned")
+        except (Rejected, ConfigurationError):
+            pass  # no room for the residual, or tuned for another form of the layer
+    return searcher.schedule(layer.workload, residual)
+
+
+def parts(graph: Graph, placements: Sequence[Placement]) -> list[Part]:
+    """Return the nodes in an order that changes sides as rarely as greedy choice can, grouped by side."""
+    waiting = list(placements)
+    there = set(graph.inputs) | set(graph.constants) | {""}
+    grouped: list[Part] = []
+    side: list[Placement] = []
+    on_vta = False
+    while waiting:
+        ready = [placement for placement in waiting if there.issuperset(placement.node.inputs)]
+        same = [placement for placement in ready if placement.view or placement.on_vta == on_vta]
+        if not same:
+            if side:
+                grouped.append(Part(tuple(side), on_vta))
+            side, on_vta = [], not on_vta
+            continue
+        chosen = same[0]
+        waiting.remove(chosen)
+        there.update(chosen.node.outputs)
+        side.append(chosen)
+    if side:
+        grouped.append(Part(tuple(side), on_vta))
+    return grouped

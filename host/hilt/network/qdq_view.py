@@ -1,0 +1,89 @@
+"""Reads QuantizeLinear and DequantizeLinear: which tensors are int8, with which power-of-two scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode
+
+_TYPES = {"QuantizeLinear": ("int8",), "DequantizeLinear": ("int8", "int32")}
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """The integer tensor behind a dequantised one.
+
+    Attributes:
+        name: The integer tensor.
+        exponents: k of its scale 2^-k: one, or one along the axis of a constant's output channels.
+        constant: Its values where it is a constant.
+    """
+
+    name: str
+    exponents: tuple[int, ...]
+    constant: NDArray[Any] | None = None
+
+    @property
+    def exponent(self) -> int:
+        """Return the one exponent of an activation."""
+        return self.exponents[0]
+
+
+class QdqView:
+    """A fixed graph, asked for what its tensors are in integers."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        """Read a fixed graph, which must not change afterwards."""
+        self.graph = graph
+        self.producers = graph.producers()
+
+    def quantised(self, name: str) -> Quantised | None:
+        """Return the integer tensor that a float tensor is dequantised from; None where it is a float one.
+
+        Raises:
+            OnnxError: Its scale is no power of two, or its zero point is not 0.
+        """
+        node = self.producers.get(name)
+        if node is None or node.op != "DequantizeLinear" or node.domain not in ("", "com.microsoft"):
+            return None
+        return Quantised(node.inputs[0], self._exponents(node), self.graph.constants.get(node.inputs[0]))
+
+    def activation(self, name: str) -> Quantised | None:
+        """Return the same for tensors that are no constants and have one scale."""
+        leaf = self.quantised(name)
+        return None if leaf is None or leaf.constant is not None or len(leaf.exponents) > 1 else leaf
+
+    def exponent(self, node: OnnxNode) -> int:
+        """Return k of the scale of a QuantizeLinear."""
+        exponents = self._exponents(node)
+        if len(exponents) > 1:
+            raise OnnxError(f"node {node.label} has a scale by channel; run `hilt quantize` on the model")
+        return exponents[0]
+
+    def _exponents(self, node: OnnxNode) -> tuple[int, ...]:
+        scale = self.graph.constants.get(node.inputs[1])
+        if scale is None:
+            raise OnnxError(f"node {node.label} has a scale that is computed; run `hilt quantize` on the float model")
+        zero = self.graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
+        kinds = _TYPES[node.op]
+        if zero is None or str(zero.dtype) not in kinds or np.any(zero != 0):
+            text = "uint8" if zero is None else f"{zero.dtype} {zero.ravel()[:1].tolist()}"
+            raise OnnxError(
+                f"node {node.label} has the zero point {text}, and VTA needs int8 and 0; "
+                "run `hilt quantize` on the model"
+            )
+        exponents = []
+        for value in scale.astype(np.float64).ravel():
+            mantissa, exponent = math.frexp(value)
+            if mantissa != 0.5:
+                raise OnnxError(
+                    f"node {node.label} has the scale {value:.6g}, which is no power of two; "
+                    "run `hilt quantize` on the model"
+                )
+            exponents.append(1 - exponent)
+        return tuple(exponents)

@@ -1,0 +1,1 @@
+"""Quantisation: from a float ONNX model to QDQ with symmetric power-of-two scales."""

@@ -1,0 +1,76 @@
+"""Quantises a file: reads model and calibration data, writes the quantised model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from hilt.network.calibration import make_calibration, read_arrays, shapes_from
+from hilt.network.onnx_canonical import canonicalise
+from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
+from hilt.network.onnx_simplify import fix
+from hilt.network.onnx_unquantise import is_quantised, unquantise
+from hilt.network.quantize.quantizer import Quantisation, quantise
+
+
+def quantise_file(
+    path: Path,
+    calibration: Path,
+    *,
+    labels: str = "",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+    channel_block: int = 0,
+    search: bool = True,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Quantisation:
+    """Quantise a model, float or quantised by others.
+
+    Args:
+        path: The ONNX model.
+        calibration: An .npz with an array for each input, or an .npy for the only one.
+        labels: The name of the array of classes in it; empty for none.
+        shapes: Shapes of open inputs; those that are not given follow from the calibration data.
+        values: Inputs that become constants.
+        channel_block: Output channels that share a weight scale; 0 for one scale a layer.
+        search: Improve the scales by their effect on the outputs.
+        on_step: Is called during the search with evaluations done and allowed.
+
+    Raises:
+        OnnxError: The model cannot be read or has nothing for VTA.
+        CalibrationError: The data does not fit the model.
+    """
+    arrays = read_arrays(calibration)
+    graph = load_graph(path)
+    fix(graph, {**shapes_from(arrays, graph, labels), **(shapes or {})}, values or {})
+    notes = []
+    if is_quantised(graph):
+        unquantise(graph)
+        fix(graph, {}, {})
+        notes.append("the model was quantised already: its weights were taken back to float and get new scales")
+    canonicalise(graph)
+    data = make_calibration(arrays, graph, labels)
+    return quantise(graph, data, channel_block=channel_block, search=search, on_step=on_step, notes=notes)
+
+
+def write_model(graph: OnnxGraph, path: Path) -> None:
+    """Write a graph as an ONNX file, whole or not at all.
+
+    Raises:
+        OSError: The folder is not there or its disk is full; it names the file.
+    """
+    data = to_model(graph).SerializeToString()
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    fresh = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.chmod(0o644)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,235 @@
+"""From a float model and calibration data to a quantised model, with its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.calibration import Calibration, Feeds, Runner
+from hilt.network.graph import Graph
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
+from hilt.network.onnx_import import import_graph
+from hilt.network.quantize.qdq import Scales, write_qdq
+from hilt.network.quantize.regions import Regions, find_regions
+from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
+from hilt.network.quantize.statistics import observe, signal_to_noise
+from hilt.network.reference import evaluate, evaluate_node
+
+_OBSERVED_SAMPLES = 32
+_SEARCH_SAMPLES = 8
+_REPORTED_SAMPLES = 8
+_REPORTED_MACS = 4e9
+"""Multiply-accumulates in float64 that comparing tensor by tensor may take."""
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """One layer's loss.
+
+    Attributes:
+        name: The layer's node.
+        op: Its operator.
+        macs: Multiply-accumulates of one inference.
+        exponent: k of its output's scale 2^-k.
+        decibels: Signal-to-noise ratio of its output against the float model.
+    """
+
+    name: str
+    op: str
+    macs: int
+    exponent: int
+    decibels: float
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Shares of right answers, from 0 to 1.
+
+    Attributes:
+        samples: How many were asked.
+        float_model: Of the float model in ONNX Runtime.
+        quantised_model: Of the quantised model in ONNX Runtime.
+        reference: Of hilt's integer reference, which boards equal.
+    """
+
+    samples: int
+    float_model: float
+    quantised_model: float
+    reference: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """hilt's integer reference against ONNX Runtime on the quantised model.
+
+    Attributes:
+        values: int8 values compared, over all tensors.
+        equal: The share that is equal.
+        ties: How many differ by one where the exact value lies in the middle: VTA rounds up there, ONNX to even.
+        unexplained: How many differ otherwise.
+        largest: The largest difference.
+    """
+
+    values: int
+    equal: float
+    ties: int
+    unexplained: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """A quantised model and what it costs.
+
+    Attributes:
+        model: The QDQ model.
+        graph: Its integer graph.
+        layers: The loss layer by layer.
+        decibels: Signal-to-noise ratio of the outputs.
+        agreement: How the integer reference compares with ONNX Runtime.
+        accuracy: With labels.
+        notes: Further facts, a line each.
+    """
+
+    model: OnnxGraph
+    graph: Graph
+    layers: tuple[LayerCost, ...]
+    decibels: float
+    agreement: Agreement
+    accuracy: Accuracy | None
+    notes: tuple[str, ...]
+
+
+def quantise(
+    graph: OnnxGraph,
+    calibration: Calibration,
+    *,
+    channel_block: int = 0,
+    search: bool = True,
+    on_step: Callable[[int, int], None] | None = None,
+    notes: Sequence[str] = (),
+) -> Quantisation:
+    """Quantise a canonical float graph.
+
+    Args:
+        graph: The graph, as `canonicalise` leaves it.
+        calibration: Samples, and labels if accuracy is asked for.
+        channel_block: Output channels that share a weight scale; 0 for one scale a layer.
+        search: Improve the scales by their effect on the outputs.
+        on_step: Is called during the search with evaluations done and allowed.
+        notes: Facts to hand on.
+
+    Raises:
+        OnnxError: The model has no layer with constant weights.
+    """
+    regions = find_regions(graph)
+    if not regions.layers:
+        raise OnnxError(f"{graph.name} has no convolution or dense layer with constant weights: nothing for VTA to run")
+    statistics = observe(graph, regions.tensors, calibration.first(_OBSERVED_SAMPLES).samples)
+    scales = initial_scales(graph, regions, statistics, channel_block)
+    measured = ScaleSearch(graph, regions, scales, calibration.first(_SEARCH_SAMPLES).samples)
+    level = measured.measure(scales)
+    corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
+    if measured.measure_with_biases(corrected) > level:
+        scales = corrected
+    else:
+        measured.measure_with_biases(scales)
+    if search:
+        scales = measured.improve(scales, on_step)
+        if scales.biases:
+            scales.biases = corrected_biases(graph, regions, scales, statistics)
+    model = write_qdq(graph, regions, scales)
+    infer_shapes(model)
+    integers = import_graph(model)
+    macs = sum(layer_macs(graph, layer) for layer in regions.layers)
+    samples = calibration.first(int(np.clip(_REPORTED_MACS / macs, 1, _REPORTED_SAMPLES))).samples
+    layers, decibels = _costs(graph, model, regions, scales, samples)
+    return Quantisation(
+        model,
+        integers,
+        layers,
+        decibels,
+        compare(model, integers, samples),
+        measure_accuracy(graph, model, integers, calibration),
+        tuple(notes),
+    )
+
+
+def _costs(
+    graph: OnnxGraph, model: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]
+) -> tuple[tuple[LayerCost, ...], float]:
+    """Return each layer's loss, and that of the outputs."""
+    names = [layer.output for layer in regions.layers]
+    outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
+    ratios: dict[str, list[float]] = {name: [] for name in (*names, *outputs)}
+    wanted, given = Runner(graph, list(ratios)), Runner(model, list(ratios))
+    for feeds in samples:
+        first, second = wanted.run(feeds), given.run(feeds)
+        for name, values in ratios.items():
+            values.append(signal_to_noise({name: first[name]}, {name: second[name]}))
+    costs = tuple(
+        LayerCost(
+            layer.node.name,
+            layer.node.op,
+            layer_macs(graph, layer),
+            scales.groups[regions.groups[layer.output]],
+            float(np.mean(ratios[layer.output])),
+        )
+        for layer in regions.layers
+    )
+    return costs, float(np.mean([value for name in outputs for value in ratios[name]])) if outputs else 0.0
+
+
+def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agreement:
+    """Compare each int8 tensor of the reference, made from ONNX Runtime's own inputs of its node, with ONNX Runtime's.
+
+    Each node is computed on the values that ONNX Runtime has in front of it, so that a difference of one is counted
+    where it is made and not again in every layer behind.
+    """
+    producers = model.producers()
+    names = [
+        name
+        for name, tensor in integers.tensors.items()
+        if name not in integers.inputs and (tensor.dtype == "int8" or name in producers)
+    ]
+    before = {name: producers[name].inputs[0] for name in names if producers[name].op == "QuantizeLinear"}
+    runner = Runner(model, [*names, *(name for name in before.values() if name not in model.inputs)], optimised=False)
+    compared, different, ties, largest = 0, 0, 0, 0
+    for feeds in samples:
+        values = {**integers.constants, **feeds, **runner.run(feeds)}
+        for node in integers.nodes:
+            output = node.outputs[0]
+            if integers.tensors[output].dtype != "int8":
+                continue
+            made = evaluate_node(node, [values[name] if name else None for name in node.inputs])[0]
+            difference = made.astype(np.int32) - values[output].astype(np.int32)
+            compared += difference.size
+            different += int(np.count_nonzero(difference))
+            largest = max(largest, int(np.abs(difference).max(initial=0)))
+            if output in before:
+                exact = values[before[output]].astype(np.float64) * 2.0 ** integers.tensors[output].exponent
+                ties += int(np.count_nonzero((difference == 1) & (exact - np.floor(exact) == 0.5)))
+    return Agreement(compared, 1 - different / max(compared, 1), ties, different - ties, largest)
+
+
+def measure_accuracy(graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibration: Calibration) -> Accuracy | None:
+    """Return the shares of samples whose largest output is their label's; None without labels."""
+    labels = calibration.labels
+    if labels is None:
+        return None
+    output = graph.outputs[0]
+    runners = [Runner(graph, [output]), Runner(model, [output])]
+    answers: list[list[int]] = [[], [], []]
+    for feeds in calibration.samples:
+        for place, runner in enumerate(runners):
+            answers[place].append(_answer(runner.run(feeds)[output]))
+        answers[2].append(_answer(evaluate(integers, feeds)[integers.outputs[0]]))
+    right = [float(np.mean(np.array(part) == labels)) for part in answers]
+    return Accuracy(len(labels), *right)
+
+
+def _answer(scores: NDArray[np.float32]) -> int:
+    return int(np.argmax(scores.reshape(-1)))

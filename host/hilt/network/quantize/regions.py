@@ -1,0 +1,274 @@
+"""Which tensors of a float graph become int8, which nodes fuse, and which tensors share one scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hilt.network.elementwise import root_of
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+
+LAYERS = frozenset(("Conv", "ConvTranspose", "Gemm"))
+MOVES = frozenset(("MaxPool", "Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize"))
+"""Operators whose int8 results have the scale of their input."""
+_COMBINING = frozenset(("Add", "Mul", "AveragePool", "GlobalAveragePool"))
+
+
+@dataclass
+class LayerRegion:
+    """A convolution or dense layer with the operators that fuse into it.
+
+    Attributes:
+        node: The Conv, ConvTranspose or Gemm.
+        output: The tensor that leaves the region.
+        residual: The tensor that is added to the sums; empty where there is none.
+    """
+
+    node: OnnxNode
+    output: str
+    residual: str = ""
+
+    @property
+    def data(self) -> str:
+        """Return the tensor that the layer reads."""
+        return self.node.inputs[0]
+
+
+@dataclass
+class Regions:
+    """The plan of a quantisation.
+
+    Attributes:
+        layers: Convolutions and dense layers, in order.
+        tensors: The tensors that become int8, in the order in which they are made.
+        groups: The representative of each int8 tensor's group; tensors of one group share a scale.
+        adds: Outputs of unfused additions, with the two tensors that each reads.
+        products: The same of products.
+        ends: The int8 tensors that float operators or the caller read.
+    """
+
+    layers: list[LayerRegion] = field(default_factory=list)
+    tensors: list[str] = field(default_factory=list)
+    groups: dict[str, str] = field(default_factory=dict)
+    adds: dict[str, tuple[str, str]] = field(default_factory=dict)
+    products: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ends: list[str] = field(default_factory=list)
+
+    def members(self, group: str) -> list[str]:
+        """Return the tensors of a group."""
+        return [name for name in self.tensors if self.groups[name] == group]
+
+
+def find_regions(graph: OnnxGraph) -> Regions:
+    """Return the plan for a canonical graph.
+
+    A tensor becomes int8 where a layer makes it, or where a layer further on depends on it and every operator between
+    can be computed on int8. What comes after the last layer stays float.
+    """
+    return _Finder(graph).find()
+
+
+class _Finder:
+    """The state of find_regions."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph = graph
+        self._consumers = graph.consumers()
+        self._producers = graph.producers()
+        self._on_int8: set[int] = set()
+        self._able = self._able_tensors()
+        self._needed = self._needed_tensors()
+        self._regions = Regions()
+        self._inner: set[str] = set()
+
+    def find(self) -> Regions:
+        chosen = {name for name in self._able if name in self._needed}
+        for node in self._graph.nodes:
+            if self._is_layer(node) and node.inputs[0] in self._able:
+                chosen.add(node.inputs[0])
+                self._regions.layers.append(LayerRegion(node, self._activated(node.outputs[0])))
+        self._fuse_residuals(chosen)
+        for layer in self._regions.layers:
+            chosen.add(layer.output)
+        self._drop_inner(chosen)
+        order = [*self._graph.inputs, *(name for node in self._graph.nodes for name in node.outputs)]
+        self._regions.tensors = [name for name in order if name in chosen]
+        self._note_pairs(chosen)
+        self._group(chosen)
+        self._regions.ends = [name for name in self._regions.tensors if self._leaves(name, chosen)]
+        return self._regions
+
+    def _is_layer(self, node: OnnxNode) -> bool:
+        graph = self._graph
+        if node.domain or node.op not in LAYERS or node.inputs[1] not in graph.constants:
+            return False
+        if len(node.inputs) > 2 and node.inputs[2] and node.inputs[2] not in graph.constants:
+            return False
+        if node.op == "Gemm":
+            return not node.attributes.get("transA", 0) and bool(node.attributes.get("transB", 0))
+        return graph.constants[node.inputs[1]].ndim == 4 and graph.dtypes.get(node.inputs[0], "float32") == "float32"
+
+    def _able_tensors(self) -> set[str]:
+        """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
+
+        A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised.
+        """
+        graph = self._graph
+        able = {name for name in graph.inputs if graph.dtypes.get(name) == "float32" and len(graph.shapes[name]) > 1}
+        roots: dict[str, str] = {}
+        for node in graph.nodes:
+            if self._is_layer(node):
+                able.update((node.inputs[0], node.outputs[0]))
+            elif self._computes_int8(node, able, roots):
+                self._on_int8.add(id(node))
+                able.add(node.outputs[0])
+        return able
+
+    def _computes_int8(self, node: OnnxNode, able: set[str], roots: dict[str, str]) -> bool:
+        """Tell whether a node can read and write int8."""
+        graph = self._graph
+        if node.domain or graph.dtypes.get(node.outputs[0]) != "float32":
+            return False
+        read = [name for name in node.inputs if name and name not in graph.constants]
+        if not read or any(name not in able for name in read):
+            return False
+        root = root_of(graph, node, roots)
+        if root is not None:
+            roots[node.outputs[0]] = root
+            return True
+        if len(node.outputs) > 1:
+            return False
+        if node.op in MOVES:
+            return self._moves_int8(node)
+        return node.op in _COMBINING and len(read) == (2 if node.op in ("Add", "Mul") else 1) and self._plain_pool(node)
+
+    def _moves_int8(self, node: OnnxNode) -> bool:
+        """Tell whether a moving operator gives int8 the same results as floats."""
+        constants = [self._graph.constants[name] for name in node.inputs if name in self._graph.constants]
+        if node.op == "Resize":
+            return bool(node.attributes.get("mode", "nearest") == "nearest")
+        if node.op == "Pad":
+            filled = any(value.dtype.kind == "f" and np.any(value != 0) for value in constants)
+            return node.attributes.get("mode", "constant") == "constant" and not filled
+        return not any(value.dtype.kind == "f" for value in constants) and self._plain_pool(node)
+
+    def _plain_pool(self, node: OnnxNode) -> bool:
+        """Tell whether a pool's windows are all whole and count alike."""
+        attributes = node.attributes
+        if node.op not in ("MaxPool", "AveragePool"):
+            return True
+        if len(attributes.get("kernel_shape", ())) != 2 or max(attributes.get("dilations", [1, 1])) > 1:
+            return False
+        padded = max(attributes.get("pads", [0])) > 0
+        if attributes.get("ceil_mode", 0):
+            for axis in (0, 1):
+                size = self._graph.shape(node.inputs[0])[2 + axis]
+                size += attributes["pads"][axis] + attributes["pads"][2 + axis] - attributes["kernel_shape"][axis]
+                if size % attributes["strides"][axis]:
+                    return False
+        return node.op == "MaxPool" or not padded or bool(attributes.get("count_include_pad", 0))
+
+    def _needed_tensors(self) -> set[str]:
+        """Return the tensors that a layer depends on through operators on int8."""
+        needed: set[str] = set()
+        for node in reversed(self._graph.nodes):
+            if self._is_layer(node):
+                needed.add(node.inputs[0])
+            elif id(node) in self._on_int8 and node.outputs[0] in needed:
+                needed.update(name for name in node.inputs if name and name not in self._graph.constants)
+        return needed
+
+    def _only_reader(self, name: str) -> OnnxNode | None:
+        readers = self._consumers.get(name, [])
+        return readers[0] if len(readers) == 1 and name not in self._graph.outputs else None
+
+    def _activated(self, name: str) -> str:
+        """Return the tensor after the Relu or Clip that alone reads a tensor, or the tensor itself."""
+        reader = self._only_reader(name)
+        while reader is not None and self._is_clip(reader):
+            name = reader.outputs[0]
+            reader = self._only_reader(name)
+        return name
+
+    def _is_clip(self, node: OnnxNode) -> bool:
+        return node.op == "Relu" or (
+            node.op == "Clip" and all(not name or name in self._graph.constants for name in node.inputs[1:])
+        )
+
+    def _fuse_residuals(self, chosen: set[str]) -> None:
+        """Let the later of an addition's layers take the other operand into its sums."""
+        taken: set[int] = set()
+        ready = chosen | {layer.output for layer in self._regions.layers}
+        for layer in reversed(self._regions.layers):
+            reader = self._only_reader(layer.output)
+            if reader is None or reader.op != "Add" or id(reader) in taken:
+                continue
+            other = reader.inputs[1 - reader.inputs.index(layer.output)]
+            if layer.output != layer.node.outputs[0] or other not in ready or other == layer.output:
+                continue
+            if self._graph.shape(other) != self._graph.shape(layer.output):
+                continue
+            taken.add(id(reader))
+            layer.residual = other
+            layer.output = self._activated(reader.outputs[0])
+            chosen.add(other)
+
+    def _drop_inner(self, chosen: set[str]) -> None:
+        """Keep the tensors within a fused layer, or within an expression of one tensor, float."""
+        for layer in self._regions.layers:
+            name = layer.node.outputs[0]
+            self._inner.add(name)
+            while name != layer.output:
+                chosen.discard(name)
+                name = self._consumers[name][0].outputs[0]
+                self._inner.add(name)
+        roots: dict[str, str] = {}
+        outputs = {layer.output for layer in self._regions.layers} | set(self._graph.inputs)
+        for node in self._graph.nodes:
+            if node.outputs[0] in outputs or node.outputs[0] not in chosen:
+                continue
+            root = root_of(self._graph, node, roots)
+            if root is not None and root in chosen:
+                roots[node.outputs[0]] = root
+        for name, root in roots.items():
+            readers = self._consumers.get(name, [])
+            if name in self._graph.outputs or not readers:
+                continue
+            if all(roots.get(reader.outputs[0]) == root for reader in readers):
+                chosen.discard(name)
+                self._inner.add(name)
+
+    def _note_pairs(self, chosen: set[str]) -> None:
+        """Note the additions and products of two int8 tensors."""
+        for node in self._graph.nodes:
+            if node.op in ("Add", "Mul") and node.outputs[0] in chosen and not self._fused(node):
+                first, second = node.inputs[0], node.inputs[1]
+                if first in chosen and second in chosen and first != second:
+                    pairs = self._regions.adds if node.op == "Add" else self._regions.products
+                    pairs[node.outputs[0]] = (first, second)
+
+    def _fused(self, node: OnnxNode) -> bool:
+        return any(layer.output == node.outputs[0] and layer.residual for layer in self._regions.layers)
+
+    def _group(self, chosen: set[str]) -> None:
+        """Give the tensors on both sides of a moving operator one group."""
+        parent = {name: name for name in self._regions.tensors}
+
+        def find(name: str) -> str:
+            while parent[name] != name:
+                name = parent[name]
+            return name
+
+        for node in self._graph.nodes:
+            if node.op in MOVES and node.outputs[0] in chosen:
+                for name in node.inputs:
+                    if name in chosen:
+                        parent[find(node.outputs[0])] = find(name)
+        self._regions.groups = {name: find(name) for name in self._regions.tensors}
+
+    def _leaves(self, name: str, chosen: set[str]) -> bool:
+        if name in self._graph.outputs:
+            return True
+        inside = chosen | self._inner
+        return any(output not in inside for node in self._consumers.get(name, []) for output in node.outputs)

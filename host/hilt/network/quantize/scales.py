@@ -1,0 +1,201 @@
+"""Chooses the scales of a quantised model: tensor by tensor first, then by the error at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.calibration import Feeds, Runner
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.qdq import Scales, quantised_weights, scale_feeds, write_simulation
+from hilt.network.quantize.regions import LayerRegion, Regions
+from hilt.network.quantize.statistics import (
+    TensorStatistics,
+    best_exponent,
+    best_weight_exponents,
+    signal_to_noise,
+)
+
+_LARGEST_SHIFT = 31
+_LARGEST_RESIDUAL_SHIFT = 20
+_LARGEST_BIAS_BITS = 28
+_SEARCH_MACS = 4e11
+"""Multiply-accumulates that the search may spend."""
+_LEAST_GAIN = 0.02
+"""Decibels below which a change is no improvement."""
+
+
+def initial_scales(
+    graph: OnnxGraph, regions: Regions, statistics: dict[str, TensorStatistics], channel_block: int
+) -> Scales:
+    """Return for each group of tensors, and each layer's weights, the exponents that lose least by themselves."""
+    groups = {
+        group: best_exponent([statistics[name] for name in regions.members(group)])
+        for group in dict.fromkeys(regions.groups.values())
+    }
+    weights = {
+        layer.node.name: best_weight_exponents(graph.constants[layer.node.inputs[1]], channel_block)
+        for layer in regions.layers
+    }
+    scales = Scales(groups, weights)
+    make_feasible(graph, regions, scales)
+    return scales
+
+
+def make_feasible(graph: OnnxGraph, regions: Regions, scales: Scales) -> None:
+    """Change scales in place until VTA's shifts express them: sums must be the finest of all that meet in a layer."""
+    for _ in range(len(regions.groups) + len(regions.layers) + 1):
+        changes = [_fit_layer(graph, regions, scales, layer) for layer in regions.layers]
+        if not any(changes + _fit_products(regions, scales)):
+            return
+
+
+def _fit_layer(graph: OnnxGraph, regions: Regions, scales: Scales, layer: LayerRegion) -> bool:
+    """Fit one layer; tell whether something changed."""
+    weights = scales.weights[layer.node.name]
+    data = scales.groups[regions.groups[layer.data]]
+    limit = _LARGEST_BIAS_BITS - data - _bias_bits(graph, layer)
+    changed = False
+    if max(weights) > limit:
+        scales.weights[layer.node.name] = weights = [min(exponent, limit) for exponent in weights]
+        changed = True
+    for name, largest in ((layer.output, _LARGEST_SHIFT), (layer.residual, _LARGEST_RESIDUAL_SHIFT)):
+        if not name:
+            continue
+        group = regions.groups[name]
+        coarsest = min(weights) + scales.groups[regions.groups[layer.data]]
+        finest = max(weights) + scales.groups[regions.groups[layer.data]]
+        wanted = max(min(scales.groups[group], coarsest), finest - largest)
+        if wanted != scales.groups[group]:
+            scales.groups[group] = wanted
+            changed = True
+    return changed
+
+
+def _bias_bits(graph: OnnxGraph, layer: LayerRegion) -> int:
+    if len(layer.node.inputs) < 3 or not layer.node.inputs[2]:
+        return -64
+    largest = float(np.abs(graph.constants[layer.node.inputs[2]]).max(initial=0))
+    return math.ceil(math.log2(largest)) if largest > 0 else -64
+
+
+def corrected_biases(
+    graph: OnnxGraph, regions: Regions, scales: Scales, statistics: dict[str, TensorStatistics]
+) -> dict[str, NDArray[np.float64]]:
+    """Return biases without the error that rounding the weights adds to each output channel's mean.
+
+    The error of a channel's mean is the sum over its weights of their rounding error times the mean of the input
+    channel that each reads. Rows at the border, which read zeros, are taken as the others.
+    """
+    biases = {}
+    for layer in regions.layers:
+        node = layer.node
+        if node.op == "ConvTranspose":
+            continue
+        weights = graph.constants[node.inputs[1]].astype(np.float64)
+        exponents = scales.weights[node.name]
+        steps = np.array([2.0**-exponent for exponent in exponents]).reshape(-1, *(1,) * (weights.ndim - 1))
+        errors = (quantised_weights(weights, exponents) * steps - weights).reshape(*weights.shape[:2], -1).sum(axis=2)
+        groups = node.attributes.get("group", 1) if node.op == "Conv" else 1
+        means = statistics[layer.data].means.reshape(groups, 1, -1)
+        shift = (errors.reshape(groups, len(weights) // groups, -1) * means).sum(axis=2).reshape(-1)
+        bias = np.zeros(len(weights))
+        if len(node.inputs) > 2 and node.inputs[2]:
+            bias = graph.constants[node.inputs[2]].astype(np.float64).reshape(-1)
+        biases[node.name] = bias - shift
+    return biases
+
+
+def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
+    changes = []
+    for output, (first, second) in regions.products.items():
+        limit = scales.groups[regions.groups[first]] + scales.groups[regions.groups[second]]
+        group = regions.groups[output]
+        changes.append(scales.groups[group] > limit)
+        scales.groups[group] = min(scales.groups[group], limit)
+    return changes
+
+
+class ScaleSearch:
+    """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part."""
+
+    def __init__(self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]) -> None:
+        """Compute the float model's tensors on the samples."""
+        self._graph = graph
+        self._regions = regions
+        self._samples = samples
+        ends = regions.ends or regions.tensors[-1:]
+        float_runner = Runner(graph, ends)
+        self._wanted = [
+            {name: array.astype(np.float32) for name, array in outputs.items()}
+            for outputs in float_runner.over(samples)
+        ]
+        self._ends = ends
+        self._runner = Runner(write_simulation(graph, regions, scales), ends)
+        self.evaluations = 0
+
+    def measure_with_biases(self, scales: Scales) -> float:
+        """Return the same as `measure`, with the biases of `scales` from now on."""
+        self._runner = Runner(write_simulation(self._graph, self._regions, scales), self._ends)
+        return self.measure(scales)
+
+    def measure(self, scales: Scales) -> float:
+        """Return the mean decibels over the samples."""
+        self.evaluations += 1
+        feeds = scale_feeds(self._regions, scales)
+        ratios = [
+            signal_to_noise(wanted, given)
+            for wanted, given in zip(self._wanted, self._runner.over(self._samples, feeds), strict=True)
+        ]
+        return float(np.mean(ratios))
+
+    def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
+        """Return scales that are better at the end, changed by one exponent at a time.
+
+        Args:
+            scales: The start.
+            on_step: Is called with evaluations done and allowed.
+        """
+        allowed = self._allowed()
+        best, level = scales.copy(), self.measure(scales)
+        changed = True
+        while changed and self.evaluations < allowed:
+            changed = False
+            for key in [*dict.fromkeys(self._regions.groups.values()), *best.weights]:
+                for step in (1, -1):
+                    if self.evaluations >= allowed:
+                        return best
+                    candidate = self._moved(best, key, step)
+                    if candidate is None:
+                        continue
+                    reached = self.measure(candidate)
+                    if on_step is not None:
+                        on_step(self.evaluations, allowed)
+                    if reached > level + _LEAST_GAIN:
+                        best, level, changed = candidate, reached, True
+                        break
+        return best
+
+    def _moved(self, scales: Scales, key: str, step: int) -> Scales | None:
+        """Return scales with one exponent changed; None where VTA cannot have them."""
+        moved = scales.copy()
+        if key in moved.groups:
+            moved.groups[key] += step
+        else:
+            moved.weights[key] = [exponent + step for exponent in moved.weights[key]]
+        fitted = moved.copy()
+        make_feasible(self._graph, self._regions, fitted)
+        return moved if fitted.groups == moved.groups and fitted.weights == moved.weights else None
+
+    def _allowed(self) -> int:
+        macs = sum(layer_macs(self._graph, layer) for layer in self._regions.layers)
+        return max(int(_SEARCH_MACS / max(macs * len(self._samples), 1)), 1)
+
+
+def layer_macs(graph: OnnxGraph, layer: LayerRegion) -> int:
+    """Return a layer's multiply-accumulates."""
+    weights: NDArray[np.float32] = graph.constants[layer.node.inputs[1]]
+    return math.prod(graph.shape(layer.node.outputs[0])) * math.prod(weights.shape[1:])

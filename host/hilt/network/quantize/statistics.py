@@ -1,0 +1,102 @@
+"""Values that the tensors of a float model take on calibration data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.calibration import Feeds, Runner
+from hilt.network.onnx_graph import OnnxGraph
+
+_VALUES_PER_TENSOR = 1 << 15
+FARTHEST_CLIP = 4
+"""Scales down to 2^-4 of the one that clips nothing are tried."""
+
+
+@dataclass(frozen=True)
+class TensorStatistics:
+    """One tensor's values.
+
+    Attributes:
+        largest: Their largest magnitude.
+        values: A sample of them, evenly spread.
+        means: The mean of each channel (the second axis), over all samples.
+    """
+
+    largest: float
+    values: NDArray[np.float32]
+    means: NDArray[np.float64]
+
+
+def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) -> dict[str, TensorStatistics]:
+    """Return the statistics of tensors over samples."""
+    runner = Runner(graph, tensors)
+    share = max(_VALUES_PER_TENSOR // max(len(samples), 1), 64)
+    largest = dict.fromkeys(tensors, 0.0)
+    values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in tensors}
+    means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
+    for outputs in runner.over(samples):
+        for name, array in outputs.items():
+            largest[name] = max(largest[name], float(np.abs(array).max(initial=0)))
+            flat = array.reshape(-1)
+            values[name].append(flat[:: max(flat.size // share, 1)].astype(np.float32))
+            means[name].append(array.mean(axis=(0, *range(2, array.ndim)), dtype=np.float64))
+    return {
+        name: TensorStatistics(largest[name], np.concatenate(values[name]), np.mean(means[name], axis=0))
+        for name in tensors
+    }
+
+
+def exponent_without_clipping(largest: float) -> int:
+    """Return the largest k for which `largest` * 2^k is at most 127."""
+    if not largest > 0:
+        return 7
+    return int(np.floor(np.log2(127 / largest)))
+
+
+def best_exponent(values: Sequence[TensorStatistics]) -> int:
+    """Return the k that loses least of all tensors together, each measured by its own power."""
+    first = exponent_without_clipping(max(part.largest for part in values))
+    candidates = range(first, first + FARTHEST_CLIP + 1)
+    return min(candidates, key=lambda k: sum(_loss(part.values, k) for part in values))
+
+
+def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]:
+    """Return the k that loses least of weights (CO, ...): one, or one a channel that is constant in each block.
+
+    Args:
+        weights: Output channels first.
+        block: Output channels that share an exponent; 0 for all of them.
+    """
+    if not block:
+        return [best_exponent([_of(weights)])]
+    exponents: list[int] = []
+    for start in range(0, len(weights), block):
+        part = weights[start : start + block]
+        exponents += [best_exponent([_of(part)])] * len(part)
+    return exponents
+
+
+def _of(values: NDArray[np.float32]) -> TensorStatistics:
+    return TensorStatistics(float(np.abs(values).max(initial=0)), values.reshape(-1), np.zeros(0))
+
+
+def _loss(values: NDArray[np.float32], exponent: int) -> float:
+    """Return the power of the error of int8 with scale 2^-exponent, by that of the values."""
+    scaled = values * np.float32(2.0**exponent)
+    error = (np.clip(np.rint(scaled), -128, 127) - scaled) * np.float32(2.0**-exponent)
+    return float(np.mean(error * error) / (np.mean(values * values) + 1e-30))
+
+
+def signal_to_noise(wanted: Mapping[str, NDArray[np.float32]], given: Mapping[str, NDArray[np.float32]]) -> float:
+    """Return the decibels of the wanted tensors' power over that of their errors, all together by their means."""
+    noise = [_relative_error(wanted[name], given[name]) for name in wanted]
+    return float(-10 * np.log10(max(float(np.mean(noise)), 1e-30)))
+
+
+def _relative_error(wanted: NDArray[np.float32], given: NDArray[np.float32]) -> float:
+    difference = (wanted - given).astype(np.float64)
+    return float(np.mean(difference**2) / (np.mean(wanted.astype(np.float64) ** 2) + 1e-30))

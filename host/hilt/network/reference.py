@@ -1,0 +1,258 @@
+"""The reference that boards are held to: every tensor of a graph, by other code than the one that runs there.
+
+Integer operators are computed here in int64 and float64 products that are exact, tap by tap, then wrapped to int32.
+Operators of ONNX run by `hilt_runtime.operators`, which the tests hold against ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.graph import Graph, Node
+from hilt_runtime import operators
+
+Array = NDArray[Any]
+Inputs = Sequence[Array | None]
+
+
+def evaluate(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """Return every tensor of a graph for given inputs.
+
+    Args:
+        graph: The graph.
+        feeds: One array for each input, of its shape and type.
+
+    Raises:
+        ValueError: An input is missing or has another shape or type.
+    """
+    values: dict[str, Array] = dict(graph.constants)
+    for name in graph.inputs:
+        wanted = graph.tensors[name]
+        if name not in feeds:
+            raise ValueError(f"input {name} is missing; {graph.name} reads {', '.join(graph.inputs)}")
+        given = feeds[name]
+        if given.shape != wanted.shape or given.dtype != wanted.dtype:
+            raise ValueError(
+                f"input {name} is {given.dtype} {given.shape}, and {graph.name} reads {wanted.dtype} {wanted.shape}"
+            )
+        values[name] = given
+    for node in graph.nodes:
+        inputs = [values[name] if name else None for name in node.inputs]
+        values.update(zip(node.outputs, evaluate_node(node, inputs), strict=False))
+    return {name: value for name, value in values.items() if name in graph.tensors}
+
+
+def evaluate_node(node: Node, inputs: Inputs) -> list[Array]:
+    """Return the outputs of one node."""
+    function = _OPERATORS.get(node.op)
+    if function is not None:
+        return [function(inputs, node.attributes)]
+    with np.errstate(all="ignore"):
+        return operators.run(node.op, inputs, node.attributes)
+
+
+def rounded(sums: Array, shift: Any) -> Array:
+    """Return int32 sums (as int64) plus half a step, wrapped, shifted right."""
+    amount = np.asarray(shift, np.int64)
+    half = np.where(amount > 0, 1 << np.maximum(amount - 1, 0), 0)
+    shifted: Array = _wrapped(sums + half) >> amount
+    return shifted
+
+
+def _wrapped(sums: Array) -> Array:
+    """Return int64 as VTA's int32 accumulators hold it."""
+    wrapped: Array = sums.astype(np.int64).astype(np.int32).astype(np.int64)
+    return wrapped
+
+
+def _clipped(sums: Array, attributes: Mapping[str, Any]) -> Array:
+    low, high = attributes["clip"]
+    return np.asarray(np.minimum(np.maximum(sums, low), high), np.int8)
+
+
+def _given(inputs: Inputs, place: int) -> Array | None:
+    return inputs[place] if len(inputs) > place else None
+
+
+def _data(inputs: Inputs, place: int = 0) -> Array:
+    value = inputs[place]
+    assert value is not None
+    return value
+
+
+def _conv2d(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data, weights = _data(inputs), _data(inputs, 1)
+    images, channels, height, width = data.shape
+    spread_height, spread_width = attributes.get("input_dilation", [1, 1])
+    top, left, bottom, right = attributes["pads"]
+    rows, columns = (height - 1) * spread_height + 1, (width - 1) * spread_width + 1
+    padded = np.zeros((images, channels, top + rows + bottom, left + columns + right), np.float64)
+    padded[:, :, top : top + rows : spread_height, left : left + columns : spread_width] = data
+    stride, dilation, groups = attributes["strides"], attributes.get("dilations", [1, 1]), attributes["groups"]
+    out_channels, depth, kernel_height, kernel_width = weights.shape
+    out_height = (padded.shape[2] - (kernel_height - 1) * dilation[0] - 1) // stride[0] + 1
+    out_width = (padded.shape[3] - (kernel_width - 1) * dilation[1] - 1) // stride[1] + 1
+    sums = np.zeros((images, groups, out_channels // groups, out_height * out_width), np.float64)
+    kernels = weights.reshape(groups, out_channels // groups, depth, kernel_height, kernel_width).astype(np.float64)
+    for row in range(kernel_height):
+        for column in range(kernel_width):
+            first, second = row * dilation[0], column * dilation[1]
+            tap = padded[
+                :, :,
+                first : first + (out_height - 1) * stride[0] + 1 : stride[0],
+                second : second + (out_width - 1) * stride[1] + 1 : stride[1],
+            ]  # fmt: skip
+            grouped = tap.reshape(images, groups, depth, out_height * out_width)
+            sums += np.matmul(kernels[:, :, :, row, column], grouped)
+    whole = sums.reshape(images, out_channels, out_height, out_width).astype(np.int64)
+    return _finish(whole, inputs, attributes, (1, -1, 1, 1))
+
+
+def _dense(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    product = _data(inputs).astype(np.float64) @ _data(inputs, 1).astype(np.float64).T
+    return _finish(product.astype(np.int64), inputs, attributes, (1, -1))
+
+
+def _finish(sums: Array, inputs: Inputs, attributes: Mapping[str, Any], shape: tuple[int, ...]) -> Array:
+    """Add bias and residual, shift and clip."""
+    bias, residual = _given(inputs, 2), _given(inputs, 3)
+    if bias is not None:
+        sums = sums + bias.astype(np.int64).reshape(shape)
+    if residual is not None:
+        sums = sums + (residual.astype(np.int64) << np.asarray(attributes["residual_shift"]).reshape(shape))
+    return _clipped(rounded(sums, np.asarray(attributes["shift"]).reshape(shape)), attributes)
+
+
+def _add(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    left, right = attributes["left_shifts"]
+    sums = (_data(inputs).astype(np.int64) << left) + (_data(inputs, 1).astype(np.int64) << right)
+    return _clipped(rounded(sums, attributes["shift"]), attributes)
+
+
+def _multiply(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    product = _data(inputs).astype(np.int64) * _data(inputs, 1).astype(np.int64)
+    return _clipped(rounded(product, attributes["shift"]), attributes)
+
+
+def _windows(inputs: Inputs, attributes: Mapping[str, Any], fill: int) -> Array:
+    """Return the windows (N, C, OH, OW, KH, KW) of padded data."""
+    top, left, bottom, right = attributes["pads"]
+    padded = np.pad(
+        _data(inputs).astype(np.int64), ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill
+    )
+    kernel, strides = tuple(attributes["kernel"]), attributes["strides"]
+    view = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(2, 3))
+    return view[:, :, :: strides[0], :: strides[1]]
+
+
+def _max_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    largest: Array = _windows(inputs, attributes, -128).max(axis=(4, 5)).astype(np.int8)
+    return largest
+
+
+def _average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    sums = _windows(inputs, attributes, 0).sum(axis=(4, 5)) * attributes["multiplier"]
+    return _clipped(rounded(sums, attributes["shift"]), attributes)
+
+
+def _global_average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    sums = _data(inputs).astype(np.int64).sum(axis=(2, 3), keepdims=True) * attributes["multiplier"]
+    return _clipped(rounded(sums, attributes["shift"]), attributes)
+
+
+def _table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    return _data(inputs, 1)[_data(inputs).astype(np.int64) + 128]
+
+
+def _concat(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    axis = attributes["axis"]
+    parts = [part for part in inputs if part is not None]
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    whole = np.zeros(shape, parts[0].dtype)
+    start = 0
+    for part in parts:
+        index: list[slice] = [slice(None)] * whole.ndim
+        index[axis] = slice(start, start + part.shape[axis])
+        whole[tuple(index)] = part
+        start += part.shape[axis]
+    return whole
+
+
+def _reshape(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    return np.array(_data(inputs).reshape(-1)).reshape(attributes["shape"])
+
+
+def _transpose(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data, perm = _data(inputs), attributes["perm"]
+    whole = np.empty([data.shape[axis] for axis in perm], data.dtype)
+    whole[...] = np.moveaxis(data, perm, range(data.ndim))
+    return whole
+
+
+def _pad(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data, pads = _data(inputs), attributes["pads"]
+    begins, ends = pads[: data.ndim], pads[data.ndim :]
+    shape = [begin + size + end for begin, size, end in zip(begins, data.shape, ends, strict=True)]
+    whole = np.full(shape, attributes["value"], data.dtype)
+    whole[tuple(slice(begin, begin + size) for begin, size in zip(begins, data.shape, strict=True))] = data
+    return whole
+
+
+def _slice(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data = _data(inputs)
+    for start, end, axis, step in zip(*(attributes[key] for key in ("starts", "ends", "axes", "steps")), strict=True):
+        size = data.shape[axis]
+        first = max(min(start + size if start < 0 else start, size if step > 0 else size - 1), 0)
+        last = max(min(end + size if end < 0 else end, size), 0 if step > 0 else -1)
+        data = np.take(data, range(first, last, step), axis=axis)
+    return data
+
+
+def _depth_to_space(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data = _data(inputs)
+    rows, columns = attributes["block"]
+    depth = data.shape[1] // (rows * columns)
+    whole = np.empty((data.shape[0], depth, data.shape[2] * rows, data.shape[3] * columns), data.dtype)
+    for row in range(rows):
+        for column in range(columns):
+            phase = row * columns + column
+            deep = attributes["mode"] == "DCR"
+            part = data[:, phase * depth : (phase + 1) * depth] if deep else data[:, phase :: rows * columns]
+            whole[:, :, row::rows, column::columns] = part
+    return whole
+
+
+def _quantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    scaled = _data(inputs).astype(np.float32) / np.float32(attributes["scale"])
+    return np.asarray(np.minimum(np.maximum(np.rint(scaled), -128), 127), np.int8)
+
+
+def _dequantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    real: Array = np.ldexp(_data(inputs).astype(np.float32), round(math.log2(attributes["scale"])))
+    return real.astype(np.float32)
+
+
+_OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
+    "add": _add,
+    "average_pool": _average_pool,
+    "concat": _concat,
+    "conv2d": _conv2d,
+    "dense": _dense,
+    "depth_to_space": _depth_to_space,
+    "dequantize": _dequantize,
+    "global_average_pool": _global_average_pool,
+    "max_pool": _max_pool,
+    "multiply": _multiply,
+    "pad": _pad,
+    "quantize": _quantize,
+    "reshape": _reshape,
+    "slice": _slice,
+    "table": _table,
+    "transpose": _transpose,
+}

@@ -1,0 +1,168 @@
+"""A schedule for a layer that has none: the twin's best of a bounded search.
+
+The analytic model ranks all configurations that compile; the twin then counts the cycles of the first ones, and of the
+neighbours of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hilt.network.chain import Link, join
+from hilt.network.lower import Code, code_of
+from hilt.network.lower_pool import Pool, lower_max_pool
+from hilt.network.lower_residual import with_residual
+from hilt.schedule import Conv2d, Rejected
+from hilt.schedule.checks import Checks
+from hilt.schedule.tiling import Tiling, TilingProblem
+from hilt.simulator.device import MemoryModel
+from hilt.simulator.twin import Twin, TwinStatus
+from hilt.tune.model_guided.candidates import candidates_of
+from hilt.tune.model_guided.memories import prior_mean
+from hilt.tune.problem import TuningProblem
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.program import Program
+
+_BY_ESTIMATE = 1024
+_ROUNDS = 3
+_CENTRES = 3
+_MOST_ROWS = 32
+_WITH_RESIDUAL = 8
+"""Configurations that are counted with their residual, the fastest without it that have room for one."""
+
+
+class NoScheduleError(ValueError):
+    """A layer of which no configuration fits the accelerator."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A layer's knobs, the cycles that the twin counts for it alone, and where the knobs are from."""
+
+    knobs: Mapping[str, int]
+    cycles: int
+    origin: str
+
+
+@dataclass
+class Searcher:
+    """Finds schedules on one accelerator with one memory; a layer asked for twice is searched once."""
+
+    accelerator: Accelerator
+    memory: MemoryModel
+    _twin: Twin | None = None
+    _known: dict[tuple[Conv2d, int | None], Schedule] = field(default_factory=dict)
+
+    @property
+    def twin(self) -> Twin:
+        if self._twin is None:
+            self._twin = Twin(self.accelerator)
+        return self._twin
+
+    def schedule(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
+        """Return the best schedule of the search.
+
+        Raises:
+            NoScheduleError: No configuration fits the accelerator.
+        """
+        key = (replace(workload, name=""), residual_shift)
+        if key not in self._known:
+            self._known[key] = self._search(workload, residual_shift)
+        return self._known[key]
+
+    def pool_schedule(self, name: str, pool: Pool) -> Schedule:
+        """Return the best height of a max pooling's tiles; every height that fits is counted.
+
+        Raises:
+            NoScheduleError: No height fits the accelerator.
+        """
+        programs: dict[int, Program] = {}
+        for rows in range(1, min(pool.out[0], _MOST_ROWS) + 1):
+            try:
+                programs[rows] = self._program(lower_max_pool(pool, rows, self.accelerator), None)
+            except Rejected:
+                continue
+        if not programs:
+            raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")
+        cycles, rows = min(zip(self._cycles(list(programs.values())), programs, strict=True))
+        return Schedule({"rows": rows}, int(cycles), "twin")
+
+    def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
+        """Return a schedule of given knobs with its cycles. Raises Rejected where they do not fit."""
+        from hilt.network.lower import lower_convolution
+
+        code = lower_convolution(workload, knobs, self.accelerator)
+        cycles = self._cycles([self._program(code, residual_shift)])[0]
+        return Schedule(dict(knobs), int(cycles), origin)
+
+    def _search(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
+        checks: Checks = "strict" if self.accelerator.hazards == "none" else "compiler"
+        problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4)
+        candidates = candidates_of(problem)
+        if not len(candidates):
+            raise NoScheduleError(f"layer {workload.name}: no tile of it fits {self.accelerator.parameters.name}")
+        estimate = candidates.analytic_model.cycles(prior_mean(self.accelerator))
+        order = candidates.indices[np.argsort(estimate, kind="stable")]
+        counted: dict[int, float] = {}
+        self._count(problem, order[:_BY_ESTIMATE].tolist(), counted)
+        allowed = set(candidates.indices.tolist())
+        for _ in range(_ROUNDS):
+            best = sorted(counted, key=lambda index: counted[index])[:_CENTRES]
+            around = [int(index) for centre in best for index in problem.space.neighbours(centre)]
+            self._count(problem, [index for index in dict.fromkeys(around) if index in allowed], counted)
+        ranked = sorted(counted, key=lambda index: counted[index])
+        if residual_shift is not None:
+            ranked = self._with_residual(problem, ranked, residual_shift, counted)
+            if not ranked:
+                raise NoScheduleError(
+                    f"layer {workload.name}: no tile of it leaves room on chip for the residual; "
+                    f"{self.accelerator.parameters.name} has {self.accelerator.parameters.inp_depth} input elements"
+                )
+        best_index = ranked[0]
+        return Schedule(problem.space.knobs_at(best_index), int(counted[best_index]), "twin")
+
+    def _count(self, problem: TuningProblem, indices: list[int], counted: dict[int, float]) -> None:
+        """Add the cycles of configurations that are not counted yet."""
+        new = np.array([index for index in indices if index not in counted], dtype=np.int64)
+        if not len(new):
+            return
+        cycles = problem.predicted_cycles(new, [self.memory])[:, 0]
+        for index, value in zip(new.tolist(), cycles.tolist(), strict=True):
+            counted[index] = value if value == value else float("inf")
+
+    def _with_residual(
+        self, problem: TuningProblem, ranked: list[int], shift: int, counted: dict[int, float]
+    ) -> list[int]:
+        """Return those that have room for a residual, fastest first, and count them anew."""
+        tiling = Tiling.of(
+            TilingProblem.of(problem.workload, self.accelerator),
+            problem.space.columns(np.array(ranked, dtype=np.int64)),
+        )
+        room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
+        fitting: list[int] = []
+        for index in np.array(ranked)[room >= tiling.width].tolist():
+            program = problem.lowered(index)
+            if program is None:
+                continue
+            try:
+                joined = self._program(code_of(program, self.accelerator), shift)
+            except Rejected:
+                continue
+            counted[index] = self._cycles([joined])[0]
+            fitting.append(index)
+            if len(fitting) == _WITH_RESIDUAL:
+                break
+        return sorted(fitting, key=lambda index: counted[index])
+
+    def _program(self, code: Code, shift: int | None) -> Program:
+        if shift is not None:
+            code = with_residual(code, shift, self.accelerator)
+        names = [name for name in code.names if name != "uop"]
+        return join([Link(code, {name: name for name in names})], dict.fromkeys(names, 1 << 20), self.accelerator)
+
+    def _cycles(self, programs: list[Program]) -> list[float]:
+        predicted = self.twin.predict(programs, self.memory)
+        return [float(each["cycles"]) if each["status"] == TwinStatus.DONE else float("inf") for each in predicted]

@@ -1,0 +1,49 @@
+"""What a network is compiled for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hilt.simulator.device import MemoryModel
+from hilt.vta.accelerator import Accelerator
+
+
+@dataclass(frozen=True)
+class Target:
+    """An accelerator on a board.
+
+    Attributes:
+        board: The board's name, as `--board` takes it.
+        accelerator: Parameters, ISA revision, bus and clock.
+        memory: The memory behind it, for the twin.
+        bitstream: What names its bitstream on this board; empty where any of these parameters will do.
+        bitstream_file: SHA-256 of the .bit file, where that is known.
+        register_base: The address of its registers.
+        identity: The identity registers (0x48, 0x4C, 0x50) of hilt's RTL; empty for a public bitstream.
+    """
+
+    board: str
+    accelerator: Accelerator
+    memory: MemoryModel
+    bitstream: str = ""
+    bitstream_file: str = ""
+    register_base: int = 0
+    identity: tuple[int, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the bundle's manifest says of it."""
+        accelerator = self.accelerator
+        return {
+            "board": self.board,
+            "parameters": accelerator.parameters.name,
+            "isa": str(accelerator.isa),
+            "clock_hz": accelerator.clock_hz,
+            "hazards": accelerator.hazards,
+            "macs_per_cycle": accelerator.macs_per_cycle,
+            "bitstream": self.bitstream,
+            "bitstream_file": self.bitstream_file,
+            "register_base": self.register_base,
+            "identity": list(self.identity),
+            "dram_base_bit": accelerator.formats.memory.by_name["dram_base"].bit,
+        }

@@ -1,0 +1,252 @@
+"""From an ONNX file to a verified inference on a virtual board, and what becomes of it when things go wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.cli.main import run as hilt
+from hilt.link.agent import build_archive, deploy
+from hilt.link.deadline import Deadline
+from hilt.link.host_keys import HostKeys
+from hilt.link.session import SshSession
+from hilt.measure.interfaces import BoardEvent, BoardState
+from hilt.network.board_run import BoardRunner, target_of
+from hilt.network.compile import compile_network
+from hilt.network.reference import evaluate
+from hilt.network.verify import compare
+from hilt_runtime import MemoryNeededError, NetworkError, TargetError, read_bundle
+from hilt_runtime.arrays import encode_arrays
+from tests.unit.network_compile.graphs import Builder, residual_network
+
+BOARD = "virtual:pynq"
+
+
+class Model:
+    """A small residual network compiled for the board, with an input and the reference of every tensor."""
+
+    def __init__(self) -> None:
+        builder = residual_network()
+        self.graph = builder.graph(builder.nodes[-1].outputs[0])
+        self.data = compile_network(self.graph, target_of(BOARD)).data
+        self.bundle = read_bundle(self.data, "small.hilt")
+        self.input = builder.input()
+        self.inputs = encode_arrays({"x": self.input}, {})
+        self.reference = evaluate(self.graph, {"x": self.input})
+        self.output = self.graph.outputs[0]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture(scope="module")
+def events() -> list[BoardEvent]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def runner(shared_home: Path, events: list[BoardEvent]) -> Iterator[BoardRunner]:
+    with BoardRunner(BOARD, events.append) as opened:
+        yield opened
+
+
+def test_every_tensor_on_the_board_is_the_references(model: Model, runner: BoardRunner) -> None:
+    answer = runner.run(model.bundle, model.data, model.inputs, keep=True)
+    assert compare(answer.arrays, model.reference).tensors == len(model.graph.tensors)
+    counted = [step[5] for step in answer.runs[0]["steps"] if step[0] == "vta"]
+    assert counted == [program["cycles"] for program in model.bundle.manifest["programs"]]
+
+
+def test_several_images_are_answered_one_by_one(model: Model, runner: BoardRunner) -> None:
+    images = np.stack([model.input, np.flip(model.input, 2), np.zeros_like(model.input)])
+    answer = runner.run(model.bundle, model.data, encode_arrays({"x": images}, {}), images=3, repeat=2)
+    assert len(answer.runs) == 6
+    for ordinal, image in enumerate(images):
+        expected = evaluate(model.graph, {"x": image})[model.output]
+        assert np.array_equal(answer.arrays[f"{ordinal}/{model.output}"], expected)
+
+
+def test_a_board_lost_in_the_middle_of_an_inference_comes_back_and_runs_it_again(
+    model: Model, runner: BoardRunner, events: list[BoardEvent]
+) -> None:
+    before = len(events)
+    failed: list[BaseException] = []
+
+    def cut_off() -> None:
+        connected = runner.connection.connected
+        assert connected is not None
+        while connected.client.status(Deadline(30)).state != "busy":
+            pass
+        connected.agent.session.close()
+
+    cutter = threading.Thread(target=cut_off)
+    cutter.start()
+    try:
+        answer = runner.run(model.bundle, model.data, model.inputs, repeat=100)
+    except BaseException as error:
+        failed.append(error)
+        raise
+    finally:
+        cutter.join()
+    assert not failed and np.array_equal(answer.arrays[model.output], model.reference[model.output])
+    assert BoardState.LOST in [event.state for event in events[before:]]
+
+
+def test_an_input_that_is_not_the_networks_is_refused_by_the_board(model: Model, runner: BoardRunner) -> None:
+    wrong = encode_arrays({"x": np.zeros((1, 3, 12, 13), np.int8)}, {})
+    with pytest.raises(
+        NetworkError, match=r"input x is int8 \(1, 3, 12, 13\), the network takes int8 \(1, 3, 12, 12\)"
+    ):
+        runner.run(model.bundle, model.data, wrong)
+    assert np.array_equal(
+        runner.run(model.bundle, model.data, model.inputs).arrays[model.output], model.reference[model.output]
+    )
+
+
+def test_a_bundle_for_another_accelerator_is_refused_before_it_is_sent(model: Model, runner: BoardRunner) -> None:
+    builder = Builder((1, 16, 8, 8))
+    other = compile_network(builder.graph(builder.conv("x", 16)), target_of("virtual:pynq_batched")).data
+    with pytest.raises(
+        TargetError,
+        match="o.hilt is for parameters 4x8_i8w8a32_15_16_16_18, virtual:pynq has 1x16_i8w8a32_15_15_18_17",
+    ):
+        runner.run(read_bundle(other, "o.hilt"), other, model.inputs)
+
+
+def test_a_bundle_for_another_bitstream_is_refused_with_both_names(model: Model, runner: BoardRunner) -> None:
+    bundle = read_bundle(model.data, "m.hilt")
+    there = bundle.manifest["target"]["bitstream"]
+    bundle.manifest["target"]["bitstream"] = "f" * 64
+    with pytest.raises(TargetError, match=f"m.hilt is for bitstream ffffffffffff, virtual:pynq has {there[:12]}"):
+        runner.run(bundle, model.data, model.inputs)
+
+
+def test_too_little_contiguous_memory_is_said_in_bytes(runner: BoardRunner) -> None:
+    builder = Builder((1, 16, 2048, 2048))
+    pooled = {
+        "kernel": [1, 1],
+        "strides": [1, 1],
+        "pads": [0, 0, 0, 0],
+        "multiplier": 1,
+        "shift": 0,
+        "clip": [-128, 127],
+    }
+    name = builder.add_node("pool", "average_pool", ["x"], (1, 16, 2048, 2048), pooled)
+    large = compile_network(builder.graph(name), target_of(BOARD)).data
+    bundle = read_bundle(large, "large.hilt")
+    with pytest.raises(
+        MemoryNeededError, match=r"the network needs 134217728 bytes of contiguous memory, \d+ bytes are free.*in all"
+    ):
+        runner.run(bundle, large, encode_arrays({"x": np.zeros((1, 16, 8, 8), np.int8)}, {}))
+
+
+ALONE = """
+import sys
+sys.path[:0] = [{agent!r}]
+import hilt_board.verilated  # the virtual board's hardware, as pynq finds it
+import numpy as np
+from hilt_runtime import Network
+network = Network("model.hilt", bitstream="vta.bit")
+for _ in range(2):
+    y = network(np.load("x.npy"))
+np.save("y.npy", y)
+print(sorted(name for name in sys.modules if name.split(".")[0] in ("hilt", "onnx", "tvm")))
+"""
+
+
+def test_a_board_alone_runs_a_bundle_with_numpy_and_pynq_only(model: Model, runner: BoardRunner) -> None:
+    """Of the agent only the virtual board's device is used, which stands for the hardware."""
+    target = runner.board
+    with SshSession.connect(target.endpoint(), HostKeys(), Deadline(60)) as session:
+        archive = build_archive()
+        deploy(session, archive, Deadline(60))
+        x = io.BytesIO()
+        np.save(x, model.input)
+        script = ALONE.format(agent=archive.remote_path).encode()
+        files = {"model.hilt": model.data, "vta.bit": target.bitstream(), "x.npy": x.getvalue(), "alone.py": script}
+        for name, contents in files.items():
+            session.put(contents, name, Deadline(60))
+        completed = session.execute(["python3", "alone.py"], Deadline(120))
+        assert completed.status == 0, completed.last_line
+        assert completed.output.decode().strip().splitlines()[-1] == "[]"
+        written = session.execute(["cat", "y.npy"], Deadline(60)).output
+    assert np.array_equal(np.load(io.BytesIO(written)), model.reference[model.output])
+
+
+def save_quantised(name: str, path: Path) -> None:
+    """Write one of the zoo's networks, quantised with a few random images."""
+    import onnx
+
+    from hilt.network import zoo
+    from hilt.network.calibration import make_calibration
+    from hilt.network.onnx_canonical import canonicalise
+    from hilt.network.onnx_graph import to_model
+    from hilt.network.onnx_simplify import fixed_model
+    from hilt.network.quantize.quantizer import quantise
+
+    graph = fixed_model(zoo.make(name), name)
+    canonicalise(graph)
+    calibration = make_calibration({"input": zoo.calibration_data(name, 4)}, graph)
+    onnx.save(to_model(quantise(graph, calibration, search=False).model), path)
+
+
+def test_two_commands_lead_from_onnx_to_a_verified_inference(
+    shared_home: Path, runner: BoardRunner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.close()  # the commands take the board themselves
+    model, bundle, output = tmp_path / "ds_cnn.onnx", tmp_path / "ds_cnn.hilt", tmp_path / "y.npy"
+    save_quantised("ds_cnn", model)
+    assert hilt(["compile", str(model), "-o", str(bundle)]) == 0
+    assert "have the best of a search with the twin" in " ".join(capsys.readouterr().out.split())
+    trace = tmp_path / "trace.json"
+    arguments = ["run", str(bundle), "--output", str(output), "--verify", "--json", "--perfetto", str(trace)]
+    assert hilt(arguments) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["verified"]["tensors"] == 16 and np.load(output).shape == (1, 12)
+    assert sum(layer["cycles"] for layer in facts["profile"]["layers"]) == pytest.approx(facts["profile"]["vta"] * 100)
+    assert {event["ph"] for event in json.loads(trace.read_text())["traceEvents"]} == {"M", "X"}
+
+
+def test_a_campaign_of_a_quantised_model_ends_with_a_verified_inference(
+    shared_home: Path, runner: BoardRunner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.close()
+    model = tmp_path / "autoencoder.onnx"
+    save_quantised("autoencoder", model)
+    assert hilt(["campaign", str(model), "--board", BOARD, "--budget", "24", "--output", str(tmp_path / "out")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "with the fallback schedules" in said and "elements equal to the integer reference" in said
+    manifest = read_bundle(tmp_path / "out" / "network.hilt").manifest
+    assert {layer["schedule"] for layer in manifest["layers"]} == {"tuned"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "none.hilt"], 2, "none.hilt cannot be read: No such file"),
+        (["compile", "none.onnx", "-o", "x.hilt"], 2, "none.onnx"),
+        (["compile", "none.onnx", "-o", "no/folder/x.hilt"], 2, "its folder is missing"),
+        (["eval", "none.hilt", "--data", "d.npz"], 2, "none.hilt cannot be read"),
+    ],
+)
+def test_a_file_that_is_not_there_is_one_clear_line(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hilt(arguments) == code
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and message in said[0]
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,75 @@
+"""Small ONNX models for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from hilt.network.calibration import Calibration
+from hilt.network.onnx_canonical import canonicalise
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.onnx_simplify import fixed_model
+from hilt.network.quantize.quantizer import Quantisation, quantise
+
+Array = np.ndarray[Any, Any]
+
+
+def model_of(
+    nodes: Sequence[Any],
+    inputs: Mapping[str, Sequence[int | str | None]],
+    constants: Mapping[str, Array] | None = None,
+    outputs: Sequence[str] = ("y",),
+    opset: int = 17,
+    types: Mapping[str, int] | None = None,
+) -> Any:
+    """Return a ModelProto of the nodes."""
+    declared = [
+        helper.make_tensor_value_info(name, (types or {}).get(name, TensorProto.FLOAT), shape)
+        for name, shape in inputs.items()
+    ]
+    results = [
+        helper.make_tensor_value_info(name, (types or {}).get(name, TensorProto.FLOAT), None) for name in outputs
+    ]
+    initializers = [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()]
+    graph = helper.make_graph(list(nodes), "test", declared, results, initializers)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def saved(model: Any, path: Path) -> Path:
+    onnx.save(model, str(path))
+    return path
+
+
+def run_float(model: Any, feeds: Mapping[str, Array]) -> list[Array]:
+    """Return a model's outputs in ONNX Runtime."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return list(session.run(None, dict(feeds)))
+
+
+def canonical(model: Any) -> OnnxGraph:
+    graph = fixed_model(model, "test")
+    canonicalise(graph)
+    return graph
+
+
+def samples_for(graph: OnnxGraph, count: int = 4, seed: int = 0) -> Calibration:
+    random = np.random.default_rng(seed)
+    return Calibration(
+        tuple(
+            {name: random.normal(0, 1, graph.shape(name)).astype(graph.dtypes[name]) for name in graph.inputs}
+            for _ in range(count)
+        )
+    )
+
+
+def quantised(model: Any, *, channel_block: int = 0, search: bool = False) -> Quantisation:
+    """Return a model quantised on seeded noise."""
+    graph = canonical(model)
+    return quantise(graph, samples_for(graph), channel_block=channel_block, search=search)

@@ -1,0 +1,205 @@
+"""Rewriting a float model leaves its results as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from hilt.network.calibration import Runner
+from hilt.network.onnx_graph import OnnxError
+from hilt.network.onnx_simplify import fixed_model, read_fixed
+
+from .models import Array, canonical, model_of, run_float, saved
+
+RANDOM = np.random.default_rng(11)
+
+
+def normal(*shape: int) -> Array:
+    return RANDOM.normal(0, 1, shape).astype(np.float32)
+
+
+def assert_same(model: Any, feeds: dict[str, Array]) -> Counter[str]:
+    """Assert that the canonical form computes as the model does; return how often it has each operator."""
+    graph = canonical(model)
+    given = list(Runner(graph, graph.outputs).run(feeds).values())
+    for first, second in zip(run_float(model, feeds), given, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-4)
+    return Counter(node.op for node in graph.nodes)
+
+
+@pytest.mark.parametrize(
+    ("weights", "attributes"),
+    [
+        ((4, 3, 2, 2), {"strides": [2, 2]}),
+        ((4, 3, 3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}),
+        ((4, 3, 4, 4), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ((4, 3, 5, 3), {"strides": [3, 3], "pads": [1, 0, 2, 1]}),
+        ((4, 3, 3, 3), {"strides": [2, 2], "output_shape": [9, 11]}),
+        ((4, 3, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((4, 3, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+        ((4, 3, 3, 2), {"strides": [1, 1], "pads": [1, 0, 1, 1]}),
+        ((4, 3, 2, 2), {"strides": [2, 2], "dilations": [2, 2]}),
+        ((4, 3, 3, 3), {"strides": [2, 2], "group": 2, "pads": [1, 1, 0, 0]}),
+        ((4, 3, 1, 1), {"strides": [2, 2]}),
+    ],
+)
+def test_a_transposed_convolution_becomes_a_plain_one(weights: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)
+    channels = weights[1] * attributes.get("group", 1)
+    model = model_of([node], {"x": (1, 4, 5, 6)}, {"w": normal(*weights), "b": normal(channels)})
+    operators = assert_same(model, {"x": normal(1, 4, 5, 6)})
+    assert operators["ConvTranspose"] == 0 and operators["Conv"] == 1
+
+
+def test_a_transposed_convolution_multiplies_no_zeros() -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
+    graph = canonical(model_of([node], {"x": (1, 8, 10, 10)}, {"w": normal(8, 8, 2, 2)}))
+    conv = next(node for node in graph.nodes if node.op == "Conv")
+    macs = np.prod(graph.shape(conv.outputs[0])) * np.prod(graph.constants[conv.inputs[1]].shape[1:])
+    assert macs == 20 * 20 * 8 * 8  # the inserted zeros would make it four times as many
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_one_dimensional_layers_become_two_dimensional(op: str) -> None:
+    node = helper.make_node(op, ["x", "w"], ["y"], strides=[2], pads=[1, 0], dilations=[2])
+    operators = assert_same(model_of([node], {"x": (1, 4, 15)}, {"w": normal(4, 4, 3)}), {"x": normal(1, 4, 15)})
+    assert operators["Reshape"] == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "weights"), [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (1, 4, 5)), ((1, 2, 3, 4), (1, 1, 4, 5))]
+)
+def test_a_product_with_constant_weights_becomes_dense(shape: tuple[int, ...], weights: tuple[int, ...]) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("Add", ["s", "b"], ["y"])]
+    model = model_of(nodes, {"x": shape}, {"w": normal(*weights), "b": normal(5)})
+    operators = assert_same(model, {"x": normal(*shape)})
+    assert operators["Gemm"] == 1 and operators["MatMul"] == 0
+
+
+def test_gemm_takes_its_factors_into_its_weights() -> None:
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=3.0)
+    model = model_of([node], {"x": (2, 4)}, {"w": normal(4, 5), "b": normal(1, 5)})
+    assert_same(model, {"x": normal(2, 4)})
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_constants_fold_into_a_convolution(op: str, swapped: bool) -> None:
+    operands = ["c", "s"] if swapped else ["s", "c"]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["s"]), helper.make_node(op, operands, ["y"])]
+    model = model_of(nodes, {"x": (1, 2, 4, 4)}, {"w": normal(3, 2, 1, 1), "c": np.abs(normal(1, 3, 1, 1)) + 1})
+    operators = assert_same(model, {"x": normal(1, 2, 4, 4) + 9})
+    assert operators[op] == (1 if op == "Div" and swapped else 0)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_batch_norms_fold(op: str) -> None:
+    nodes = [
+        helper.make_node(op, ["x", "w"], ["s"], group=2),
+        helper.make_node("BatchNormalization", ["s", "g", "b", "m", "v"], ["t"]),
+        helper.make_node("Relu", ["t"], ["y"]),
+    ]
+    parts = {"g": normal(6), "b": normal(6), "m": normal(6), "v": np.abs(normal(6)) + 0.1}
+    weights = normal(6, 2, 3, 3) if op == "Conv" else normal(4, 3, 3, 3)
+    operators = assert_same(model_of(nodes, {"x": (1, 4, 5, 5)}, {"w": weights, **parts}), {"x": normal(1, 4, 5, 5)})
+    assert operators["BatchNormalization"] == 0
+
+
+def test_dilation_is_written_as_zeros_or_dropped() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["s"], dilations=[2, 2]),
+        helper.make_node("Conv", ["s", "v"], ["y"], dilations=[3, 3]),
+    ]
+    model = model_of(nodes, {"x": (1, 2, 9, 9)}, {"w": normal(3, 2, 3, 3), "v": normal(2, 3, 1, 1)})
+    assert_same(model, {"x": normal(1, 2, 9, 9)})
+    assert all(node.attributes["dilations"] == [1, 1] for node in canonical(model).nodes)
+
+
+def test_split_mean_and_shape_chains_follow() -> None:
+    nodes = [
+        helper.make_node("Split", ["x", "sizes"], ["a", "b"], axis=1),
+        helper.make_node("ReduceMean", ["a"], ["m"], axes=[-1, 2], keepdims=0),
+        helper.make_node("Shape", ["b"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["batch"], axis=0),
+        helper.make_node("Concat", ["batch", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["m", "target"], ["y"]),
+    ]
+    constants = {"sizes": np.array([3, 1]), "zero": np.array([0]), "rest": np.array([-1])}
+    operators = assert_same(model_of(nodes, {"x": (1, 4, 4, 4)}, constants), {"x": normal(1, 4, 4, 4)})
+    assert operators == {"Slice": 1, "GlobalAveragePool": 1, "Reshape": 1}
+
+
+def test_a_branch_with_a_constant_condition_is_inlined() -> None:
+    def branch(op: str) -> Any:
+        inner = [helper.make_node(op, ["x"], ["t"]), helper.make_node("Neg", ["t"], ["r"])]
+        return helper.make_graph(inner, op, [], [helper.make_tensor_value_info("r", TensorProto.FLOAT, (1, 4))])
+
+    nodes = [
+        helper.make_node("Equal", ["rate", "wanted"], ["condition"]),
+        helper.make_node("If", ["condition"], ["y"], then_branch=branch("Relu"), else_branch=branch("Tanh")),
+    ]
+    model = model_of(nodes, {"x": (1, 4), "rate": ()}, {"wanted": np.array(16000)}, types={"rate": TensorProto.INT64})
+    for rate, op in ((16000, "Relu"), (8000, "Tanh")):
+        from hilt.network.onnx_graph import graph_of
+        from hilt.network.onnx_simplify import fix
+
+        graph = graph_of(model, "branches")
+        fix(graph, {}, {"rate": rate})
+        assert [node.op for node in graph.nodes] == [op, "Neg"]
+        assert graph.inputs == ["x"]
+
+
+def test_old_forms_are_read() -> None:
+    nodes = [
+        helper.make_node("Pad", ["x"], ["p"], pads=[0, 0, 1, 1, 0, 0, 0, 0], value=0.5),
+        helper.make_node("Slice", ["p"], ["s"], starts=[0, 1], ends=[2, 5], axes=[1, 2]),
+        helper.make_node("Clip", ["s"], ["c"], min=-0.5),
+        helper.make_node("Upsample", ["c", "scales"], ["u"], mode="nearest"),
+        helper.make_node("Unsqueeze", ["u"], ["q"], axes=[0]),
+        helper.make_node("Squeeze", ["q"], ["r"], axes=[0]),
+        helper.make_node("Softmax", ["r"], ["y"], axis=1),
+    ]
+    model = model_of(nodes, {"x": (1, 3, 4, 4)}, {"scales": np.array([1, 1, 2, 2], np.float32)}, opset=9)
+    assert_same(model, {"x": normal(1, 3, 4, 4)})
+
+
+def test_open_shapes_ask_for_the_option(tmp_path: Path) -> None:
+    node = helper.make_node("Conv", ["image", "w"], ["y"])
+    model = model_of([node], {"image": ("batch", 3, "height", None)}, {"w": normal(4, 3, 3, 3)})
+    path = saved(model, tmp_path / "open.onnx")
+    with pytest.raises(
+        OnnxError, match=r"input image of open has the open shape \?x3x\?x\?; give it with --shape image="
+    ):
+        read_fixed(path)
+    assert read_fixed(path, {"image": (1, 3, 8, 8)}).shape("y") == (1, 4, 6, 6)
+    with pytest.raises(OnnxError, match=r"input image is \?x3x\?x\? in open, not 1x4x8x8"):
+        read_fixed(path, {"image": (1, 4, 8, 8)})
+    with pytest.raises(OnnxError, match="open has no input x; its inputs are image"):
+        read_fixed(path, {"x": (1, 3, 8, 8)})
+
+
+def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OnnxError, match="cannot read"):
+        read_fixed(tmp_path / "absent.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"\x00\x01 no model")
+    with pytest.raises(OnnxError, match="no ONNX model"):
+        read_fixed(tmp_path / "broken.onnx")
+    with pytest.raises(OnnxError, match=r"has opset 99; onnx here knows"):
+        fixed_model(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (1,)}, opset=99), "new")
+
+
+def test_half_floats_become_floats() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["s"]),
+        helper.make_node("Cast", ["s"], ["y"], to=TensorProto.FLOAT16),
+    ]
+    kinds = {"x": TensorProto.FLOAT16, "y": TensorProto.FLOAT16}
+    model = model_of(nodes, {"x": (1, 2, 4, 4)}, {"w": normal(3, 2, 1, 1).astype(np.float16)}, types=kinds)
+    graph = canonical(model)
+    assert [node.op for node in graph.nodes] == ["Conv"]
+    assert graph.dtypes["x"] == "float32" and graph.constants[graph.nodes[0].inputs[1]].dtype == np.float32

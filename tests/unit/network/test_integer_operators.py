@@ -1,0 +1,143 @@
+"""The runtime's integer operators against the reference, which is other code, and both against sums by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hilt.network import reference
+from hilt.network.graph import OPERATORS, Node
+from hilt_runtime import operators
+
+
+def int8(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
+    return random.integers(-128, 128, shape, dtype=np.int8)
+
+
+def both(op: str, inputs: list[Any], attributes: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Return the result that reference and runtime agree on."""
+    (wanted,) = reference.evaluate_node(Node("n", op, ("x",), ("y",), attributes), inputs)
+    (given,) = operators.run(op, inputs, attributes)
+    assert given.dtype == wanted.dtype
+    np.testing.assert_array_equal(given, wanted)
+    return wanted
+
+
+CLIPS = ([-128, 127], [0, 127], [0, 96])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_convolutions_agree(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    groups = int(random.choice([1, 1, 2, 4]))
+    depth, outputs = int(random.integers(1, 5)), int(random.integers(1, 4)) * groups
+    if seed % 6 == 5:
+        depth, outputs = 1, groups  # depthwise
+    kernel = random.integers(1, 4, 2).tolist()
+    attributes: dict[str, Any] = {
+        "strides": random.integers(1, 4, 2).tolist(),
+        "pads": random.integers(0, 3, 4).tolist(),
+        "groups": groups,
+        "dilations": random.integers(1, 3, 2).tolist(),
+        "input_dilation": random.integers(1, 3, 2).tolist() if seed % 3 == 0 else [1, 1],
+        "clip": CLIPS[seed % 3],
+        "shift": random.integers(0, 12, outputs).tolist() if seed % 4 == 1 else [int(random.integers(0, 12))],
+    }
+    data = int8(random, int(random.integers(1, 3)), depth * groups, *random.integers(6, 10, 2).tolist())
+    weights = int8(random, outputs, depth, *kernel)
+    bias = random.integers(-(2**20), 2**20, outputs, dtype=np.int32) if seed % 2 else None
+    result = both("conv2d", [data, weights, bias], attributes)
+    attributes["residual_shift"] = [int(random.integers(0, 9))]
+    both("conv2d", [data, weights, bias, int8(random, *result.shape)], attributes)
+
+
+def test_a_deep_convolution_is_exact() -> None:
+    data = np.full((1, 3000, 1, 1), -128, np.int8)
+    weights = np.full((2, 3000, 1, 1), -128, np.int8)
+    weights[1, 0] = -127
+    attributes = {"strides": [1, 1], "pads": [0] * 4, "groups": 1, "shift": [19], "clip": [-128, 127]}
+    bias = np.array([-(3000 * 2**14) + 2**18 - 1, -(3000 * 2**14) + 2**18 + 127], np.int32)
+    result = both("conv2d", [data, weights, bias], attributes)
+    assert result.ravel().tolist() == [0, 0]
+    assert both("conv2d", [data, weights, bias + 1], attributes).ravel().tolist() == [1, 1]
+
+
+def test_rounding_goes_half_up_and_sums_wrap() -> None:
+    attributes = {"shift": [1], "clip": [-128, 127]}
+    data = np.array([[-3], [-1], [1], [3]], np.int8)
+    assert both("dense", [data, np.ones((1, 1), np.int8)], attributes).ravel().tolist() == [-1, 0, 1, 2]
+    most = np.array([2**31 - 1], np.int32)
+    assert both("dense", [data[2:3], np.ones((1, 1), np.int8), most], {**attributes, "shift": [24]}).item() == -128
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dense_layers_agree(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows, depth, outputs = (int(size) for size in random.integers(1, 40, 3))
+    shift = random.integers(0, 9, outputs).tolist() if seed % 2 else [7]
+    attributes = {"shift": shift, "clip": CLIPS[seed % 3], "residual_shift": [3]}
+    bias = random.integers(-999, 999, outputs, dtype=np.int32)
+    both("dense", [int8(random, rows, depth), int8(random, outputs, depth), bias], attributes)
+    both(
+        "dense",
+        [int8(random, rows, depth), int8(random, outputs, depth), None, int8(random, rows, outputs)],
+        attributes,
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pairs_and_pools_agree(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    data, other = int8(random, 2, 3, 8, 7), int8(random, 2, 3, 8, 7)
+    clip = CLIPS[seed % 3]
+    shift = int(random.integers(0, 9))
+    both("add", [data, other], {"left_shifts": random.integers(0, 7, 2).tolist(), "shift": shift, "clip": clip})
+    both("multiply", [data, int8(random, 2, 3, 1, 1)], {"shift": shift, "clip": clip})
+    window = {"kernel": [3, 2], "strides": random.integers(1, 4, 2).tolist(), "pads": random.integers(0, 2, 4).tolist()}
+    both("max_pool", [data], window)
+    both("average_pool", [data], {**window, "multiplier": round(2**23 / 6), "shift": 23, "clip": clip})
+    both("global_average_pool", [data], {"multiplier": round(2**23 / 56), "shift": 22, "clip": clip})
+
+
+def test_a_mean_is_the_rounded_mean() -> None:
+    random = np.random.default_rng(3)
+    for count in (9, 25, 49, 125):
+        data = int8(random, 1, 200, 1, count)
+        result = both(
+            "global_average_pool", [data], {"multiplier": round(2**23 / count), "shift": 23, "clip": CLIPS[0]}
+        )
+        wanted = np.floor(data.astype(np.float64).sum(axis=(2, 3)) / count + 0.5)
+        np.testing.assert_array_equal(result.reshape(1, 200), wanted)
+
+
+def test_moving_operators_agree() -> None:
+    random = np.random.default_rng(1)
+    data = int8(random, 2, 8, 3, 5)
+    table = int8(random, 256)
+    assert both("table", [np.array([-128, 0, 127], np.int8), table], {}).tolist() == table[[0, 128, 255]].tolist()
+    both("table", [data, random.normal(size=256).astype(np.float32)], {})
+    both("concat", [data, int8(random, 2, 1, 3, 5), data], {"axis": 1})
+    both("reshape", [data], {"shape": [2, -1]})
+    both("transpose", [data], {"perm": [0, 3, 1, 2]})
+    both("pad", [data], {"pads": [0, 1, 2, 0, 0, 0, 1, 3], "value": 0})
+    for starts, ends, steps in (([1, -2], [7, 2**31 - 1], [2, 1]), ([-1, 4], [-(2**31), 0], [-3, -1])):
+        both("slice", [data], {"starts": starts, "ends": ends, "axes": [1, 3], "steps": steps})
+    for mode in ("DCR", "CRD"):
+        both("depth_to_space", [data], {"block": [2, 2], "mode": mode})
+        both("depth_to_space", [data], {"block": [1, 4], "mode": mode})
+
+
+def test_quantising_rounds_half_to_even() -> None:
+    values = np.array([0.5, 1.5, -0.5, 300, -300], np.float32) / 8
+    assert both("quantize", [values], {"scale": 0.125}).tolist() == [0, 2, 0, 127, -128]
+    assert both("dequantize", [np.array([-128, 5], np.int8)], {"scale": 2.0**-20}).tolist() == [
+        -(2.0**-13),
+        5 * 2.0**-20,
+    ]
+
+
+def test_both_sides_know_every_operator_of_the_graph() -> None:
+    assert {op for op in operators.OPERATORS if op[0].islower()} == set(OPERATORS)
+    assert set(reference._OPERATORS) == set(OPERATORS)

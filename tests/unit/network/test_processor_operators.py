@@ -1,0 +1,175 @@
+"""The processor's operators against ONNX Runtime, which others wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from hilt_runtime import operators
+
+RANDOM = np.random.default_rng(7)
+
+
+def normal(*shape: int) -> np.ndarray[Any, Any]:
+    return RANDOM.normal(0, 2, shape).astype(np.float32)
+
+
+def positive(*shape: int) -> np.ndarray[Any, Any]:
+    return np.abs(normal(*shape)) + np.float32(0.1)
+
+
+def whole(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int64)
+
+
+X = normal(2, 4, 6, 5)
+CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+    **{op: (op, [X], {}) for op in (
+        "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid",
+        "Sign", "Sin", "Softplus", "Softsign", "Tanh", "Elu", "HardSigmoid", "LeakyRelu", "Softmax", "LogSoftmax",
+        "Flatten", "GlobalAveragePool", "GlobalMaxPool", "Transpose", "Shape", "Size", "Identity", "ArgMax", "ArgMin",
+        "Mish", "NonZero", "ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceMean", "ReduceMax", "ReduceProd",
+    )},
+    **{f"{op} of two": (op, [X, normal(4, 1, 5)], {}) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum")},
+    **{f"{op} of two": (op, [X, normal(4, 1, 5)], {}) for op in ("Greater", "Less", "GreaterOrEqual", "LessOrEqual")},
+    "Sqrt": ("Sqrt", [positive(3, 4)], {}),
+    "Log": ("Log", [positive(3, 4)], {}),
+    "Pow": ("Pow", [positive(3, 4), normal(4)], {}),
+    "Mod": ("Mod", [whole(5, -5, 7), whole(3, 3, -4)], {}),
+    "fmod": ("Mod", [normal(5), positive(5)], {"fmod": 1}),
+    "Div of integers": ("Div", [whole(7, -7, 8), whole(2, 2, -3)], {}),
+    "Equal": ("Equal", [whole(1, 2), whole(1, 3)], {}),
+    "Where": ("Where", [X > 0, X, normal(5)], {}),
+    "PRelu": ("PRelu", [X, normal(4, 1, 1)], {}),
+    "Clip": ("Clip", [X, np.float32(-1), np.float32(0.5)], {}),
+    "Clip above": ("Clip", [X, None, np.float32(0.5)], {}),
+    "Softmax of channels": ("Softmax", [X], {"axis": 1}),
+    "ReduceMean of axes": ("ReduceMean", [X], {"axes": [1, 3], "keepdims": 0}),
+    "ReduceSum": ("ReduceSum", [X, whole(2)], {}),
+    "ArgMax of channels": ("ArgMax", [X], {"axis": 1, "keepdims": 0}),
+    "MatMul": ("MatMul", [normal(2, 3, 4), normal(4, 5)], {}),
+    "Gemm": ("Gemm", [normal(4, 3), normal(5, 4), normal(5)], {"transA": 1, "transB": 1, "alpha": 0.5, "beta": 2.0}),
+    "Einsum": ("Einsum", [normal(2, 3), normal(3, 4)], {"equation": "ij,jk->ik"}),
+    "BatchNormalization": ("BatchNormalization", [X, *(positive(4) for _ in range(4))], {}),
+    "InstanceNormalization": ("InstanceNormalization", [X, normal(4), normal(4)], {}),
+    "LayerNormalization": ("LayerNormalization", [X, normal(5), normal(5)], {}),
+    "TopK": ("TopK", [X, whole(2)], {"axis": 1}),
+    "CumSum": ("CumSum", [X, np.array(1, np.int64)], {"exclusive": 1, "reverse": 1}),
+    "Reshape": ("Reshape", [X, whole(0, -1)], {}),
+    "Squeeze": ("Squeeze", [normal(1, 3, 1), whole(-1)], {}),
+    "Unsqueeze": ("Unsqueeze", [X, whole(0, -1)], {}),
+    "Concat": ("Concat", [X, X], {"axis": -1}),
+    "Slice": ("Slice", [X, whole(1, -1), whole(100, -100), whole(1, 3), whole(2, -2)], {}),
+    "Split": ("Split", [X, whole(1, 3)], {"axis": 1}),
+    "Gather": ("Gather", [X, np.array([[0, 2], [1, -1]])], {"axis": 1}),
+    "GatherElements": ("GatherElements", [normal(3, 3), np.array([[1, 2, 0], [2, 0, -1]])], {}),
+    "GatherND": ("GatherND", [X, np.array([[0, 1], [1, 2]])], {}),
+    "ScatterND": ("ScatterND", [normal(4, 2), np.array([[1], [3]]), normal(2, 2)], {}),
+    "Expand": ("Expand", [normal(3, 1), whole(2, 1, 4)], {}),
+    "Tile": ("Tile", [normal(2, 3), whole(2, 2)], {}),
+    "Pad": ("Pad", [X, whole(0, 0, 1, -1, 0, 0, 2, 3), np.float32(1.5)], {}),
+    "Pad reflecting": ("Pad", [X, whole(0, 0, 1, 2, 0, 0, 2, 3)], {"mode": "reflect"}),
+    "DepthToSpace": ("DepthToSpace", [X], {"blocksize": 2}),
+    "DepthToSpace CRD": ("DepthToSpace", [X], {"blocksize": 2, "mode": "CRD"}),
+    "SpaceToDepth": ("SpaceToDepth", [normal(1, 2, 4, 6)], {"blocksize": 2}),
+    "Cast": ("Cast", [X], {"to": 7}),
+    "Range": ("Range", [np.array(1, np.int64), np.array(9, np.int64), np.array(3, np.int64)], {}),
+    "Trilu": ("Trilu", [normal(4, 4)], {"upper": 0}),
+    "OneHot": ("OneHot", [whole(1, 3), np.array(4, np.int64), np.array([0, 5], np.float32)], {}),
+    "MaxPool": ("MaxPool", [X], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
+    "MaxPool ceil": ("MaxPool", [X], {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}),
+    "MaxPool 1-D": ("MaxPool", [normal(1, 3, 9)], {"kernel_shape": [3], "strides": [2]}),
+    "AveragePool": ("AveragePool", [X], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    "AveragePool with pads": ("AveragePool", [X], {"kernel_shape": [3, 3], "pads": [1] * 4, "count_include_pad": 1}),
+    "AveragePool same": ("AveragePool", [X], {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    "Conv": ("Conv", [X, normal(6, 2, 3, 3), normal(6)], {"group": 2, "pads": [1, 2, 0, 1], "strides": [2, 1]}),
+    "Conv dilated": ("Conv", [X, normal(3, 4, 2, 2)], {"dilations": [2, 3]}),
+    "Conv 1-D": ("Conv", [normal(1, 3, 9), normal(2, 3, 3)], {"strides": [2], "pads": [1, 1]}),
+    "ConvTranspose": (
+        "ConvTranspose", [X, normal(4, 3, 3, 2), normal(6)],
+        {"group": 2, "strides": [2, 3], "pads": [1, 0, 0, 1], "output_padding": [1, 0]},
+    ),
+    "Resize linear": (
+        "Resize", [X, None, np.array([1, 1, 2, 1.5], np.float32)], {"mode": "linear"}
+    ),
+    "Resize nearest": (
+        "Resize", [X, None, None, whole(2, 4, 9, 4)],
+        {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"},
+    ),
+    "Resize cubic": (
+        "Resize", [X, None, None, whole(2, 4, 12, 10)],
+        {"mode": "cubic", "coordinate_transformation_mode": "align_corners"},
+    ),
+    "LSTM": (
+        "LSTM", [normal(5, 2, 3), normal(2, 16, 3) / 4, normal(2, 16, 4) / 4, normal(2, 32), None, normal(2, 2, 4),
+                 normal(2, 2, 4)],
+        {"hidden_size": 4, "direction": "bidirectional"},
+    ),
+    "GRU": (
+        "GRU", [normal(5, 2, 3), normal(1, 12, 3) / 4, normal(1, 12, 4) / 4, normal(1, 24)],
+        {"hidden_size": 4, "linear_before_reset": 1},
+    ),
+    "GRU reverse": (
+        "GRU", [normal(5, 2, 3), normal(1, 12, 3) / 4, normal(1, 12, 4) / 4, normal(1, 24)],
+        {"hidden_size": 4, "direction": "reverse"},
+    ),
+}  # fmt: skip
+OUTPUTS = {"TopK": 2, "Split": 2, "LSTM": 3, "GRU": 2}
+UNTESTED = {"And", "Or", "Xor", "Not", "IsNaN", "ConstantOfShape", "ReduceMin", "Gelu"}
+"""One-line operators of numpy, and Gelu, which opset 17 has not."""
+
+
+def by_onnx_runtime(op: str, inputs: list[Any], attributes: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
+    names = ["" if value is None else f"x{place}" for place, value in enumerate(inputs)]
+    outputs = [f"y{place}" for place in range(OUTPUTS.get(op, 1))]
+    node = helper.make_node(op, names, outputs, **attributes)
+    declared = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype), np.shape(value))
+        for name, value in zip(names, inputs, strict=True)
+        if name
+    ]
+    results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in outputs]
+    for result in results:
+        result.ClearField("type")
+    opset = 18 if op == "Mish" else 17
+    model = helper.make_model(
+        helper.make_graph([node], "one", declared, results),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=8,
+    )
+    session = onnxruntime.InferenceSession(onnx.shape_inference.infer_shapes(model).SerializeToString())
+    return list(session.run(None, {name: np.asarray(v) for name, v in zip(names, inputs, strict=True) if name}))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_operator_computes_as_onnx_runtime_does(case: str) -> None:
+    op, inputs, attributes = CASES[case]
+    wanted = by_onnx_runtime(op, inputs, attributes)
+    arrays = [None if value is None else np.asarray(value) for value in inputs]
+    given = operators.run(op, arrays, attributes)
+    assert len(given) >= len(wanted)
+    for first, second in zip(wanted, given, strict=False):
+        assert first.shape == second.shape
+        assert first.dtype == second.dtype
+        np.testing.assert_allclose(first, second, rtol=2e-5, atol=2e-6)
+
+
+def test_every_operator_of_onnx_has_a_case() -> None:
+    named = {op for op in operators.OPERATORS if op[0].isupper()}
+    assert named - UNTESTED == {op for op, _, _ in CASES.values()}
+
+
+def test_an_unknown_operator_is_refused() -> None:
+    with pytest.raises(operators.UnknownOperatorError, match="operator Bernoulli is not known"):
+        operators.run("Bernoulli", [], {})
+
+
+def test_a_recurrent_layer_refuses_what_it_does_not_compute() -> None:
+    arguments: list[Any] = [normal(5, 2, 3), normal(1, 16, 3), normal(1, 16, 4)]
+    with pytest.raises(ValueError, match="activations"):
+        operators.run("LSTM", arguments, {"hidden_size": 4, "activations": ["Relu", "Tanh", "Tanh"]})

@@ -1,0 +1,138 @@
+"""`hilt quantize`, and the models and data that are refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.cli.main import run
+from hilt.network.calibration import CalibrationError, make_calibration
+from hilt.network.onnx_graph import OnnxError
+from hilt.network.onnx_import import import_proto
+from hilt.network.quantize.quantizer import quantise
+
+from . import digits
+from .models import Array, canonical, model_of, samples_for, saved
+
+RANDOM = np.random.default_rng(6)
+
+
+def normal(*shape: int) -> Array:
+    return RANDOM.normal(0, 0.5, shape).astype(np.float32)
+
+
+def test_the_command_prints_what_it_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, images, labels, _, _ = digits.trained()
+    path = saved(model, tmp_path / "digits.onnx")
+    np.savez(tmp_path / "data.npz", x=images[:40], classes=labels[:40])
+    arguments = ["quantize", str(path), "--calibration", str(tmp_path / "data.npz"), "--no-search"]
+    assert run([*arguments, "-o", str(tmp_path / "q.onnx"), "--labels", "classes", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [layer["name"] for layer in printed["layers"]] == ["conv1", "conv2", "dense"]
+    assert all(layer["decibels"] > 20 for layer in printed["layers"])
+    assert printed["accuracy"]["samples"] == 40
+    assert printed["agreement"]["largest"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        ({"x": (4, 1, 8, 9)}, [], r"the calibration data for x is \(4, 1, 8, 9\), but the model reads nx1x8x8"),
+        ({"a": (4, 1, 8, 8), "b": (4,)}, [], "the calibration data has no array x, only a, b"),
+        ({"x": (0, 1, 8, 8)}, [], "the calibration data holds no sample of x; give at least one"),
+        ({"x": (4, 1, 8, 8)}, ["--labels", "y"], "the calibration data has no array y, only x"),
+        ({"x": (4, 1, 8, 8)}, ["--shape", "x=1,a"], "--shape x=1,a is no shape"),
+        ({"x": (4, 1, 8, 8)}, ["--value", "x=much"], "--value x=much is no number"),
+        ({"x": (4, 1, 8, 8)}, ["--shape", "z=1,2"], "test has no input z; its inputs are x"),
+    ],
+)
+def test_data_that_does_not_fit_is_refused_and_nothing_written(
+    arrays: dict[str, tuple[int, ...]],
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = saved(digits.trained()[0], tmp_path / "test.onnx")
+    np.savez(tmp_path / "data.npz", **{name: normal(*shape) for name, shape in arrays.items()})
+    output = tmp_path / "out" / "q.onnx"
+    output.parent.mkdir()
+    command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npz"), "-o", str(output), *options]
+    assert run(command) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert message.replace("\\", "") in error
+    assert not list(output.parent.iterdir())
+
+
+def test_a_single_input_takes_a_plain_array(tmp_path: Path) -> None:
+    path = saved(digits.trained()[0], tmp_path / "digits.onnx")
+    np.save(tmp_path / "data.npy", digits.trained()[1][:8])
+    command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npy"), "-o", str(tmp_path / "q.onnx")]
+    assert run([*command, "--no-search"]) == 0
+    assert (tmp_path / "q.onnx").exists()
+
+
+def test_data_with_holes_is_refused() -> None:
+    graph = canonical(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (1, 4, 8, 8)}))
+    bad = normal(2, 4, 8, 8)
+    bad[1, 0, 0, 0] = np.nan
+    with pytest.raises(CalibrationError, match="NaN or infinity"):
+        make_calibration({"x": bad}, graph)
+
+
+def test_a_model_without_layers_is_refused() -> None:
+    graph = canonical(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (1, 4)}))
+    with pytest.raises(OnnxError, match="no convolution or dense layer with constant weights"):
+        quantise(graph, samples_for(graph))
+
+
+def test_import_refuses_models_that_are_not_hilts() -> None:
+    with pytest.raises(OnnxError, match="test is not quantised; run `hilt quantize` on it first"):
+        import_proto(digits.trained()[0], "test")
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="entry"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        helper.make_node("Relu", ["d"], ["y"]),
+    ]
+    for scale, zero, message in (
+        (0.1, np.int8(0), r"node entry \(QuantizeLinear\) has the scale 0.1, which is no power of two"),
+        (
+            0.5,
+            np.uint8(128),
+            r"node entry \(QuantizeLinear\) has the zero point uint8 \[128\], and VTA needs int8 and 0",
+        ),
+    ):
+        constants = {"scale": np.array(scale, np.float32), "zero": np.asarray(zero)}
+        with pytest.raises(OnnxError, match=message):
+            import_proto(model_of(nodes, {"x": (1, 4)}, constants), "test")
+
+
+def test_an_operator_that_nobody_computes_is_named() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["s"]),
+        helper.make_node("Bernoulli", ["s"], ["y"], name="dice"),
+    ]
+    model = model_of(nodes, {"x": (1, 4, 4, 4)}, {"w": normal(4, 4, 1, 1)})
+    graph = canonical(model)
+    with pytest.raises(
+        OnnxError, match="node dice is Bernoulli, which neither VTA nor the processor's operators compute"
+    ):
+        quantise(graph, samples_for(graph), search=False)
+
+
+def test_without_onnx_runtime_it_says_how_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(digits.trained()[0], tmp_path / "digits.onnx")
+    np.save(tmp_path / "data.npy", normal(2, 1, 8, 8))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npy"), "-o", str(tmp_path / "q.onnx")]
+    assert run(command) == 2
+    assert capsys.readouterr().err == ("hilt: onnxruntime is not installed; `pip install hilt[networks]` brings it\n")
+    assert not (tmp_path / "q.onnx").exists()

@@ -1,0 +1,149 @@
+"""Tokens are derived from what instructions touch: chains run on the RTL as their layers would one after another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hilt.network.buffers import Life, one_behind_another, shared
+from hilt.network.chain import Link, join
+from hilt.network.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
+from hilt.network.lower import code_of
+from hilt.network.lower_residual import with_residual
+from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
+from hilt.simulator.build import build
+from hilt.simulator.device import MemoryModel
+from hilt.simulator.program_run import run_program
+from hilt.simulator.twin import Twin, TwinStatus
+from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, decode
+from hilt.vta.program import Program
+
+from .graphs import PYNQ, target
+
+ACCELERATOR = target(PYNQ).accelerator
+WORKLOAD = Conv2d("t", 1, 32, 14, 14, 64, (3, 3), (1, 1), (1, 1), bias=True)
+
+
+def programs(count: int) -> list[tuple[Program, Program]]:
+    """Programs of random configurations, each with its chain of one layer."""
+    space = space_for(WORKLOAD, ACCELERATOR, orders=4)
+    pairs = []
+    for index in space.sample(count, np.random.default_rng(3)).tolist():
+        try:
+            program = lower(WORKLOAD, space.knobs_at(index), ACCELERATOR)
+        except Rejected:
+            continue
+        names = {buffer.name: buffer.name for buffer in program.buffers if buffer.name != "uop"}
+        sizes = {buffer.name: buffer.bytes for buffer in program.buffers}
+        pairs.append((program, join([Link(code_of(program, ACCELERATOR), names)], sizes, ACCELERATOR)))
+    return pairs
+
+
+def test_derived_tokens_cost_no_more_than_those_of_the_lowering() -> None:
+    twin = Twin(ACCELERATOR)
+    pairs = programs(24)
+    assert len(pairs) > 12
+    for program, chained in pairs:
+        before, after = twin.predict([program, chained], MemoryModel())
+        assert after["status"] == TwinStatus.DONE
+        assert int(after["cycles"]) <= int(before["cycles"]) + 100
+
+
+def test_a_chain_of_one_layer_computes_what_the_layer_computes() -> None:
+    tensors = make_tensors(WORKLOAD, ACCELERATOR, seed=0)
+    library = build(ACCELERATOR, "rtl")
+    for _, chained in programs(6):
+        run = run_program(library, chained, tensors.inputs)
+        assert np.array_equal(run.output, tensors.expected.reshape(-1))
+
+
+def test_as_many_tokens_are_pushed_as_popped() -> None:
+    for _, chained in programs(6):
+        records = decode(chained.instructions, ACCELERATOR)
+        loads = (records["opcode"] == Opcode.LOAD) & np.isin(records["memory_type"], (MemoryType.INP, MemoryType.WGT))
+        stores = records["opcode"] == Opcode.STORE
+        compute = ~loads & ~stores
+        for push, pop in (
+            (records["push_next"][loads], records["pop_prev"][compute]),
+            (records["push_prev"][compute], records["pop_next"][loads]),
+            (records["push_next"][compute], records["pop_prev"][stores]),
+            (records["push_prev"][stores], records["pop_next"][compute]),
+        ):
+            assert np.count_nonzero(push) == np.count_nonzero(pop) > 0
+
+
+def instruction(opcode: Opcode, **fields: int) -> np.ndarray:
+    made = np.zeros(1, dtype=INSTRUCTION)
+    made["opcode"] = opcode
+    for name, value in fields.items():
+        made[name] = value
+    return made
+
+
+DEPTHS = Depths(16, 16, 16, 16)
+LOAD = {"memory_type": MemoryType.INP, "y_size": 1, "x_size": 4}
+STORE = {"memory_type": MemoryType.OUT, "y_size": 1, "x_size": 4}
+UOPS = np.zeros(1, dtype=UOP)
+
+
+def tokens(records: list[np.ndarray], buffers: list[int]) -> list[set[str]]:
+    made = with_tokens(np.concatenate(records), Memory(np.array(buffers), UOPS), DEPTHS)
+    return [{flag for flag in TOKEN_FLAGS if record[flag]} for record in made]
+
+
+def test_a_load_waits_for_the_store_of_its_data_by_way_of_compute() -> None:
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1, src_factor_in=1)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1)
+    stream = [load_uops, gemm, instruction(Opcode.STORE, **STORE), load_uops, instruction(Opcode.LOAD, **LOAD)]
+    assert tokens([*stream, gemm, instruction(Opcode.FINISH)], [0, -1, 1, 0, 1, -1, -1]) == [
+        set(),
+        {"push_next"},
+        {"pop_prev", "push_prev"},
+        {"pop_next", "push_prev"},
+        {"pop_next", "push_next"},
+        {"pop_prev"},
+        set(),
+    ]
+
+
+def test_a_load_of_other_data_does_not_wait_for_a_store() -> None:
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1, src_factor_in=1)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1)
+    other = instruction(Opcode.LOAD, **LOAD, dram_base=4, sram_base=8)
+    stream = [load_uops, gemm, instruction(Opcode.STORE, **STORE), load_uops, other, instruction(Opcode.FINISH)]
+    assert tokens(stream, [0, -1, 1, 0, 1, -1])[4] == set()
+
+
+def test_a_load_right_behind_the_store_of_its_data_cannot_be_ordered() -> None:
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1)
+    stream = [gemm, instruction(Opcode.STORE, **STORE), instruction(Opcode.LOAD, **LOAD)]
+    with pytest.raises(TokenError, match="LOAD 2 needs STORE 1"):
+        tokens(stream, [-1, 1, 1])
+
+
+def test_a_residual_needs_room_on_chip() -> None:
+    space = space_for(WORKLOAD, ACCELERATOR, orders=4)
+    knobs = {"tile_b": 1, "tile_h": 14, "tile_w": 14, "tile_ci": 2, "tile_co": 4, "oc_nthread": 1, "h_nthread": 1}
+    program = lower(WORKLOAD, space.knobs_at(space.index({**knobs, "loop_order": 1})), ACCELERATOR)
+    code = with_residual(code_of(program, ACCELERATOR), 7, ACCELERATOR)
+    assert code.used(MemoryType.INP) > code_of(program, ACCELERATOR).used(MemoryType.INP)
+    small = target("1x16_i8w8a32_15_13_18_17").accelerator
+    with pytest.raises(Rejected, match="the residual of a tile"):
+        with_residual(code_of(lower(WORKLOAD, {**knobs, "tile_ci": 1, "loop_order": 1}, small), small), 7, small)
+
+
+def test_tensors_that_live_together_never_share_memory() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        lives = []
+        for number in range(20):
+            first = int(random.integers(0, 30))
+            lives.append(Life(str(number), int(random.integers(1, 40_000)), first, first + int(random.integers(0, 6))))
+        offsets, total = shared(lives)
+        for one in lives:
+            assert offsets[one.name] % 4096 == 0 and offsets[one.name] + one.bytes <= total
+            for other in lives:
+                if one is not other and one.first <= other.last and other.first <= one.last:
+                    low, high = sorted((one, other), key=lambda life: offsets[life.name])
+                    assert offsets[low.name] + low.bytes <= offsets[high.name]
+        assert total <= one_behind_another({life.name: life.bytes for life in lives})[1]

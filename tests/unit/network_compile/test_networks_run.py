@@ -1,0 +1,242 @@
+"""Compiled networks on the golden model and on the RTL: every tensor is the reference's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hilt.network.compile import compile_network
+from hilt.network.graph import Graph
+from hilt.network.reference import evaluate
+from hilt.network.simulated import SimulatedVta
+from hilt.network.verify import WrongTensorError, compare
+from hilt.simulator.build import Form
+from hilt_runtime import InferenceError, InputError, MemoryNeededError, Network, TargetError, read_bundle
+
+from .graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
+
+
+def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form = "golden") -> list[str]:
+    """Compile, run with all tensors kept, compare; the nodes that VTA ran."""
+    aim = target(parameters)
+    compiled = compile_network(graph, aim)
+    with SimulatedVta(aim, form) as device:
+        inference = Network(read_bundle(compiled.data, "model.hilt"), device, keep=True).run({"x": data})
+    assert compare(inference.tensors, evaluate(graph, {"x": data})).tensors == len(graph.tensors)
+    return [placement.node.name for placement in compiled.placements if placement.on_vta]
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
+def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
+    builder = residual_network()
+    graph = builder.graph(builder.nodes[-1].outputs[0])
+    on_vta = verified(graph, builder.input(), parameters)
+    assert on_vta == [node.name for node in graph.nodes if node.op != "reshape"]
+
+
+def test_the_rtl_counts_what_the_twin_said() -> None:
+    builder = residual_network()
+    graph = builder.graph(builder.nodes[-1].outputs[0])
+    aim = target(SMALL)
+    compiled = compile_network(graph, aim)
+    data = builder.input()
+    with SimulatedVta(aim, "rtl") as device:
+        inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run({"x": data})
+    compare(inference.tensors, evaluate(graph, {"x": data}))
+    counted = [step.cycles for step in inference.steps if step.kind == "vta"]
+    assert counted == [program["cycles"] for program in compiled.manifest["programs"]]
+
+
+@pytest.mark.parametrize("shift", [0, 3, 6, 7, 10, 16])
+def test_a_residual_of_any_shift_is_added_exactly(shift: int) -> None:
+    builder = Builder((1, 32, 9, 7), seed=shift)
+    first = builder.conv("x", 32)
+    last = builder.conv(first, 32, residual=first, residual_shift=shift)
+    assert verified(builder.graph(last), builder.input()) == ["conv0", "conv1"]
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(16, 16), (24, 24), (8, 8), (32, 4), (32, 2)])
+def test_grouped_convolutions_are_exact(channels: int, groups: int) -> None:
+    builder = Builder((1, channels, 8, 8))
+    graph = builder.graph(builder.conv(builder.conv("x", channels, groups=groups), channels, 1))
+    assert verified(graph, builder.input()) == ["conv0", "conv1"]
+
+
+def test_dilated_kernels_are_written_out() -> None:
+    builder = Builder((1, 16, 11, 11))
+    assert verified(builder.graph(builder.conv("x", 16, dilation=2)), builder.input()) == ["conv0"]
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (2, 0), (1, 7), (6, 3)])
+def test_an_add_is_an_identity_convolution_with_a_residual(left: int, right: int) -> None:
+    builder = Builder((1, 20, 6, 6))
+    first = builder.conv("x", 20, 1)
+    attributes = {"left_shifts": [left, right], "shift": 2, "clip": [-128, 127]}
+    graph = builder.graph(builder.add_node("sum", "add", ["x", first], (1, 20, 6, 6), attributes))
+    assert verified(graph, builder.input()) == ["conv0", "sum"]
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "size"),
+    [
+        ((3, 3), (2, 2), (1, 1, 1, 1), (14, 14)),
+        ((2, 2), (2, 2), (0, 0, 0, 0), (9, 11)),
+        ((3, 2), (1, 2), (1, 0, 1, 0), (7, 8)),
+        ((5, 5), (3, 3), (2, 2, 2, 2), (13, 10)),
+    ],
+)
+def test_max_pooling_is_exact(
+    parameters: str, kernel: tuple[int, int], stride: tuple[int, int], pads: tuple[int, ...], size: tuple[int, int]
+) -> None:
+    builder = Builder((1, 24, *size))
+    positive = builder.conv("x", 24, 1, clip=[0, 127])
+    out = [(size[axis] + pads[axis] + pads[axis + 2] - kernel[axis]) // stride[axis] + 1 for axis in (0, 1)]
+    attributes = {"kernel": list(kernel), "strides": list(stride), "pads": list(pads)}
+    graph = builder.graph(builder.add_node("pool", "max_pool", [positive], (1, 24, *out), attributes))
+    assert verified(graph, builder.input(), parameters) == ["conv0", "pool"]
+
+
+def test_max_pooling_of_negative_values_needs_no_padding() -> None:
+    builder = Builder((1, 16, 8, 8))
+    attributes = {"kernel": [2, 2], "strides": [2, 2], "pads": [0, 0, 0, 0]}
+    graph = builder.graph(builder.add_node("pool", "max_pool", ["x"], (1, 16, 4, 4), attributes))
+    data = np.minimum(builder.input(), -3)
+    aim = target()
+    with SimulatedVta(aim) as device:
+        output = Network(read_bundle(compile_network(graph, aim).data, "m"), device)(data)
+    assert np.array_equal(output, evaluate(graph, {"x": data})["pool.y"])
+    builder = Builder((1, 16, 8, 8))
+    attributes = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    padded = builder.graph(builder.add_node("pool", "max_pool", ["x"], (1, 16, 4, 4), attributes))
+    (placement,) = compile_network(padded, aim).placements
+    assert placement.reason == "its input may be negative, and VTA pads with zeros, which would win"
+
+
+@pytest.mark.parametrize(("kernel", "stride", "channels"), [(7, 2, 3), (3, 1, 3), (5, 3, 1), (3, 2, 5)])
+def test_a_first_layer_with_its_kernels_columns_as_channels_is_exact(kernel: int, stride: int, channels: int) -> None:
+    builder = Builder((1, channels, 19, 22))
+    graph = builder.graph(builder.conv("x", 16, kernel, stride=stride))
+    compiled = compile_network(graph, target())
+    assert [step["name"] for step in compiled.manifest["steps"]] == ["fold x", "vta 0", "unpack conv0.y"]
+    assert verified(graph, builder.input()) == ["conv0"]
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, BATCHED])
+@pytest.mark.parametrize("residual", [False, True])
+def test_each_channel_block_may_have_a_shift_of_its_own(parameters: str, residual: bool) -> None:
+    builder = Builder((8, 48, 10, 6))
+    shifts = [7] * 16 + [9] * 16 + [8] * 16
+    extra = {"residual": "x", "residual_shift": 7} if residual else {}
+    graph = builder.graph(builder.conv("x", 48, shift=shifts, **extra))
+    assert verified(graph, builder.input(), parameters) == ["conv0"]
+
+
+def test_shifts_that_differ_within_a_block_are_left_to_the_processor_and_said() -> None:
+    builder = Builder((1, 16, 6, 6))
+    graph = builder.graph(builder.conv("x", 4, shift=[7, 8, 7, 8]))
+    assert verified(graph, builder.input()) == []
+    (placement,) = compile_network(graph, target()).placements
+    assert placement.reason == "its shift differs within 16 channels, which VTA shifts as one"
+
+
+def test_memory_is_shared_between_tensors_that_are_never_alive_together() -> None:
+    builder = Builder((1, 16, 16, 16))
+    name = "x"
+    for _ in range(6):
+        name = builder.conv(name, 16)
+    graph = builder.graph(name)
+    aim = target()
+    compiled = compile_network(graph, aim)
+    assert compiled.manifest["memory"]["activations"] == 2 * 16 * 16 * 16
+    assert compiled.manifest["memory"]["separate"] == 7 * 16 * 16 * 16
+    data = builder.input()
+    with SimulatedVta(aim) as device:
+        output = Network(read_bundle(compiled.data, "m"), device)(data)
+    assert np.array_equal(output, evaluate(graph, {"x": data})[name])
+
+
+def test_the_same_network_makes_the_same_bytes() -> None:
+    builder = residual_network()
+    graph = builder.graph(builder.nodes[-1].outputs[0])
+    assert compile_network(graph, target()).data == compile_network(graph, target()).data
+
+
+def test_a_wrong_tensor_is_named_with_both_values() -> None:
+    expected = {"a": np.zeros((2, 2), np.int8), "b": np.zeros(3, np.int8)}
+    with pytest.raises(
+        WrongTensorError,
+        match=r"tensor b differs .* in 1 of 3 elements, the first at \(1,\): the board has 4, the reference 0",
+    ):
+        compare({"a": expected["a"], "b": np.array([0, 4, 0], np.int8)}, expected)
+    with pytest.raises(WrongTensorError, match="no tensor b"):
+        compare({"a": expected["a"]}, expected)
+
+
+# --- refusals ---
+
+
+def small_network(parameters: str = PYNQ) -> tuple[bytes, Builder]:
+    builder = Builder((1, 16, 8, 8))
+    graph = builder.graph(builder.conv("x", 16))
+    return compile_network(graph, target(parameters)).data, builder
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"x": np.zeros((1, 16, 8, 9), np.int8)},
+            r"input x is int8 \(1, 16, 8, 9\), the network takes int8 \(1, 16, 8, 8\)",
+        ),
+        ({"x": np.zeros((1, 16, 8, 8), np.float32)}, r"input x is float32 .*, the network takes int8"),
+        ({}, "input x was not given"),
+        ({"x": np.zeros((1, 16, 8, 8), np.int8), "z": np.zeros(1)}, "has no input z"),
+    ],
+)
+def test_another_input_is_refused(given: dict[str, np.ndarray], message: str) -> None:
+    data, _ = small_network()
+    with SimulatedVta(target()) as device, pytest.raises(InputError, match=message):
+        Network(read_bundle(data, "m"), device).run(given)
+
+
+def test_another_accelerator_is_refused_with_both_values() -> None:
+    data, _ = small_network(PYNQ)
+    with (
+        SimulatedVta(target(SMALL)) as device,
+        pytest.raises(TargetError, match=f"m is for parameters {PYNQ}, this board has {SMALL}"),
+    ):
+        Network(read_bundle(data, "m"), device)
+
+
+def test_another_bitstream_is_refused_with_both_values() -> None:
+    builder = Builder((1, 16, 8, 8))
+    aim = target()
+    data = compile_network(builder.graph(builder.conv("x", 16)), type(aim)(**{**vars(aim), "bitstream": "a" * 64})).data
+    with SimulatedVta(aim) as device:
+        device.bitstream = "b" * 64
+        with pytest.raises(TargetError, match="m is for bitstream aaaaaaaaaaaa, this board has bbbbbbbbbbbb"):
+            Network(read_bundle(data, "m"), device)
+
+
+def test_too_little_memory_is_said_in_bytes() -> None:
+    data, _ = small_network()
+    with (
+        SimulatedVta(target(), memory_bytes=8192) as device,
+        pytest.raises(
+            MemoryNeededError, match=r"needs 12288 bytes of contiguous memory, 8192 bytes are free \(\d+ bytes in all\)"
+        ),
+    ):
+        Network(read_bundle(data, "m"), device)
+
+
+def test_a_program_that_does_not_finish_ends_the_inference() -> None:
+    data, builder = small_network()
+    bundle = read_bundle(data, "m")
+    bundle.manifest["programs"][0]["limit_seconds"] = 1e-6
+    with (
+        SimulatedVta(target(), "rtl") as device,
+        pytest.raises(InferenceError, match="VTA did not finish vta 0: no FINISH") as failed,
+    ):
+        Network(bundle, device).run({"x": builder.input()})
+    assert failed.value.outcome == "timeout"
