@@ -109,9 +109,7 @@ class BlobStore:
 
     def _make_room(self, count: int, keep: Set[str]) -> None:
         """Evicts until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
-        kept = sorted(
-            self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime)
-        )
+        kept = sorted(self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime))
         total = sum(path.stat().st_size for path in kept)
         evictable = [path for path in kept if path.name not in keep]
         while total + count > TOTAL_BYTES or self._free() < count + _RESERVE_BYTES:

@@ -119,6 +119,7 @@ def _standing_still(read: Callable[[int], int]) -> Callable[[int], int]:
 
 def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
     """Instead of the model's step: the program has been started, and is not done."""
+
     def step(cycles: int) -> Any:
         del model.step
         _ACTIONS[kind](plan)

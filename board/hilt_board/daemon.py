@@ -347,5 +347,3 @@ def _journal_failure(error: JournalError) -> AgentFailure:
         (DiskFullError, "disk_full"),
     )
     return AgentFailure(code=next(code for kind, code in codes if isinstance(error, kind)), message=str(error))
-
-

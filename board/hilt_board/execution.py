@@ -154,7 +154,11 @@ def _timed_runs(
 
 
 def _measured(
-    trial: TrialRequest, figures: List[List[DeviceRun]], driver: Driver, comparison: WireVerification, seconds: Dict[str, float]
+    trial: TrialRequest,
+    figures: List[List[DeviceRun]],
+    driver: Driver,
+    comparison: WireVerification,
+    seconds: Dict[str, float],
 ) -> Measured:
     cycles: Tuple[float, ...] = ()
     if driver.counts_cycles:
@@ -229,5 +233,3 @@ def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) 
     instructions[:] = np.array([3] + [0] * (words - 1), dtype="<u8").view(np.uint8)
     instructions.flush()
     return driver.run(instructions, 1, limit_seconds)
-
-

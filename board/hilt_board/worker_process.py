@@ -211,5 +211,3 @@ class WorkerProcess:
             for line in data.decode("utf-8", "replace").splitlines():
                 _LOG.warning("%s", line[:1000])
                 self._last_lines.append(line[:1000])
-
-
