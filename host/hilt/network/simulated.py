@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.target import Target
+from hilt.network.target import CompileTarget
 from hilt.simulator.build import Form, build
 from hilt.simulator.device import DeviceStatus, SimulatedDevice
 from hilt.simulator.driver import execute
@@ -22,7 +22,7 @@ _PAGE = 4096
 class SimulatedVta(Device):
     """VTA in a model of hls/ (golden or rtl), with `memory_bytes` of memory. A context manager."""
 
-    def __init__(self, target: Target, form: Form = "golden", memory_bytes: int = 1 << 28) -> None:
+    def __init__(self, target: CompileTarget, form: Form = "golden", memory_bytes: int = 1 << 28) -> None:
         self.parameters = target.accelerator.parameters.name
         self.isa = str(target.accelerator.isa)
         self.bitstream = ""
