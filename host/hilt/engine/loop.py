@@ -1,8 +1,9 @@
 """The tuning loop: ask, lower, measure, record, tell.
 
 The order is ask 0, ask 1, tell 0, ask 2, tell 1, ... whatever takes how long: batch k is on the board while batch k+1
-is asked for and lowered. So a resumed run is the same loop over the same calls, in which the trials that are on record
-are not measured again; there is no other replay.
+is asked for and lowered. A tuner that asks for nothing while a batch is untold is asked again after that `tell`.
+So a resumed run is the same loop over the same calls, in which the trials that are on record are not measured again;
+there is no other replay.
 """
 
 from __future__ import annotations
@@ -142,6 +143,9 @@ class TuningLoop:
                 return False
             measuring = pool.submit(self.measure, following)  # before `tell`: the board does not wait for the tuner
             self.tell(current)
+            if not following.configurations:  # an empty answer is final only once every result is known
+                following = self.ask(self._next_count)
+                measuring = pool.submit(self.measure, following)
             current = following
         return True
 

@@ -64,6 +64,7 @@ def replay(tuner: Tuner, landscape: Landscape, protocol: Protocol, answers: Answ
             started = time.process_time()
             tuner.tell(heard)
             spent["tell"] += time.process_time() - started
+            more = more or not untold  # an empty answer is final only once every result is known
     if len(set(asked)) != len(asked):
         raise ValueError(f"the tuner asked for a configuration twice on {landscape.name}")
     own = getattr(tuner, "overheads", None)

@@ -323,8 +323,48 @@ def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
     tuner._left = list(range(6))
     assert bench.session(tuner=tuner)
     assert sorted(each.configuration for each in bench.trials) == list(range(6))
-    assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2"]
+    assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2", "ask 4"]
     bench.store.close()
+
+
+class WaitingTuner(GreedyTuner):
+    """Asks for nothing while a batch is untold, as a tuner does whose last batch covers all that it hopes for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._untold = 0
+
+    def ask(self, count: int) -> list[int]:
+        batch = [] if self._untold else super().ask(count)
+        self._untold += bool(batch)
+        return batch
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        super().tell(feedback)
+        self._untold -= 1
+
+
+def test_an_empty_answer_is_not_final_while_a_batch_is_untold(bench: Bench) -> None:
+    assert bench.session(tuner=WaitingTuner())
+    assert len(bench.trials) == BUDGET
+
+
+def test_a_run_of_a_waiting_tuner_stopped_after_any_trial_resumes_to_the_same_records(tmp_path: Path) -> None:
+    whole = Bench(tmp_path / "whole.db")
+    whole.session(tuner=WaitingTuner())
+    for stopped_after in range(1, BUDGET, 3):
+        parts = Bench(tmp_path / f"parts{stopped_after}.db")
+        control = Control()
+
+        def stop(event: Event, control: Control = control, after: int = stopped_after) -> None:
+            if isinstance(event, Progress) and event.trials >= after:
+                control.obey(Command.STOP)
+
+        parts.session(tuner=WaitingTuner(), control=control, publish=stop)
+        assert parts.session(tuner=WaitingTuner())
+        assert [trial.configuration for trial in parts.trials] == [trial.configuration for trial in whole.trials]
+        parts.store.close()
+    whole.store.close()
 
 
 def test_a_measurer_that_forgets_is_found_out(bench: Bench) -> None:
