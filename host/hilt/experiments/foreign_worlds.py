@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from hilt.measure.landscape import Landscape, Subject
 from hilt.measure.landscape.outcomes import OUTCOMES, REASONS
-from hilt.schedule import lower_many
+from hilt.measure.landscape.subject import SCHEMA
+from hilt.schedule import Rejected, lower_many
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.trial import Outcome
 from hilt.tune.twin_guided.dataflow import Dataflow, finish
@@ -136,17 +137,17 @@ def _issue(work: Work) -> Floats:
 
 def _tile_rules(columns: Columns) -> Bools:
     h, w, co, ci = (columns[name] for name in ("tile_h", "tile_w", "tile_co", "tile_ci"))
-    return (h * w >= 98) | ((co >= 4) & (w <= 7)) | ((ci == 2) & (h % 2 == 1))
+    return np.asarray((h * w >= 98) | ((co >= 4) & (w <= 7)) | ((ci == 2) & (h % 2 == 1)))
 
 
 def _thread_rules(columns: Columns) -> Bools:
     h, w, threads = columns["tile_h"], columns["tile_w"], columns["oc_nthread"]
-    return ((threads == 2) & (h >= 14)) | ((columns["h_nthread"] == 2) & (w == 14)) | ((h == 7) & (w >= 7))
+    return np.asarray(((threads == 2) & (h >= 14)) | ((columns["h_nthread"] == 2) & (w == 14)) | ((h == 7) & (w >= 7)))
 
 
 def _shape_rules(columns: Columns) -> Bools:
     h, w, co = columns["tile_h"], columns["tile_w"], columns["tile_co"]
-    return (h > 2 * w) | ((co * h) % 16 == 0) | ((w >= 28) & (columns["tile_ci"] >= 2))
+    return np.asarray((h > 2 * w) | ((co * h) % 16 == 0) | ((w >= 28) & (columns["tile_ci"] >= 2)))
 
 
 WORLDS: dict[str, World] = {
@@ -201,6 +202,7 @@ def _landscape(subject: Subject, world: World, rows: npt.NDArray[np.int64], take
     cycles = np.zeros(len(verdicts), dtype=np.uint64)
     cycles[rows] = np.where(refused, 0, np.maximum(np.rint(taken), 1)).astype(np.uint64)
     metadata = {
+        "schema": SCHEMA,
         "name": f"{subject.name}@{world.name}",
         "identity": {"clock_hz": subject.accelerator.clock_hz},
         "outcomes": [str(each) for each in OUTCOMES],
@@ -218,7 +220,7 @@ def _cycles(subject: Subject, rows: npt.NDArray[np.int64], columns: Columns) -> 
         some = {name: values[first : first + _TOGETHER] for name, values in columns.items()}
         flows, durations, totals = [], [], []
         for program in lower_many(subject.workload, some, subject.accelerator, subject.checks):
-            if not hasattr(program, "instructions"):
+            if isinstance(program, Rejected):
                 raise ValueError(f"{subject.name}: a configuration that was accepted is refused now")
             flow = Dataflow.of(program, subject.accelerator, _MOST_SEGMENTS)
             work = _work(flow, subject)

@@ -41,9 +41,9 @@ class Dataflow:
     tokens. 0 stands for none, so segment i is written i + 1."""
 
     @classmethod
-    def of(cls, program: Program, accelerator: Accelerator, most: int) -> Dataflow:
-        """Return the graph of a program, of which `most` segments are followed."""
-        decoded = decode(program.instructions, accelerator)
+    def of(cls, program: Program, accelerator: Accelerator, most: int, longest: int | None = None) -> Dataflow:
+        """Return the graph of a program's first `longest` instructions, of which `most` segments are followed."""
+        decoded = decode(program.instructions[:longest], accelerator)
         decoded = decoded[decoded["opcode"] != Opcode.FINISH]
         stage = _stages(decoded)
         senders = _senders(decoded, stage)
