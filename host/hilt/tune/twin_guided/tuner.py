@@ -17,7 +17,7 @@ from hilt.tune.options import require
 from hilt.tune.problem import Problem
 from hilt.tune.twin_guided.assessment import Assessment, Stop
 from hilt.tune.twin_guided.candidates import Candidates, candidates_of
-from hilt.tune.twin_guided.coverage import choose, confidence, covering
+from hilt.tune.twin_guided.coverage import AVERSION, choose, confidence, covering
 from hilt.tune.twin_guided.latencies import Latencies
 from hilt.tune.twin_guided.opening import Opening, opening_of
 from hilt.tune.twin_guided.shortlist import NEAR
@@ -35,6 +35,8 @@ _LEAST_MEASURED = 16
 """Valid trials before any confidence ends a run."""
 _EXPLORE_EVERY = 8
 """One trial of so many is drawn at random from what no model favours."""
+_CURIOUS = 0.01
+"""Aversion to failures where rules that nobody knows have to be found out: a failure tells as much as a success."""
 _WORTH_EXPLORING = 0.7
 """How far (as a logarithm) behind the best it may be expected to be."""
 
@@ -82,7 +84,8 @@ class HiltTuner:
         view = self._current_view()
         asked = np.array([row in self._asked for row in view.rows.tolist()], dtype=np.bool_)
         exploring = self._exploring(count)
-        rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count - exploring)].tolist()
+        aversion = _CURIOUS if self._validity.surprised else AVERSION
+        rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count - exploring, aversion)].tolist()
         self._asked.update(rows)
         rows += self._unfavoured(exploring)
         doubtful = confidence(view.covers, np.isin(view.rows, list(self._asked))) < _SETTLED
