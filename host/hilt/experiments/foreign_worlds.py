@@ -61,6 +61,7 @@ class Work:
 
 Cycles = Callable[[Work], Floats]
 Rule = Callable[[Columns], Bools]
+Factor = Callable[[Columns], Floats]
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class World:
     error_seed: int = 0
     overhead: float = 0.0
     """Cycles that any program takes besides."""
+    factor: Factor | None = None
+    """Factor on the cycles by knobs."""
 
 
 def _rtl(read: float = 32, per_byte: float = 1 / 8, gemm: float = 1.0, alu: float = 0.5) -> Cycles:
@@ -150,6 +153,26 @@ def _shape_rules(columns: Columns) -> Bools:
     return np.asarray((h > 2 * w) | ((co * h) % 16 == 0) | ((w >= 28) & (columns["tile_ci"] >= 2)))
 
 
+def _cliffs(columns: Columns) -> Floats:
+    """Working sets beyond a buffer that nobody knows of cost a third more, wide tiles of few channels a fifth."""
+    h, w, co, ci = (columns[name] for name in ("tile_h", "tile_w", "tile_co", "tile_ci"))
+    return np.asarray(np.where(h * w * co > 100, 1.33, 1.0) * np.where((w >= 14) & (ci == 1), 1.2, 1.0))
+
+
+def _pair_factors(columns: Columns) -> Floats:
+    """A factor of its own for each pair of tile height and width, and of channel tiles."""
+    table = np.random.default_rng(3).standard_normal((2, 64, 64))
+    first = table[0][columns["tile_h"] % 64, columns["tile_w"] % 64]
+    second = table[1][columns["tile_co"] % 64, columns["tile_ci"] % 64]
+    return np.asarray(np.exp(0.12 * first + 0.12 * second))
+
+
+def _dear_threads(columns: Columns) -> Floats:
+    """Virtual threads that disturb each other."""
+    threads = columns["oc_nthread"] * columns["h_nthread"]
+    return np.asarray(np.where(threads == 1, 1.0, np.where(columns["h_nthread"] > 1, 1.6, 1.25)))
+
+
 WORLDS: dict[str, World] = {
     world.name: world
     for world in (
@@ -164,6 +187,9 @@ WORLDS: dict[str, World] = {
         World("tile_rules", "rules", _rtl(), refuses=_tile_rules),
         World("thread_rules", "rules", _hls(10, 2, 5), refuses=_thread_rules),
         World("shape_rules", "rules", _rtl(read=120, per_byte=1 / 3), refuses=_shape_rules),
+        World("cliffs", "other", _rtl(), factor=_cliffs),
+        World("pair_factors", "other", _rtl(), factor=_pair_factors),
+        World("dear_threads", "other", _chisel, factor=_dear_threads),
         World("small_cache", "other", _cached),
         World("slow_gemm", "other", _rtl(gemm=4.0)),
         World("slow_alu", "other", _rtl(alu=24.0)),
@@ -185,6 +211,8 @@ def foreign_landscapes(subject: Subject) -> dict[str, Landscape]:
     landscapes = {}
     for number, world in enumerate(WORLDS.values()):
         taken = cycles[:, number] + world.overhead
+        if world.factor is not None:
+            taken = taken * world.factor(columns)
         if world.error:
             noise = np.random.default_rng(world.error_seed).standard_normal(len(subject.space))
             taken = taken * np.exp(world.error * noise[rows])

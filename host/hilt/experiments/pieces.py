@@ -35,6 +35,8 @@ class Piece:
     make: Callable[..., list[Row]]
     subjects: tuple[Subject, ...]
     told: tuple[str | int | float, ...]
+    recorded: bool = True
+    """Whether it needs the subjects' recorded spaces."""
 
     @cached_property
     def path(self) -> Path:
@@ -55,7 +57,7 @@ def rows_of(pieces: Sequence[Piece], jobs: int, report: Report) -> list[Row]:
     Raises MissingLandscapeError before anything is computed; what a piece raises is raised once those that were being
     computed are kept.
     """
-    for subject in {subject for piece in pieces for subject in piece.subjects}:
+    for subject in {subject for piece in pieces if piece.recorded for subject in piece.subjects}:
         landscape_of(subject)
     waiting = [piece for piece in pieces if not piece.path.is_file()]
     if waiting:

@@ -33,6 +33,8 @@ _SETTLED = 0.95
 """Confidence, once all that was asked is told, from which on nothing is tried that will more probably fail than not."""
 _LEAST_MEASURED = 16
 """Valid trials before any confidence ends a run."""
+_MOST_SURE = 0.999
+"""Confidence while anything is untried: draws tell no more."""
 _EXPLORE_EVERY = 8
 """One trial of so many is drawn at random from what no model favours."""
 _CURIOUS = 0.01
@@ -122,7 +124,8 @@ class HiltTuner:
             return None
         view = self._current_view()
         measured = np.array([row in self._measured for row in view.rows.tolist()], dtype=np.bool_)
-        return confidence(view.covers, measured) * float(np.exp(-view.overlooked))
+        covered = confidence(view.covers, measured) * float(np.exp(-view.overlooked))
+        return covered if len(self._outcomes) == len(self._candidates) else min(covered, _MOST_SURE)
 
     @on_one_thread
     def assessment(self) -> Assessment:
