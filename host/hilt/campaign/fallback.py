@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hilt.engine.campaign_results import FALLBACK_ATTEMPTS
-from hilt.engine.loop import Confident
+from hilt.engine.loop import Confident, assess
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Problem, Tuner
+from hilt.tune import Assessment, Feedback, Problem, Tuner
 
 
 def fallback_candidates(problem: Problem) -> list[int]:
@@ -72,3 +72,7 @@ class FallbackFirst:
     def confidence(self) -> float | None:
         """The tuner's own; None where it does not say."""
         return self._tuner.confidence() if isinstance(self._tuner, Confident) else None
+
+    def assessment(self) -> Assessment | None:
+        """Return the tuner's own; None where it has none."""
+        return assess(self._tuner)

@@ -24,7 +24,7 @@ from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
 from hilt.store import Run, RunState, Store, Trial
 from hilt.trial import Outcome, Result
-from hilt.tune import Feedback, Tuner
+from hilt.tune import Assessment, Feedback, Tuner
 from hilt.vta.program import Program
 
 DOUBTFUL = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
@@ -56,6 +56,13 @@ class Confident(Protocol):
     """A tuner that knows how sure it is."""
 
     def confidence(self) -> float | None: ...
+
+
+@runtime_checkable
+class Assessing(Protocol):
+    """A tuner that knows why it asks for no more, and how far the board lies from its timing model."""
+
+    def assessment(self) -> Assessment | None: ...
 
 
 @dataclass
@@ -279,7 +286,14 @@ class TuningLoop:
         trials = [self._untold.pop(number) for number, _ in batch.trials()]
         self._tuner.tell([Feedback(each.configuration, each.outcome, each.microseconds) for each in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, Confident) else None
-        self._publish(TunerTold(batch.first + len(trials), confidence, time()))
+        assessment = assess(self._tuner)
+        text = "" if assessment is None else assessment.text
+        self._publish(TunerTold(batch.first + len(trials), confidence, time(), text))
+
+
+def assess(tuner: Tuner) -> Assessment | None:
+    """Return the tuner's view of its own run; None where it has none."""
+    return tuner.assessment() if isinstance(tuner, Assessing) else None
 
 
 def _event_of(trial: Trial) -> TrialRecorded:

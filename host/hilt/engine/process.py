@@ -23,7 +23,7 @@ from hilt.engine.errors import RunOverError, failure_of
 from hilt.engine.events import BoardChanged, Command, Event, Failure, Finished, Hello, Logged, StateChanged
 from hilt.engine.files import RunFiles
 from hilt.engine.infrastructure import Watch
-from hilt.engine.loop import TuningLoop
+from hilt.engine.loop import TuningLoop, assess
 from hilt.engine.server import EngineServer
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import Run, RunState, Store, StoreError, database_path
@@ -112,7 +112,8 @@ class _Session:
         finally:
             measurer.close()
         if complete:
-            return Finished(RunState.FINISHED, "")
+            assessment = assess(tuner)
+            return Finished(RunState.FINISHED, "" if assessment is None else assessment.text)
         if self._watch.failing is not None:
             return Finished(RunState.FAILED, self._watch.failing, Failure.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._run.uuid[:8]}` goes on")

@@ -14,13 +14,13 @@ import pytest
 
 from hilt.engine.control import Control
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import Command, Event, Progress, StateChanged, TrialRecorded
+from hilt.engine.events import Command, Event, Progress, StateChanged, TrialRecorded, TunerTold
 from hilt.engine.loop import TuningLoop
 from hilt.measure import Report, Request
 from hilt.schedule import Rejected
 from hilt.store import Run, RunState, Store, Trial
 from hilt.trial import Outcome, Result
-from hilt.tune import Feedback
+from hilt.tune import Assessment, Feedback, Stop
 from hilt.vta.program import Program
 from tests.unit.store.examples import run as example_run
 
@@ -325,6 +325,24 @@ def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
     assert sorted(each.configuration for each in bench.trials) == list(range(6))
     assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2", "ask 4"]
     bench.store.close()
+
+
+class AssessingTuner(GreedyTuner):
+    """Has a view of its own run."""
+
+    def confidence(self) -> float:
+        return 0.25
+
+    def assessment(self) -> Assessment:
+        return Assessment(0.25, Stop.SEARCHING, "RTL", 1.5, 0.03)
+
+
+def test_the_tuners_assessment_is_published(bench: Bench) -> None:
+    bench.session(tuner=AssessingTuner())
+    told = [event for event in bench.events if isinstance(event, TunerTold)]
+    assert len(told) == 6
+    assert {event.assessment for event in told} == {AssessingTuner().assessment().text}
+    assert "1.50 times what the timing model says, +-3.0%" in told[-1].assessment
 
 
 class WaitingTuner(GreedyTuner):

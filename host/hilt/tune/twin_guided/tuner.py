@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from hilt.trial import Outcome
+from hilt.tune.assessment import Assessment, Stop
 from hilt.tune.feedback import Feedback
 from hilt.tune.one_thread import on_one_thread
 from hilt.tune.options import require
 from hilt.tune.problem import Problem
-from hilt.tune.twin_guided.assessment import Assessment, Stop
 from hilt.tune.twin_guided.candidates import Candidates, candidates_of
 from hilt.tune.twin_guided.coverage import AVERSION, choose, confidence, covering
 from hilt.tune.twin_guided.latencies import Latencies
