@@ -130,10 +130,11 @@ class StructuralMachine:
 
     @property
     def openings(self) -> Floats:
-        """The usual machine, one that pays for rows and turns as the public HLS design does, one that does not."""
-        nested = np.log([20.0, 55.0, 35.0, 0.2, 2.0, 8.0, 1.0, 10.0, 2.0])
+        """The usual machine, two like the public HLS design's builds, one that pays for neither rows nor turns."""
+        older = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1])
+        newer = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 1.5, 1.0, 0.5, 1.75])
         pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0])
-        return np.stack((self.prior, nested, pipelined))
+        return np.stack((self.prior, older, newer, pipelined))
 
     def clipped(self, coordinates: Floats) -> Floats:
         return np.asarray(np.clip(coordinates, -_HIGHEST_COST, _HIGHEST_COST))

@@ -26,7 +26,7 @@ _RELEVANT = 0.1
 """A row that the twin puts behind its best by more than this (as a logarithm) with every memory is predicted with the
 assumed one alone."""
 _STRUCTURAL_ROUNDS = 2
-_OVERLAPPING, _SERIAL = 0.3, 0.15
+_OVERLAPPING, _SERIAL = 0.6, 0.25
 """Prior weights of the structural families, the twin having 1."""
 
 
