@@ -18,9 +18,9 @@ _FIRST_FIT = 3
 """Latencies from which on machine models are fitted."""
 _GROWTH = 1.5
 """How many times as many latencies there are when they are fitted anew."""
-_WEIGHED = 1.15
+_WEIGHED = 1.2
 """The same of kernels."""
-_MOST_FOLLOWED = 1200
+_MOST_FOLLOWED = 800
 """Candidates that every choice looks at."""
 _BEFORE = Kernel(amplitude=0.02, length=1.0, noise=0.004)
 """Error of every model before the first fit."""

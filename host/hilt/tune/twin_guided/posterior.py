@@ -28,11 +28,15 @@ USUAL = Kernel(amplitude=0.02, length=1.0, noise=0.002)
 _AMPLITUDES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _LENGTHS = (0.5, 1.0, 2.0)
 _NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-_MOST_OBSERVED = 160
+_MOST_OBSERVED = 144
 """Measurements that the posterior is made of: the fastest."""
+_MOST_WEIGHED = 72
+"""Measurements that models and kernels are weighed by: the fastest."""
+_REFUTED = 30.0
+"""Log evidence by which a model is behind the best when it is no longer weighed."""
 _SAME = 0.05
 """Coordinates that differ by less are not worth predicting everything again."""
-_COMPONENTS = 8
+_COMPONENTS = 6
 _NEGLIGIBLE = 0.01
 """Share of the best component's weight below which one is left out."""
 
@@ -119,26 +123,34 @@ class Posterior:
         self._fits = fits
         self.components: list[Component] = []
         self._kernels: list[tuple[MachineFit, Kernel, float]] = []
+        self._evidence: dict[str, float] = {}
+        """Log evidence of each model's best kernel, when it was weighed last."""
 
     def refit(self, measured: dict[int, float]) -> None:
         """Find every model's coordinates anew and weigh models and kernels."""
         rows, observed = _fastest(measured, len(measured))
-        for fit in self._fits:
+        for fit in self._standing():
             fit.fit(rows, observed)
         self.reweigh(measured)
 
     def reweigh(self, measured: dict[int, float]) -> None:
         """Weigh models and kernels anew, coordinates staying as they are."""
-        rows, observed = _fastest(measured, _MOST_OBSERVED)
+        rows, observed = _fastest(measured, _MOST_WEIGHED)
         scored = []
-        for fit in self._fits:
+        for fit in self._standing():
             mean, inputs = fit.inputs()
             grid = weigh(inputs[rows], observed - mean[rows], _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
             scored += [(fit, kernel, score + np.log(fit.machine.weight)) for kernel, score in grid]
+            self._evidence[fit.machine.name] = grid[0][1]
         scored.sort(key=lambda entry: -entry[2])
         least = scored[0][2] + np.log(_NEGLIGIBLE)
         self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[2] >= least]
         self.condition(measured)
+
+    def _standing(self) -> list[MachineFit]:
+        """Return the models that are not refuted."""
+        least = max(self._evidence.values(), default=0.0) - _REFUTED
+        return [fit for fit in self._fits if self._evidence.get(fit.machine.name, least) >= least]
 
     def condition(self, measured: dict[int, float]) -> None:
         """Take in measurements (logarithms by row), models and kernels and their weights staying as they are."""

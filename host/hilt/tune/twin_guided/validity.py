@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _NEWTON_STEPS = 30
-_MOST_OUTCOMES = 400
+_MOST_OUTCOMES = 240
 """Trials that are learnt from: the last."""
 _UNSUSPICIOUS = 2.0
 """Prior log odds above which a failure is a surprise."""
@@ -199,8 +199,9 @@ def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
 class Knobs:
     """Knob values of configurations, by which rules may go."""
 
-    codes: npt.NDArray[np.int64]
-    """Values (n, knobs)."""
+    count: int
+    one_hot: Floats
+    """A column for each value of each knob (n, values)."""
     scaled: Floats
     """log2 of the values (n, knobs)."""
 
@@ -208,16 +209,16 @@ class Knobs:
     def of(cls, problem: Problem, indices: Indices) -> Knobs:
         """Return the knobs of a problem's configurations that have more than one value."""
         columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
-        codes = np.stack(columns, axis=1) if columns else np.zeros((len(indices), 1), dtype=np.int64)
-        return cls(codes.astype(np.int64), np.log2(np.maximum(codes, 1).astype(np.float64)))
+        columns = columns or [np.ones(len(indices), dtype=np.int64)]
+        one_hot = [values[:, None] == np.unique(values) for values in columns]
+        scaled = np.log2(np.maximum(np.stack(columns, axis=1), 1).astype(np.float64))
+        return cls(len(columns), np.concatenate(one_hot, axis=1).astype(np.float64), scaled)
 
     def alike(self, left: Indices, right: Indices) -> Floats:
         """Return a correlation (n, m): equal knobs, equal pairs of knobs, and near values count a third each."""
-        count = self.codes.shape[1]
-        equal = np.zeros((len(left), len(right)))
-        squared = np.zeros_like(equal)
-        for knob in range(count):
-            equal += self.codes[left, knob][:, None] == self.codes[right, knob]
-            squared += (self.scaled[left, knob][:, None] - self.scaled[right, knob]) ** 2
-        pairs = equal * (equal - 1) / max(count * (count - 1), 1)
-        return np.asarray((equal / count + pairs + np.exp(-squared / (2 * _RULE_LENGTH**2))) / 3)
+        equal = self.one_hot[left] @ self.one_hot[right].T
+        a, b = self.scaled[left], self.scaled[right]
+        squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+        pairs = equal * (equal - 1) / max(self.count * (self.count - 1), 1)
+        near = np.exp(-np.maximum(squared, 0) / (2 * _RULE_LENGTH**2))
+        return np.asarray((equal / self.count + pairs + near) / 3)
