@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hilt.engine.campaign_results import FALLBACK_ATTEMPTS
-from hilt.engine.loop import HasConfidence
+from hilt.engine.loop import HasConfidence, assess
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Tuner, TuningProblem
+from hilt.tune import Assessment, Feedback, Tuner, TuningProblem
 
 
 def fallback_candidates(problem: TuningProblem) -> list[int]:
@@ -72,3 +72,7 @@ class FallbackFirst:
     def confidence(self) -> float | None:
         """The tuner's own; None where it does not say."""
         return self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
+
+    def assessment(self) -> Assessment | None:
+        """Return the tuner's own; None where it has none."""
+        return assess(self._tuner)

@@ -92,6 +92,7 @@ class LayerSearch:
             found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(ordinal)) if each]
             self._bests.append(min(found, default=None))
         self._loop.tell(batch)
+        self.exhausted = False  # an empty answer given while this batch was untold is not final
 
     def confirm(self) -> bool:
         """As hilt.engine.loop.TuningLoop."""

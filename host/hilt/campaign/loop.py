@@ -92,6 +92,9 @@ class CampaignLoop:
             measuring = pool.submit(_measure, following)  # before `tell`: the board does not wait for the tuner
             current.layer.tell(current.batch)
             self._save_time()
+            if following is None:  # a tuner that asked for nothing may ask again, now that it knows every result
+                following = self._next_step()
+                measuring = pool.submit(_measure, following)
             current = following
         return not self._control.stopping
 
@@ -108,8 +111,9 @@ class CampaignLoop:
 
     def _next_slice(self) -> Slice | None:
         """As recorded, else decided now and recorded."""
-        ordinal, self._made = self._made, self._made + 1
+        ordinal = self._made
         if ordinal < len(self._recorded):
+            self._made += 1
             return self._recorded[ordinal]
         standings = [layer.standing for layer in self._layers]
         if self._budget.seconds is not None and self._spent_now >= self._budget.seconds:
@@ -123,6 +127,7 @@ class CampaignLoop:
         count = min(missing if missing > 0 else self._slice_trials, self._left)
         made = Slice(ordinal, self._layers[place].workload, count, gain)
         record_slice(self._store, self._campaign.uuid, made)
+        self._made += 1
         return made
 
     @property

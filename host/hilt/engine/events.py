@@ -121,6 +121,8 @@ class TunerUpdated:
     confidence: float | None
     """Its probability that nothing is better than the best by 1 % or more; None where it does not say."""
     at: float
+    assessment: str = ""
+    """How sure it is, why it asks for no more, and how far board and timing model lie apart: one line for people."""
 
 
 @dataclass(frozen=True)

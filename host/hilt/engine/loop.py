@@ -1,8 +1,9 @@
 """The tuning loop: ask, lower, measure, record, tell.
 
 The order is ask 0, ask 1, tell 0, ask 2, tell 1, ... whatever takes how long: batch k is on the board while batch k+1
-is asked for and lowered. So a resumed run is the same loop over the same calls, in which the trials that are on record
-are not measured again; there is no other replay.
+is asked for and lowered. A tuner that asks for nothing while a batch is untold is asked again after that `tell`.
+So a resumed run is the same loop over the same calls, in which the trials that are on record are not measured again;
+there is no other replay.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
 from hilt.store import Run, RunState, Store, Trial
 from hilt.trial import Outcome, Result
-from hilt.tune import Feedback, Tuner
+from hilt.tune import Assessment, Feedback, Tuner
 from hilt.vta.program import Program
 
 DOUBTFUL = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
@@ -55,6 +56,13 @@ class HasConfidence(Protocol):
     """A tuner that knows how sure it is."""
 
     def confidence(self) -> float | None: ...
+
+
+@runtime_checkable
+class Assessing(Protocol):
+    """A tuner that knows why it asks for no more, and how far the board lies from its timing model."""
+
+    def assessment(self) -> Assessment | None: ...
 
 
 @dataclass
@@ -144,6 +152,9 @@ class TuningLoop:
                 return False
             measuring = pool.submit(self.measure, following)  # before `tell`: the board does not wait for the tuner
             self.tell(current)
+            if not following.indices:  # an empty answer is final only once every result is known
+                following = self.ask(self._next_count)
+                measuring = pool.submit(self.measure, following)
             current = following
         return True
 
@@ -279,7 +290,14 @@ class TuningLoop:
         trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
         self._tuner.tell([Feedback(each.index, each.outcome, each.microseconds) for each in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
-        self._publish(TunerUpdated(batch.first + len(trials), confidence, time()))
+        assessment = assess(self._tuner)
+        text = "" if assessment is None else assessment.text
+        self._publish(TunerUpdated(batch.first + len(trials), confidence, time(), text))
+
+
+def assess(tuner: Tuner) -> Assessment | None:
+    """Return the tuner's view of its own run; None where it has none."""
+    return tuner.assessment() if isinstance(tuner, Assessing) else None
 
 
 def _event_of(trial: Trial) -> TrialRecorded:

@@ -29,7 +29,7 @@ from hilt.engine.events import (
     Logged,
     StateChanged,
 )
-from hilt.engine.loop import TuningLoop
+from hilt.engine.loop import TuningLoop, assess
 from hilt.engine.reserve import DiskReserve
 from hilt.engine.run_control import Control
 from hilt.engine.run_files import RunFiles
@@ -128,7 +128,8 @@ class _EngineSession:
             finally:
                 measurer.close()
         if complete:
-            return Finished(RunState.FINISHED, "")
+            assessment = assess(tuner)
+            return Finished(RunState.FINISHED, "" if assessment is None else assessment.text)
         if self._watch.failing is not None:
             return Finished(RunState.FAILED, self._watch.failing, FailureCause.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._run.uuid[:8]}` goes on")

@@ -30,6 +30,9 @@ class Experiment:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "foreign": Experiment(
+        "every tuner on machines of another structure, and its certainty", "ours", "foreign:foreign", (60, 600)
+    ),
     "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "headline:headline", (16, 120)),
     "mismatch": Experiment("the same on boards that a twin does not know", "ours", "headline:mismatch", (26, 600)),
     "informed": Experiment("hilt with and without what is published of TVM", "ours", "headline:informed", (1, 20)),

@@ -37,6 +37,9 @@ def convergence_rows(results: Mapping[str, Sequence[Runs]]) -> list[dict[str, An
                 row |= {f"{name}_median": spread.median, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
                 row[f"{name}_never"] = sum(each is None for each in trials)
             to_one_percent = runs.trials_to(0.01)
+            latencies = runs.dataset.microseconds
+            row["valid"] = int(np.isfinite(latencies).sum())
+            row["within_1%"] = int((latencies <= 1.01 * runs.dataset.optimum).sum())
             row["invalid_share"] = round(float(runs.invalid_share().mean()), 5)
             row["invalid_share_until_1%"] = round(float(runs.invalid_share(to_one_percent).mean()), 5)
             row["tuner_seconds"] = round(float(sum(runs.seconds[part].mean() for part in ("make", "ask", "tell"))), 4)

@@ -143,6 +143,10 @@ def baseline(bench: Bench) -> None:
         )
 
 
+_LOWERED = "transfer, rejected samples dropped"
+"""What the paper does; `transfer` learns from the rejected ones too."""
+
+
 def transfer(bench: Bench) -> None:
     """Figure 6: transfer learning with context relation features beside HW-aware initialisation."""
     wanted = _subjects(bench, default=("deepbench.8", "deepbench.42", "deepbench.59", "deepbench.78", "deepbench.107"))
@@ -154,19 +158,26 @@ def transfer(bench: Bench) -> None:
         bench.report(f"{each.name} is not learnt from: its dataset is not built")
     pairs = []
     for of in wanted:
-        history = history_of([each for each in everything if each != of and each not in absent], samples)
-        learner = Contender.of("autotvm", "transfer", plan_size=EPOCH, features="context", history=str(history))
-        pairs += [(of, each) for each in (AUTOTVM, HARDWARE_AWARE, learner, CONTEXT)]
+        sources = [source for source in everything if source != of and source not in absent]
+        learners = [
+            Contender.of("autotvm", label, plan_size=EPOCH, features="context", history=str(history))
+            for label, history in (
+                ("transfer", history_of(sources, samples)),
+                (_LOWERED, history_of(sources, samples, lowered_only=True)),
+            )
+        ]
+        pairs += [(of, contender) for contender in (AUTOTVM, HARDWARE_AWARE, *learners, CONTEXT)]
     results = bench.runs_of(pairs, _TO_THE_BEST, seeds)
     bench.table("figure6", convergence_rows(results))
     _boxes(bench, results, "figure6", "trials to the best")
     base = results[AUTOTVM.label]
-    bench.compare(
-        "Figure 6: transfer: trials to the best over AutoTVM's, mean",
-        "0.905",
-        f"{mean_ratio(results['transfer'], base, 0):.3f}",
-        f"{samples:,} samples of the other workloads",
-    )
+    for label in ("transfer", _LOWERED):
+        bench.compare(
+            f"Figure 6: {label}: trials to the best over AutoTVM's, mean",
+            "0.905",
+            f"{mean_ratio(results[label], base, 0):.3f}",
+            f"{samples:,} samples of the other workloads; to 1%: {mean_ratio(results[label], base, 0.01):.3f}",
+        )
     bench.compare(
         "Figure 6: transfer: IQR over AutoTVM's, mean", "1.107x better", f"{_iqr_ratio(results['transfer'], base):.3f}"
     )

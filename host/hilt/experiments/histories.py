@@ -12,13 +12,18 @@ from hilt import paths
 from hilt.experiments.datasets import dataset_of
 from hilt.experiments.replay import Answers
 from hilt.measure.dataset import DatasetKey
+from hilt.trial import Outcome
 from hilt.tune.history import History, WorkloadHistory
 
 
-def history_of(sources: Sequence[DatasetKey], samples: int, seed: int = 0) -> Path:
-    """A file with `samples` configurations drawn uniformly from all of these datasets together, valid or not."""
+def history_of(sources: Sequence[DatasetKey], samples: int, seed: int = 0, *, lowered_only: bool = False) -> Path:
+    """Return a file with `samples` configurations drawn uniformly from all of these datasets together, valid or not.
+
+    With `lowered_only` those that the compiler rejects are dropped after the draw, as HW-aware's authors do.
+    """
     names = " ".join(sorted(source.key for source in sources))
-    digest = hashlib.sha256(f"{names} {samples} {seed}".encode()).hexdigest()
+    facts = f"{names} {samples} {seed}{' lowered' if lowered_only else ''}"
+    digest = hashlib.sha256(facts.encode()).hexdigest()
     path = paths.home() / "experiments" / "histories" / f"{digest[:24]}.json"
     if path.is_file():
         return path
@@ -32,6 +37,8 @@ def history_of(sources: Sequence[DatasetKey], samples: int, seed: int = 0) -> Pa
         if len(mine):
             answers = Answers(dataset_of(source))
             results = [answers.of(int(index - ends[number] + sizes[number])) for index in mine]
+            if lowered_only:
+                results = [result for result in results if result.outcome is not Outcome.REJECTED]
             parts.append(WorkloadHistory.of(source.workload, source.accelerator, source.space, results))
     History(tuple(parts)).save(path)
     return path

@@ -64,6 +64,7 @@ def replay(tuner: Tuner, dataset: Dataset, protocol: Protocol, answers: Answers 
             started = time.process_time()
             tuner.tell(heard)
             spent["tell"] += time.process_time() - started
+            more = more or not untold  # an empty answer is final only once every result is known
     if len(set(asked)) != len(asked):
         raise ValueError(f"the tuner asked for a configuration twice on {dataset.name}")
     own = getattr(tuner, "overheads", None)

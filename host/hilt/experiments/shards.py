@@ -35,6 +35,8 @@ class Shard:
     make: Callable[..., list[Row]]
     subjects: tuple[DatasetKey, ...]
     told: tuple[str | int | float, ...]
+    recorded: bool = True
+    """Whether it needs the subjects' recorded spaces."""
 
     @cached_property
     def path(self) -> Path:
@@ -55,7 +57,7 @@ def rows_of(shards: Sequence[Shard], jobs: int, report: Report) -> list[Row]:
     Raises MissingDatasetError before anything is computed; what a piece raises is raised once those that were being
     computed are kept.
     """
-    for subject in {subject for shard in shards for subject in shard.subjects}:
+    for subject in {subject for shard in shards if shard.recorded for subject in shard.subjects}:
         dataset_of(subject)
     waiting = [shard for shard in shards if not shard.path.is_file()]
     if waiting:

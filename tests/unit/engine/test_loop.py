@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import EngineCommand, Event, RunProgress, StateChanged, TrialRecorded
+from hilt.engine.events import EngineCommand, Event, RunProgress, StateChanged, TrialRecorded, TunerUpdated
 from hilt.engine.loop import TuningLoop
 from hilt.engine.run_control import Control
 from hilt.measure import Report, Request
 from hilt.schedule import Rejected
 from hilt.store import Run, RunState, Store, Trial
 from hilt.trial import Outcome, Result
-from hilt.tune import Feedback
+from hilt.tune import Assessment, Feedback, Stop
 from hilt.vta.program import Program
 from tests.unit.store.examples import run as example_run
 
@@ -329,8 +329,66 @@ def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
     tuner._left = list(range(6))
     assert bench.session(tuner=tuner)
     assert sorted(each.index for each in bench.trials) == list(range(6))
-    assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2"]
+    assert tuner.calls == ["ask 4", "ask 4", "tell 4", "ask 4", "tell 2", "ask 4"]
     bench.store.close()
+
+
+class AssessingTuner(GreedyTuner):
+    """Has a view of its own run."""
+
+    def confidence(self) -> float:
+        return 0.25
+
+    def assessment(self) -> Assessment:
+        return Assessment(0.25, Stop.SEARCHING, "RTL", 1.5, 0.03)
+
+
+def test_the_tuners_assessment_is_published(bench: Bench) -> None:
+    bench.session(tuner=AssessingTuner())
+    told = [event for event in bench.events if isinstance(event, TunerUpdated)]
+    assert len(told) == 6
+    assert {event.assessment for event in told} == {AssessingTuner().assessment().text}
+    assert "1.50 times what the timing model says, +-3.0%" in told[-1].assessment
+
+
+class WaitingTuner(GreedyTuner):
+    """Asks for nothing while a batch is untold, as a tuner does whose last batch covers all that it hopes for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._untold = 0
+
+    def ask(self, count: int) -> list[int]:
+        batch = [] if self._untold else super().ask(count)
+        self._untold += bool(batch)
+        return batch
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        super().tell(feedback)
+        self._untold -= 1
+
+
+def test_an_empty_answer_is_not_final_while_a_batch_is_untold(bench: Bench) -> None:
+    assert bench.session(tuner=WaitingTuner())
+    assert len(bench.trials) == BUDGET
+
+
+def test_a_run_of_a_waiting_tuner_stopped_after_any_trial_resumes_to_the_same_records(tmp_path: Path) -> None:
+    whole = Bench(tmp_path / "whole.db")
+    whole.session(tuner=WaitingTuner())
+    for stopped_after in range(1, BUDGET, 3):
+        parts = Bench(tmp_path / f"parts{stopped_after}.db")
+        control = Control()
+
+        def stop(event: Event, control: Control = control, after: int = stopped_after) -> None:
+            if isinstance(event, RunProgress) and event.trials >= after:
+                control.obey(EngineCommand.STOP)
+
+        parts.session(tuner=WaitingTuner(), control=control, publish=stop)
+        assert parts.session(tuner=WaitingTuner())
+        assert [trial.index for trial in parts.trials] == [trial.index for trial in whole.trials]
+        parts.store.close()
+    whole.store.close()
 
 
 def test_a_measurer_that_forgets_is_found_out(bench: Bench) -> None:

@@ -59,6 +59,23 @@ def test_plain_tells_before_it_asks() -> None:
     assert tuner.calls == ["ask [5, 1]", "tell [5, 1]", "ask [2]", "tell [2]", "ask []"]
 
 
+class Waiting(Scripted):
+    """Asks for nothing while a batch is untold."""
+
+    def ask(self, count: int) -> list[int]:
+        untold = sum(call.startswith("ask [") and call != "ask []" for call in self.calls) - sum(
+            call.startswith("tell") for call in self.calls
+        )
+        return super().ask(0 if untold else count)
+
+
+def test_an_empty_answer_is_not_final_while_a_batch_is_untold() -> None:
+    tuner = Waiting([5, 1, 2])
+    run = replay(tuner, made_up(), Protocol(trials=6, batch=2, pipelined=True))
+    assert run.indices.tolist() == [5, 1, 2]
+    assert tuner.calls == ["ask [5, 1]", "ask []", "tell [5, 1]", "ask [2]", "ask []", "tell [2]", "ask []"]
+
+
 def test_ends_with_the_batch_that_has_the_optimum() -> None:
     tuner = Scripted([1, 0, 3, 5, 2, 4])
     run = replay(tuner, made_up(), Protocol(trials=6, batch=2, pipelined=False, until_optimum=True))

@@ -56,16 +56,17 @@ def run(tuner: Tuner, trials: int, batch: int, measure: Callable[[int], Feedback
     told: list[Feedback] = []
     asked = 0
     waiting: list[list[int]] = []
-    while asked < trials or waiting:
+    while True:
         indices = tuner.ask(min(batch, trials - asked)) if asked < trials else []
-        asked = asked + len(indices) if indices else trials
+        asked += len(indices)
         if indices:
             waiting.append(indices)
-        if waiting and (not indices or not lag or len(waiting) > 1):
+        elif not waiting:
+            return told
+        if not indices or not lag or len(waiting) > 1:
             results = [measure(index) for index in waiting.pop(0)]
             tuner.tell(results)
             told += results
-    return told
 
 
 def every_search(seed: int, trials: int) -> dict[str, list[int]]:

@@ -16,8 +16,8 @@ from hilt.tune.model_guided.shortlist import NEAR
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_AVERSION = 0.5
-"""A failed trial costs as much as this share of the draws."""
+AVERSION = 0.5
+"""A failed trial costs as much as this share of the draws, while failures are foreseen."""
 
 
 def covering(latencies: Floats, valid: Bools) -> Bools:
@@ -32,7 +32,9 @@ def confidence(covers: Bools, measured: Bools) -> float:
     return float(covers[:, measured].any(axis=1).mean()) if measured.any() else 0.0
 
 
-def choose(covers: Bools, asked: Bools, probability: Floats, mean: Floats, count: int) -> list[int]:
+def choose(
+    covers: Bools, asked: Bools, probability: Floats, mean: Floats, count: int, aversion: float = AVERSION
+) -> list[int]:
     """Up to `count` positions, the one that covers most of what those asked (n,) leave open first; of equals the one
     with the least `mean` (n,) logarithm. Ends where the gain is not worth the risk that a trial fails, `probability`
     (n,) being that of a valid one."""
@@ -41,7 +43,7 @@ def choose(covers: Bools, asked: Bools, probability: Floats, mean: Floats, count
     picked: list[int] = []
     order = np.argsort(mean, kind="stable")
     while len(picked) < count and free.any():
-        worth = covers[open_draws].sum(axis=0) / len(covers) - _AVERSION * (1 - probability)
+        worth = covers[open_draws].sum(axis=0) / len(covers) - aversion * (1 - probability)
         worth[~free] = -np.inf
         best = int(order[np.argmax(worth[order])])
         if worth[best] <= 0:

@@ -20,13 +20,20 @@ _LEAST_VARIANCE = 1e-8
 
 @dataclass(frozen=True)
 class Inputs:
-    """`smooth` (n, d): where neighbours err alike. `linear` (n, k): directions, each times its prior deviation."""
+    """`smooth` (n, d): where neighbours err alike. `linear` (n, k): directions, each times its prior deviation.
+    `own` (n,), where there is one: the deviation that each has of its own, besides the kernel's noise."""
 
     smooth: Floats
     linear: Floats
+    own: Floats | None = None
 
     def __getitem__(self, rows: npt.NDArray[np.int64]) -> Inputs:
-        return Inputs(self.smooth[rows], self.linear[rows])
+        return Inputs(self.smooth[rows], self.linear[rows], None if self.own is None else self.own[rows])
+
+    @property
+    def own_variance(self) -> Floats:
+        """Variance (n,) that no other row shares."""
+        return np.zeros(len(self.smooth)) if self.own is None else self.own**2
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class GaussianProcess:
         self.kernel = kernel
         self._inputs = inputs
         covariance = kernel.between(inputs, inputs)
-        covariance[np.diag_indices_from(covariance)] += kernel.noise**2
+        covariance[np.diag_indices_from(covariance)] += kernel.noise**2 + inputs.own_variance
         self._factor = cholesky(covariance, lower=True) if len(observed) else covariance
         self._weights = cho_solve((self._factor, True), observed) if len(observed) else observed
         self.log_likelihood = 0.0
@@ -81,12 +88,15 @@ class GaussianProcess:
         if len(self._weights):
             mean = across @ self._weights
             covariance -= across @ cho_solve((self._factor, True), across.T)
-        return np.asarray(mean + generator.standard_normal((count, len(mean))) @ _root(covariance).T)
+        return np.asarray(mean + generator.standard_normal((count, len(mean))) @ root_of(covariance).T)
 
 
-def _root(covariance: Floats) -> Floats:
-    """A lower triangular root. Of like rows the matrix is close to singular, so each gets a little variance of its own:
-    unlike a root by eigenvectors this one changes little where the last bits of the matrix do."""
+def root_of(covariance: Floats) -> Floats:
+    """Return a lower triangular root of a covariance.
+
+    The matrix of like rows is close to singular, so each row gets a little variance of its own. Unlike a root by
+    eigenvectors this one changes little where the last bits of the matrix do.
+    """
     own = _LEAST_VARIANCE
     while True:
         try:
@@ -95,23 +105,31 @@ def _root(covariance: Floats) -> Floats:
             own *= 10
 
 
-def most_likely(
+def weigh(
     inputs: Inputs,
     observed: Floats,
     amplitudes: Sequence[float],
     lengths: Sequence[float],
     noises: Sequence[float],
     usual: Kernel,
-) -> GaussianProcess:
-    """The posterior with the kernel of the grid that explains the observations best, `usual` being the more probable
-    before any: each factor of e away from it costs 0.5."""
-    best: GaussianProcess | None = None
-    best_score = -np.inf
-    for amplitude, length, noise in itertools.product(amplitudes, lengths, noises):
-        found = GaussianProcess(Kernel(amplitude, length, noise), inputs, observed)
-        away = np.log([amplitude / usual.amplitude, length / usual.length, noise / usual.noise])
-        score = found.log_likelihood - 0.5 * float(np.abs(away).sum())
-        if score > best_score:
-            best, best_score = found, score
-    assert best is not None, "an empty grid"
-    return best
+) -> list[tuple[Kernel, float]]:
+    """Return every kernel of the grid with the logarithm of its evidence, the best first.
+
+    `usual` is the more probable before any observation: each factor of e away from it costs 0.25 in amplitude and
+    length, and 0.5 in noise.
+    """
+    found = []
+    linear = inputs.linear @ inputs.linear.T
+    own = np.diag(inputs.own_variance)
+    for length in lengths:
+        alike = Kernel(1.0, length, 0.0).between(Inputs(inputs.smooth, np.zeros((len(observed), 1))), Inputs(
+            inputs.smooth, np.zeros((len(observed), 1))
+        ))  # fmt: skip
+        for amplitude, noise in itertools.product(amplitudes, noises):
+            covariance = linear + own + amplitude**2 * alike + noise**2 * np.eye(len(observed))
+            factor = cholesky(covariance, lower=True, check_finite=False)
+            weights = cho_solve((factor, True), observed, check_finite=False)
+            score = -observed @ weights / 2 - np.log(np.diag(factor)).sum()
+            away = np.abs(np.log([amplitude / usual.amplitude, length / usual.length, noise / usual.noise]))
+            found.append((Kernel(amplitude, length, noise), float(score - away @ [0.25, 0.25, 0.5])))
+    return sorted(found, key=lambda pair: -pair[1])

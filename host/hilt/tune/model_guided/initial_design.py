@@ -1,5 +1,6 @@
-"""What a run begins with: clues, and the predictions that the first trials are chosen by. It depends on the problem and
-two options, not on the seed, and takes most of a run's processor time: runs of one problem share it."""
+"""What a run begins with: failure priors, machine models, and the predictions that the first trials are chosen by. It
+depends on the problem and two options, not on the seed, and takes most of a run's processor time: runs of one problem
+share it."""
 
 from __future__ import annotations
 
@@ -9,49 +10,99 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.model_guided.candidates import Candidates
-from hilt.tune.model_guided.memories import PRIOR_DEVIATION, hypotheses, prior_mean
-from hilt.tune.model_guided.prediction import Predictor, predictor_for
+from hilt.tune.model_guided.lowered import LoweredPrograms
+from hilt.tune.model_guided.machines import Machine, StructuralMachine, TwinMachine, spread, usual_costs
+from hilt.tune.model_guided.memories import hypotheses
+from hilt.tune.model_guided.prediction import predictor_for
 from hilt.tune.model_guided.shortlist import Shortlist
+from hilt.tune.model_guided.structural import StructuralEstimate, StructuralTiming
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
 from hilt.tune.problem import TuningProblem
 
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
-_EXTREME = np.array([1.3, 1.3, 1.3])
-"""Prior deviations from the assumed memory of the slow and the fast one that the shortlist is made for."""
+_RELEVANT = 0.1
+"""A row that the twin puts behind its best by more than this (as a logarithm) with every memory is predicted with the
+assumed one alone."""
+_STRUCTURAL_ROUNDS = 2
+_OVERLAPPING, _SERIAL = 0.6, 0.25
+"""Prior weights of the structural families, the twin having 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hypotheses:
+    """Predictions of one machine model before any measurement."""
+
+    machine: Machine
+    shortlist: Shortlist
+    ensemble: Floats
+    """Logarithms of cycles (rows, m) with m machines of the family."""
+    rows: Rows
+    starts: Floats
+    """Coordinates (s, d) where the search for the board's begins."""
 
 
 @dataclass(frozen=True, eq=False)
 class InitialDesign:
-    """Nothing of it changes in a run, but that the predictor remembers what it was asked."""
+    """Nothing of it changes in a run, but that predictors remember what they were asked."""
 
     candidates: Candidates
     failure_priors: list[FailurePrior]
-    predictor: Predictor
-    prior: Floats
-    """Coordinates (3,) of the memory that is assumed."""
-    shortlist: Shortlist
-    extremes: Floats
-    """Logarithms of cycles (rows of the shortlist, 3): with the assumed memory, a slow one and a fast one."""
-    hypotheses: Floats
-    """Coordinates (memories, 3) that the first trials are chosen for."""
+    hypotheses: list[Hypotheses]
+    """The twin's first."""
+    rows: Rows
+    """Rows that all of them predict."""
 
 
 def initial_design_of(
     problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
 ) -> InitialDesign:
-    """Of the problem's candidates, at least one; the options are those of HiltOptions."""
+    """Return the opening for the problem's candidates, at least one; the options are those of HiltOptions."""
     what = ("hilt's opening", memories, published_faults)
     return problem.once(what, lambda: _opening(problem, candidates, memories, published_faults))
 
 
 def _opening(problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool) -> InitialDesign:
     known = failure_priors(problem, candidates.indices, candidates.hidden, published_faults)
-    predictor = predictor_for(problem, candidates.indices, candidates.analytic_model)
-    prior = prior_mean(problem.accelerator)
-    extremes = np.stack((prior, prior + _EXTREME * PRIOR_DEVIATION, prior - _EXTREME * PRIOR_DEVIATION))
-    extremes[2, 2] = 0.0
-    shortlist = Shortlist(candidates, predictor)
-    shortlist.open(extremes)
-    few = predictor.log_cycles(shortlist.rows.tolist(), extremes)
-    return InitialDesign(candidates, known, predictor, prior, shortlist, few, hypotheses(problem.accelerator, memories))
+    lowered = LoweredPrograms(problem, candidates.indices)
+    twin = TwinMachine(
+        problem.accelerator, predictor_for(problem, lowered, candidates.analytic_model), candidates.analytic_model
+    )
+    timing, rough = StructuralTiming(lowered), StructuralEstimate(candidates.hidden)
+    costs = usual_costs(problem.accelerator)
+    families: list[Machine] = [
+        StructuralMachine(timing, rough, True, _OVERLAPPING, "overlapping stages", costs),
+        StructuralMachine(timing, rough, False, _SERIAL, "stages in turn", costs),
+    ]
+    shortlists = []
+    for machine in [twin, *families]:
+        shortlist = Shortlist(candidates, lowered, machine)
+        if machine is twin:
+            shortlist.open(machine.openings)
+        else:
+            shortlist.open(machine.openings, _STRUCTURAL_ROUNDS)
+        shortlists.append(shortlist)
+    rows = np.unique(np.concatenate([shortlist.rows for shortlist in shortlists]))
+    found = [_twin_hypotheses(twin, shortlists[0], rows, hypotheses(problem.accelerator, memories))]
+    for machine, shortlist in zip(families, shortlists[1:], strict=True):
+        some = shortlist.include(rows)
+        points = spread(machine, memories)
+        found.append(Hypotheses(machine, shortlist, shortlist.exact(some, points), some, points))
+    return InitialDesign(candidates, known, found, rows)
+
+
+def _twin_hypotheses(machine: TwinMachine, shortlist: Shortlist, rows: Rows, points: Floats) -> Hypotheses:
+    """Predict with every memory what is close to the best with some; the rest with the assumed memory alone."""
+    openings = machine.openings
+    cycles = shortlist.exact(shortlist.rows, openings)
+    pad_end = (cycles - cycles.min(axis=0)).min(axis=1)
+    order = np.argsort(pad_end, kind="stable")[: machine.affordable(float(np.exp(cycles.min())))]
+    near = np.sort(order[pad_end[order] < _RELEVANT])
+    ensemble = np.repeat(cycles[:, :1], len(points), axis=1)
+    ensemble[near] = shortlist.exact(shortlist.rows[near], points)
+    # A row behind all others keeps its distance with every memory.
+    ensemble += np.where(
+        np.isin(np.arange(len(cycles)), near)[:, None], 0, ensemble[near].min(axis=0) - cycles[near, 0].min()
+    )
+    return Hypotheses(machine, shortlist, ensemble, shortlist.rows, machine.prior[None])

@@ -1,103 +1,189 @@
-"""What is believed of the latencies of the rows that matter, before and after measurements."""
+"""What is believed of every candidate's latency: a mixture over machine models, each with what it gets wrong.
+
+Let y be the logarithm of a latency in cycles of the nominal clock. With the machine model m, y = log cycles_m(x) + s +
+e(z) + v, where x are the model's coordinates, s is the clock's deviation from the nominal one, e an error that is alike
+for alike configurations, and v an error of each configuration's own. Measurements find x by Gauss-Newton steps; around
+it all is linear, so y is a Gaussian process (Kennedy and O'Hagan, 2001). Models and kernels are weighed by evidence.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from hilt.tune.model_guided.calibration import USUAL, Calibration, find_memory, slopes
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs
-from hilt.tune.model_guided.initial_design import InitialDesign
+from hilt.tune.model_guided.calibration import CLOCK_DEVIATION, find_coordinates
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, weigh
+from hilt.tune.model_guided.initial_design import Hypotheses
+from hilt.tune.model_guided.machines import Machine
+from hilt.tune.model_guided.shortlist import Prediction
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
-_RELEVANT = 0.1
-"""A row slower than the best by more than this (as a logarithm) with every memory is not followed."""
-_MOST_FOLLOWED, _LEAST_FOLLOWED = 96, 24
-_CYCLES_FOLLOWED = 2.5e8
-"""Cycles of all followed rows together, about: the twin takes about a nanosecond for each, with each memory."""
-_MOST_OBSERVED = 160
+_MOST_FITTED = 32
+"""Latencies that the coordinates are found by: the fastest."""
+USUAL = Kernel(amplitude=0.02, length=1.0, noise=0.002)
+_AMPLITUDES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_LENGTHS = (0.5, 1.0, 2.0)
+_NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+_MOST_OBSERVED = 144
 """Measurements that the posterior is made of: the fastest."""
-_SAME_MEMORY = 0.05
+_MOST_WEIGHED = 72
+"""Measurements that models and kernels are weighed by: the fastest."""
+_REFUTED = 30.0
+"""Log evidence by which a model is behind the best when it is no longer weighed."""
+_SAME = 0.05
 """Coordinates that differ by less are not worth predicting everything again."""
-_FIRST_FIT = 3
-"""Measurements from which on the memory is looked for."""
+_COMPONENTS = 6
+_NEGLIGIBLE = 0.01
+"""Share of the best component's weight below which one is left out."""
 
 
-class Posterior:
-    """Over the candidates' rows that are followed, which grow as memories turn out differently."""
+class MachineFit:
+    """One machine model with the coordinates that explain the measurements best."""
 
-    def __init__(self, opening: InitialDesign) -> None:
-        self._candidates = opening.candidates
-        self._predictor = opening.predictor
-        self._prior = opening.prior
+    def __init__(self, opening: Hypotheses, smooth: Floats) -> None:
+        self.machine: Machine = opening.machine
+        self._opening = opening
+        self._smooth = smooth
         self._shortlist = opening.shortlist.copy()
-        self.rows = self._shortlist.rows[_relevant(opening.extremes)]
-        """Rows of the candidates that are followed; all other arrays are over these."""
-        self._ensemble = self._predictor.log_cycles(self.rows.tolist(), opening.hypotheses)
-        self._calibration: Calibration | None = None
-        self._fitted_on = 0
-        self.overlooked = 1.0
-        """Expected number of candidates that are better than all followed by 1% or more, and were never lowered."""
-
-    def learn(self, measured: dict[int, float]) -> None:
-        """Of all measurements so far: logarithms of latencies in nominal cycles, by candidate's row."""
-        if len(measured) < _FIRST_FIT:
-            return
-        refit = self._calibration is None or len(measured) >= 2 * self._fitted_on
-        if refit:
-            self._fit(measured)
-            self._fitted_on = len(measured)
-        position = {row: place for place, row in enumerate(self.rows.tolist())}
-        known = sorted((latency, position[row]) for row, latency in measured.items() if row in position)
-        known = known[:_MOST_OBSERVED]
-        places = np.array([place for _, place in known], dtype=np.int64)
-        observed = np.array([latency for latency, _ in known])
-        assert self._calibration is not None, "fitted above"
-        self._calibration.learn(places, observed, None if refit else self._calibration.process.kernel)
-
-    def predict(self) -> tuple[Floats, Floats]:
-        """Mean and deviation (n,) of the rows' logarithms."""
-        if self._calibration is not None:
-            return self._calibration.predict()
-        relative = self._ensemble - self._ensemble.min(axis=0)
-        return relative.mean(axis=1), relative.std(axis=1)
-
-    def sample(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
-        """Joint draws (count, n) of the logarithms of rows at these places."""
-        if self._calibration is not None:
-            return self._calibration.sample(places, count, generator)
-        smooth = self._candidates.smooth[self.rows[places]]
-        inputs = Inputs(smooth, np.zeros((len(places), 1)))
-        errors = GaussianProcess(USUAL, inputs[np.zeros(0, dtype=np.int64)], np.zeros(0)).sample(
-            inputs, count, generator
-        )
-        memories = generator.integers(0, self._ensemble.shape[1], count)
-        return errors + self._ensemble[places][:, memories].T
-
-    def _fit(self, measured: dict[int, float]) -> None:
-        rows = self._shortlist.include(np.array(list(measured), dtype=np.int64))
-        observed = np.array([measured[row] for row in rows.tolist()])
-        found = find_memory(self._predictor, rows, observed, self.coordinates, self._prior)
-        moved = float(np.abs(found - self.coordinates).max())
-        if self._calibration is not None and moved < _SAME_MEMORY and np.isin(rows, self.rows).all():
-            return
-        self.overlooked, cycles = self._shortlist.extend(found)
-        near = self._shortlist.rows[_relevant(cycles[:, None])]
-        self.rows = np.unique(np.concatenate((near, rows)))
-        base, slope = slopes(self._predictor, self.rows, found)
-        self._calibration = Calibration(found, self._prior, base, slope, self._candidates.smooth[self.rows])
+        self._coordinates: Floats | None = None
+        self._prediction: Prediction | None = None
 
     @property
     def coordinates(self) -> Floats:
-        """Of the memory that is thought most probable (hilt.tune.model_guided.memories)."""
-        return self._prior if self._calibration is None else self._calibration.coordinates
+        """The most probable coordinates (d,)."""
+        return self.machine.prior if self._coordinates is None else self._coordinates
+
+    def fit(self, rows: Rows, observed: Floats) -> None:
+        """Find the coordinates, given logarithms of latencies in nominal cycles `observed` (n,) of `rows`."""
+        fastest = np.argsort(observed, kind="stable")
+        latency = dict(zip(rows.tolist(), observed.tolist(), strict=True))
+        exact = self._shortlist.include(rows[fastest])[:_MOST_FITTED]
+        values = np.array([latency[row] for row in exact.tolist()])
+        found = self._find(exact, values) if len(exact) else self.coordinates
+        known = self._coordinates
+        if known is None or float(np.abs(found - known).max()) >= _SAME or self._prediction is None:
+            self._coordinates = found
+            self._shortlist.extend(found, 8 if known is None else 2)
+        self._prediction = self._shortlist.predict(self.coordinates)
+
+    def _find(self, rows: Rows, observed: Floats) -> Floats:
+        starts = np.concatenate((self.coordinates[None], self._opening.starts))
+        return find_coordinates(self.machine, lambda points: self._shortlist.exact(rows, points), observed, starts)
+
+    @property
+    def prediction(self) -> Prediction:
+        """Predictions around the coordinates; `fit` comes first."""
+        assert self._prediction is not None, "fit comes first"
+        return self._prediction
+
+    def inputs(self) -> tuple[Floats, Inputs]:
+        """Return the mean (n,) of all candidates before any measurement, and the process's inputs."""
+        prediction = self.prediction
+        mean = prediction.base + prediction.slope @ (self.machine.prior - self.coordinates)
+        clock = np.full((len(mean), 1), CLOCK_DEVIATION)
+        linear = np.concatenate((prediction.slope * self.machine.deviation, clock), axis=1)
+        return mean, Inputs(self._smooth, linear, prediction.own)
 
 
-def _relevant(cycles: Floats) -> Rows:
-    """Places of the rows (n, memories) that are close to the best with some memory: the closest."""
-    pad_end = (cycles - cycles.min(axis=0)).min(axis=1)
-    count = int(np.clip(_CYCLES_FOLLOWED / np.exp(cycles.min()), _LEAST_FOLLOWED, _MOST_FOLLOWED))
-    order = np.argsort(pad_end, kind="stable")[:count]
-    return np.sort(order[pad_end[order] < _RELEVANT])
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One machine model with one kernel, and its share of the mixture."""
+
+    weight: float
+    mean_before: Floats
+    inputs: Inputs
+    process: GaussianProcess
+    machine: Machine
+
+    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return mean and deviation (n,) of what a board would say of rows that were not measured."""
+        inputs = self.inputs[rows]
+        mean, deviation = self.process.predict(inputs)
+        own = inputs.own_variance + self.process.kernel.noise**2
+        return self.mean_before[rows] + mean, np.sqrt(deviation**2 + own)
+
+    def sample(self, rows: Rows, count: int, widening: float, generator: np.random.Generator) -> Floats:
+        """Return joint draws (count, n) of the same, deviations being `widening` times as large."""
+        inputs = self.inputs[rows]
+        mean, _ = self.process.predict(inputs)
+        drawn = self.process.sample(inputs, count, generator) - mean
+        own = np.sqrt(inputs.own_variance + self.process.kernel.noise**2)
+        drawn += own * generator.standard_normal(drawn.shape)
+        return np.asarray(self.mean_before[rows] + mean + widening * drawn)
+
+
+class Posterior:
+    """The mixture over machine models and kernels, given measurements."""
+
+    def __init__(self, fits: list[MachineFit]) -> None:
+        self._fits = fits
+        self.components: list[Component] = []
+        self._kernels: list[tuple[MachineFit, Kernel, float]] = []
+        self._evidence: dict[str, float] = {}
+        """Log evidence of each model's best kernel, when it was weighed last."""
+
+    def refit(self, measured: dict[int, float]) -> None:
+        """Find every model's coordinates anew and weigh models and kernels."""
+        rows, observed = _fastest(measured, len(measured))
+        for fit in self._standing():
+            fit.fit(rows, observed)
+        self.reweigh(measured)
+
+    def reweigh(self, measured: dict[int, float]) -> None:
+        """Weigh models and kernels anew, coordinates staying as they are."""
+        rows, observed = _fastest(measured, _MOST_WEIGHED)
+        scored = []
+        for fit in self._standing():
+            mean, inputs = fit.inputs()
+            grid = weigh(inputs[rows], observed - mean[rows], _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
+            scored += [(fit, kernel, score + np.log(fit.machine.weight)) for kernel, score in grid]
+            self._evidence[fit.machine.name] = grid[0][1]
+        scored.sort(key=lambda entry: -entry[2])
+        least = scored[0][2] + np.log(_NEGLIGIBLE)
+        self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[2] >= least]
+        self.condition(measured)
+
+    def _standing(self) -> list[MachineFit]:
+        """Return the models that are not refuted."""
+        least = max(self._evidence.values(), default=0.0) - _REFUTED
+        return [fit for fit in self._fits if self._evidence.get(fit.machine.name, least) >= least]
+
+    def condition(self, measured: dict[int, float]) -> None:
+        """Take in measurements (logarithms by row), models and kernels and their weights staying as they are."""
+        rows, observed = _fastest(measured, _MOST_OBSERVED)
+        weights = np.exp([score - self._kernels[0][2] for _, _, score in self._kernels])
+        weights /= weights.sum()
+        self.components = []
+        for (fit, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
+            mean, inputs = fit.inputs()
+            process = GaussianProcess(kernel, inputs[rows], observed - mean[rows])
+            self.components.append(Component(weight, mean, inputs, process, fit.machine))
+
+    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the mixture's mean and deviation (n,)."""
+        parts = [component.predict(rows) for component in self.components]
+        weights = np.array([component.weight for component in self.components])
+        means, deviations = (np.stack(values) for values in zip(*parts, strict=True))
+        mean = weights @ means
+        return mean, np.sqrt(np.maximum(weights @ (deviations**2 + means**2) - mean**2, 0))
+
+    def sample(self, rows: Rows, count: int, widening: float, generator: np.random.Generator) -> Floats:
+        """Return joint draws (count, n), each component having its share."""
+        ends = np.rint(np.cumsum([component.weight for component in self.components]) * count).astype(int)
+        counts = np.diff(np.concatenate(([0], ends)))
+        parts = [
+            component.sample(rows, number, widening, generator)
+            for component, number in zip(self.components, counts.tolist(), strict=True)
+            if number
+        ]
+        return np.concatenate(parts)
+
+
+def _fastest(measured: dict[int, float], most: int) -> tuple[Rows, Floats]:
+    """Return the rows and latencies of the fastest `most`, the fastest first."""
+    order = sorted(measured.items(), key=lambda pair: (pair[1], pair[0]))[:most]
+    return np.array([row for row, _ in order], dtype=np.int64), np.array([latency for _, latency in order])

@@ -1,6 +1,8 @@
-"""Which candidates are predicted: lowering costs milliseconds, so only what may be among the best is lowered."""
+"""Which candidates are predicted exactly: lowering costs milliseconds, so only what may be among the best is."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +10,8 @@ from scipy.special import ndtr
 
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel
-from hilt.tune.model_guided.prediction import Predictor
+from hilt.tune.model_guided.lowered import LoweredPrograms
+from hilt.tune.model_guided.machines import Machine
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -23,75 +26,113 @@ _SMALL_RISK = 0.004
 _SUPPORT = 240
 """Rows that the surrogate is fitted to, the fastest."""
 _ERROR = Kernel(amplitude=0.08, length=0.7, noise=0.003)
-"""Of the closed form against the twin (as logarithms), besides an offset."""
+"""Of the analytic model against the exact one (as logarithms), besides an offset."""
 _OFFSET = 0.3
 _HOPELESS = 0.5
-"""By how much (as a logarithm) the closed form may be behind its best."""
+"""By how much (as a logarithm) the analytic model may be behind its best."""
 NEAR = 0.01
 """How close to the best (as a logarithm) is as good as the best."""
+_UNKNOWN = 30.0
+"""Logarithm of the cycles of what would never end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predictions of all candidates around one machine: arrays (n,), `slope` (n, d)."""
+
+    base: Floats
+    own: Floats
+    """Deviation of each one's prediction from the machine's exact answer: 0 where it was lowered."""
+    slope: Floats
 
 
 class Shortlist:
-    """Rows that were predicted, and a surrogate of the prediction for those that were not."""
+    """Rows that one machine model predicted exactly, and a surrogate of it for those that it did not."""
 
-    def __init__(self, candidates: Candidates, predictor: Predictor) -> None:
+    def __init__(self, candidates: Candidates, lowered: LoweredPrograms, machine: Machine) -> None:
         self._candidates = candidates
-        self._predictor = predictor
-        self._seen = np.zeros(len(candidates), dtype=np.bool_)
+        self._lowered = lowered
+        self._machine = machine
+        self._same = np.full(len(candidates), -1, dtype=np.int64)
+        """The row with the same program that is predicted (n,); -1 where that is not known, -2 where it cannot run."""
         self._first_with: dict[bytes, int] = {}
         self.rows: Rows = np.zeros(0, dtype=np.int64)
         """Distinct programs, in the order in which they were added."""
 
     def copy(self) -> Shortlist:
-        """One that goes on from here; this one stays as it is."""
-        other = Shortlist(self._candidates, self._predictor)
-        other._seen, other._first_with, other.rows = self._seen.copy(), dict(self._first_with), self.rows
+        """Return one that goes on from here; this one stays as it is."""
+        other = Shortlist(self._candidates, self._lowered, self._machine)
+        other._same, other._first_with, other.rows = self._same.copy(), dict(self._first_with), self.rows
         return other
 
-    def open(self, coordinates: Floats) -> None:
-        """The first rows, for memories (m, 3): the best by the closed form with each, and some of all kinds."""
-        for each in coordinates:
-            order = np.argsort(self._candidates.analytic_model.cycles(each), kind="stable")
+    def open(self, coordinates: Floats, rounds: int = _MORE_ROUNDS) -> None:
+        """Add the first rows for machines (m, d): the analytic model's best of each, and some of all kinds."""
+        for point in coordinates:
+            order = np.argsort(self._machine.estimate(point), kind="stable")
             order = order[self._candidates.short[order]]
             self._add(order[:_BY_ESTIMATE])
         better_half = order[: max(len(order) // 2, 1)]
         self._add(better_half[np.linspace(0, len(better_half) - 1, _SPREAD).astype(np.int64)])
-        for each in coordinates:
-            self.extend(each)
+        for point in coordinates:
+            self.extend(point, rounds)
 
-    def extend(self, coordinates: Floats) -> tuple[float, Floats]:
-        """Adds what the surrogate takes to be as good as the best with the memory at `coordinates` (3,), until there
-        is nothing more of it or the rounds are used up.
-
-        Returns the expected number of those left behind that are better by NEAR (as the surrogate has it; or, where
-        that is less, by the rule of succession from how many were lowered in vain since the first that is as good as
-        the best), and the cycles (logarithms, (n,)) of all rows.
-        """
-        estimate = np.log(self._candidates.analytic_model.cycles(coordinates))
-        cycles = self._predictor.log_cycles(self.rows.tolist(), coordinates[None])[:, 0]
-        risk, left = 0.0, self._candidates.short
-        for turn in range(_MORE_ROUNDS + 1):
-            unseen = np.flatnonzero(left & ~self._seen & (estimate < estimate[self.rows].min() + _HOPELESS))
+    def extend(self, coordinates: Floats, rounds: int = _MORE_ROUNDS) -> None:
+        """Add what the surrogate takes to be as good as the best at `coordinates` (d,), until there is nothing more of
+        it or the rounds are used up."""
+        estimate = self._machine.estimate(coordinates)
+        cycles = self._exact(self.rows, coordinates)
+        for turn in range(rounds):
+            unseen = np.flatnonzero(
+                self._candidates.short & (self._same == -1) & (estimate < estimate[self.rows].min() + _HOPELESS)
+            )
             if not len(unseen) or not np.isfinite(cycles).any():
-                return 0.0, cycles
+                return
             mean, deviation = self._surrogate(estimate, cycles, unseen)
             threshold = cycles.min() - NEAR
             below = ndtr((threshold - mean) / np.maximum(deviation, 1e-9))
             in_vain = len(cycles) - 1 - int(np.flatnonzero(cycles <= cycles.min() + NEAR)[0])
             risk = min(float(below.sum()), 1 / (in_vain + 2))
             hopeful = mean - deviation < threshold + 2 * NEAR
-            enough = risk < _SMALL_RISK and (turn >= _ROUNDS or not hopeful.any())
-            if enough or turn == _MORE_ROUNDS:
-                break
+            if risk < _SMALL_RISK and (turn >= _ROUNDS or not hopeful.any()):
+                return
             order = np.argsort(mean - deviation, kind="stable")[:_BY_SURROGATE]
             added = self._add(unseen[order])
-            cycles = np.concatenate((cycles, self._predictor.log_cycles(added, coordinates[None])[:, 0]))
-        return risk, cycles
+            cycles = np.concatenate((cycles, self._exact(added, coordinates)))
 
     def include(self, rows: Rows) -> Rows:
-        """Has these rows as well, and returns those of them that are distinct programs."""
+        """Add these rows as well, and return those of them that can be predicted exactly."""
         self._add(rows[self._candidates.short[rows]])
-        return rows[np.isin(rows, self.rows)]
+        return rows[self._same[rows] >= 0]
+
+    def exact(self, rows: Rows, coordinates: Floats) -> Floats:
+        """Return logarithms (rows, m) at coordinates (m, d), of rows that `include` returned."""
+        return self._machine.log_cycles(self._same[rows].tolist(), coordinates)
+
+    def predict(self, coordinates: Floats) -> Prediction:
+        """Return predictions of all candidates with their derivatives at coordinates (d,)."""
+        machine = self._machine
+        around = machine.clipped(coordinates + np.diag(machine.steps))
+        base = machine.estimate(coordinates)
+        slope = np.stack([machine.estimate(point) - base for point in around], axis=1) / machine.steps
+        own = np.zeros(len(base))
+        exact = self._exact(self.rows, coordinates)
+        unseen = np.flatnonzero(self._same < 0)
+        if len(unseen) and np.isfinite(exact).any():
+            mean, own[unseen] = self._surrogate(base, exact, unseen)
+            base[unseen] = mean
+        base[self.rows] = np.minimum(exact, _UNKNOWN)
+        base[self._same == -2] = _UNKNOWN
+        finite = np.isfinite(exact)
+        if finite.any():
+            order = np.argsort(exact, kind="stable")[: machine.affordable(float(np.exp(exact[finite].min())))]
+            near = self.rows[order[np.isfinite(exact[order])]]
+            slope[near] = (machine.log_cycles(near.tolist(), around) - base[near, None]) / machine.steps
+        seen = np.flatnonzero(self._same >= 0)
+        base[seen], slope[seen] = base[self._same[seen]], slope[self._same[seen]]
+        return Prediction(base, own, slope)
+
+    def _exact(self, rows: Rows, coordinates: Floats) -> Floats:
+        return self._machine.log_cycles(rows.tolist(), coordinates[None])[:, 0] if len(rows) else np.zeros(0)
 
     def _surrogate(self, estimate: Floats, cycles: Floats, rows: Rows) -> tuple[Floats, Floats]:
         support = np.argsort(cycles, kind="stable")[:_SUPPORT]
@@ -106,12 +147,17 @@ class Shortlist:
     def _inputs(self, rows: Rows) -> Inputs:
         return Inputs(self._candidates.smooth[rows], np.full((len(rows), 1), _OFFSET))
 
-    def _add(self, rows: Rows) -> list[int]:
-        new = [row for row in dict.fromkeys(rows.tolist()) if not self._seen[row]]
-        self._seen[new] = True
-        programs = zip(new, self._predictor.programs(new), strict=True)
-        distinct = [
-            row for row, program in programs if program is not None and self._first_with.setdefault(program, row) == row
-        ]
-        self.rows = np.concatenate((self.rows, np.array(distinct, dtype=np.int64)))
+    def _add(self, rows: Rows) -> Rows:
+        new = [row for row in dict.fromkeys(rows.tolist()) if self._same[row] == -1]
+        added = []
+        for row, digest in zip(new, self._lowered.digests(new), strict=True):
+            if digest is None:
+                self._same[row] = -2
+                continue
+            first = self._first_with.setdefault(digest, row)
+            self._same[row] = first
+            if first == row:
+                added.append(row)
+        distinct = np.array(added, dtype=np.int64)
+        self.rows = np.concatenate((self.rows, distinct))
         return distinct

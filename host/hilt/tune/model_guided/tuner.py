@@ -1,4 +1,4 @@
-"""hilt's own tuner: the twin, calibrated by what is measured, says what to measure next."""
+"""hilt's own tuner: machine models, calibrated by what is measured, say what to measure next."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from hilt.trial import Outcome
+from hilt.tune.assessment import Assessment, Stop
 from hilt.tune.feedback import Feedback
 from hilt.tune.model_guided.candidates import Candidates, candidates_of
-from hilt.tune.model_guided.coverage import choose, confidence, covering
+from hilt.tune.model_guided.coverage import AVERSION, choose, confidence, covering
 from hilt.tune.model_guided.initial_design import InitialDesign, initial_design_of
-from hilt.tune.model_guided.posterior import Posterior
-from hilt.tune.model_guided.validity import Validity
+from hilt.tune.model_guided.latencies import Latencies
+from hilt.tune.model_guided.shortlist import NEAR
+from hilt.tune.model_guided.validity import Knobs, Validity
 from hilt.tune.one_thread import on_one_thread
 from hilt.tune.options import require
 from hilt.tune.problem import TuningProblem
@@ -24,12 +27,20 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
-_PLAUSIBLE = 160
+_PLAUSIBLE = 192
 """Rows that are drawn jointly: those most probably among the best."""
-
-
 _SETTLED = 0.95
 """Confidence, once all that was asked is told, from which on nothing is tried that will more probably fail than not."""
+_LEAST_MEASURED = 16
+"""Valid trials before any confidence ends a run."""
+_MOST_SURE = 0.999
+"""Confidence while anything is untried: draws tell no more."""
+_EXPLORE_EVERY = 8
+"""One trial of so many is drawn at random from what no model favours."""
+_CURIOUS = 0.01
+"""Aversion to failures where rules that nobody knows have to be found out: a failure tells as much as a success."""
+_WORTH_EXPLORING = 0.7
+"""How far (as a logarithm) behind the best it may be expected to be."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ class HiltOptions:
 class HiltTuner:
     """Asks for configurations that compile and for nothing else, best first.
 
-    Before the first result it goes by predictions with many memories; after each by the calibrated ones.
+    Before the first latencies it goes by predictions of many machines; then by those that explain them.
     """
 
     def __init__(self, problem: TuningProblem, seed: int, options: HiltOptions) -> None:
@@ -64,50 +75,74 @@ class HiltTuner:
         self._asked: set[int] = set()
         self._measured: dict[int, float] = {}
         self._outcomes: dict[int, bool] = {}
+        self._explored = 0
         self._view: _View | None = None
 
     @on_one_thread
     def ask(self, count: int) -> list[int]:
-        """As the protocol has it; and nothing once `confidence()` has reached `stop_at`."""
-        if count < 1 or not len(self._candidates):
-            return []
-        certain = self.confidence()
-        if certain is not None and certain >= self._options.stop_at:
+        """Return indices as the protocol has it; none once `confidence()` has reached `stop_at`."""
+        if count < 1 or not len(self._candidates) or self._is_sure():
             return []
         view = self._current_view()
         asked = np.array([row in self._asked for row in view.rows.tolist()], dtype=np.bool_)
-        rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count)].tolist()
+        exploring = self._exploring(count)
+        aversion = _CURIOUS if self._validity.surprised else AVERSION
+        rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count - exploring, aversion)].tolist()
         self._asked.update(rows)
+        rows += self._unfavoured(exploring)
         doubtful = confidence(view.covers, np.isin(view.rows, list(self._asked))) < _SETTLED
-        rows += self._others(count - len(rows), doubtful or self._options.stop_at > 1)
+        improbable = doubtful or not self._measured or self._options.stop_at > 1
+        rows += self._others(count - len(rows), improbable)
+        self._latencies.expect(rows)
         return [int(self._candidates.indices[row]) for row in rows]
 
     @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
         nominal = self._problem.accelerator.clock_hz / 1e6
+        new = {}
         for item in feedback:
             row = self._candidates.row_of.get(item.index)
             if row is None or item.outcome is Outcome.BOARD_LOST:  # a lost board says nothing about the configuration
                 continue
             self._outcomes[row] = item.outcome is Outcome.OK
             if item.microseconds is not None:
-                self._measured[row] = float(np.log(item.microseconds * nominal))
+                new[row] = float(np.log(item.microseconds * nominal))
+        self._measured.update(new)
         if self._outcomes:
             rows = np.array(list(self._outcomes), dtype=np.int64)
             self._validity.learn(rows, np.array(list(self._outcomes.values())))
-            self._belief.learn(self._measured)
+            self._latencies.learn(new, self._measured)
         self._view = None
 
     @on_one_thread
     def confidence(self) -> float | None:
-        """The probability, by what is believed, that nothing is better than the best measured by 1% or more.
+        """Return the probability that nothing is better than the best measured by 1% or more, by what is believed.
 
-        None before anything was measured."""
+        None before anything was measured.
+        """
         if not self._measured:
             return None
         view = self._current_view()
         measured = np.array([row in self._measured for row in view.rows.tolist()], dtype=np.bool_)
-        return confidence(view.covers, measured) * float(np.exp(-self._belief.overlooked))
+        covered = confidence(view.covers, measured) * float(np.exp(-view.overlooked))
+        return covered if len(self._outcomes) == len(self._candidates) else min(covered, _MOST_SURE)
+
+    @on_one_thread
+    def assessment(self) -> Assessment:
+        """Return how sure the run is, why it asks for no more, and how far the board lies from the timing model."""
+        certain = self.confidence()
+        stop = Stop.SEARCHING
+        if self._is_sure():
+            stop = Stop.SURE
+        elif len(self._asked) == len(self._candidates):
+            stop = Stop.EXHAUSTED
+        return Assessment(certain, stop, self._latencies.machine, *self._latencies.mismatch(self._measured))
+
+    def _is_sure(self) -> bool:
+        if len(self._measured) < min(_LEAST_MEASURED, len(self._candidates)):
+            return False
+        certain = self.confidence()
+        return certain is not None and certain >= self._options.stop_at
 
     def _current_view(self) -> _View:
         if self._view is None:
@@ -115,46 +150,81 @@ class HiltTuner:
         return self._view
 
     def _look(self) -> _View:
-        mean, deviation = self._belief.predict()
-        every = self._belief.rows
-        probability = self._validity.probability(every)
-        for place, row in enumerate(every.tolist()):
-            probability[place] = float(self._outcomes[row]) if row in self._outcomes else probability[place]
+        every = self._latencies.rows
+        mean, deviation = self._latencies.predict()
+        probability = self._probability(every)
         hope = mean - 2 * deviation + np.where(probability < 0.001, 10.0, 0.0)
-        places = np.sort(np.argsort(hope, kind="stable")[:_PLAUSIBLE])
+        order = np.argsort(hope, kind="stable")
+        places, rest = np.sort(order[:_PLAUSIBLE]), order[_PLAUSIBLE:]
         rows = every[places]
-        latencies = self._belief.sample(places, self._options.draws, self._generator)
+        latencies = self._latencies.sample(places, self._options.draws, self._generator)
         valid = self._validity.sample(rows, self._options.draws, self._generator)
         for place, row in enumerate(rows.tolist()):
             if row in self._outcomes:
                 valid[:, place] = self._outcomes[row]
-        return _View(rows, mean[places], probability[places], covering(latencies, valid))
+            if row in self._measured:
+                latencies[:, place] = self._measured[row]
+        overlooked = 0.0
+        if self._measured:
+            untried = np.array([row not in self._outcomes for row in every[rest].tolist()], dtype=np.bool_)
+            threshold = min(self._measured.values()) - NEAR
+            better = ndtr((threshold - mean[rest]) / np.maximum(deviation[rest], 1e-9))
+            overlooked = float((better * probability[rest])[untried].sum())
+        return _View(rows, mean[places], probability[places], covering(latencies, valid), overlooked)
 
-    def _others(self, count: int, improbable: bool) -> list[int]:
-        """When nothing stands out: what is predicted to be fast; then what was never lowered, or is the same program as
-        another; and last, if `improbable`, what will more probably fail than not."""
+    def _probability(self, rows: Rows) -> Floats:
+        """Return the probability (n,) that each is valid: 0 or 1 where that is known."""
+        probability = self._validity.probability(rows)
+        for place, row in enumerate(rows.tolist()):
+            if row in self._outcomes:
+                probability[place] = float(self._outcomes[row])
+        return probability
+
+    def _exploring(self, count: int) -> int:
+        """Return how many of the next trials are spent outside what the models favour."""
+        if not self._measured:
+            return 0
+        return min(max((len(self._asked) + count) // _EXPLORE_EVERY - 1 - self._explored, 0), count)
+
+    def _unfavoured(self, count: int) -> list[int]:
+        """Draw trials at random from what may be valid and is not hopeless."""
         if not count:
             return []
-        mean, _ = self._belief.predict()
-        followed = self._belief.rows
-        every = np.arange(len(self._candidates))
-        estimate = self._candidates.analytic_model.cycles(self._belief.coordinates)
-        order = np.concatenate((followed[np.argsort(mean, kind="stable")], np.argsort(estimate, kind="stable")))
-        probability = self._validity.probability(every)
-        chosen = self._first_free(order[probability[order] >= 0.5], count)
+        self._explored += count
+        mean, _ = self._latencies.predict()
+        rows = self._latencies.rows
+        free = np.array([row not in self._asked for row in rows.tolist()], dtype=np.bool_)
+        free &= (mean < mean.min() + _WORTH_EXPLORING) & (self._probability(rows) >= 0.5)
+        eligible = rows[free]
+        return self._first_free(self._generator.permutation(eligible), count)
+
+    def _others(self, count: int, improbable: bool) -> list[int]:
+        """Return what to try when nothing stands out: what is predicted to be fast; then what was never predicted
+        exactly; and last, if `improbable`, what will more probably fail than not."""
+        if not count:
+            return []
+        mean, _ = self._latencies.predict()
+        followed = self._latencies.rows
+        rows = followed[np.argsort(mean, kind="stable")]
+        chosen = self._first_free(rows[self._probability(rows) >= 0.5], count)
+        if len(chosen) == count:
+            return chosen
+        order = np.argsort(self._latencies.estimate(), kind="stable")
+        probability = self._validity.probability(np.arange(len(self._candidates)))
+        chosen += self._first_free(order[probability[order] >= 0.5], count - len(chosen))
         if improbable and len(chosen) < count:
             chosen += self._first_free(np.argsort(-probability, kind="stable"), count - len(chosen))
         return chosen
 
     def _first_free(self, rows: Rows, count: int) -> list[int]:
-        found: list[int] = []
+        chosen: list[int] = []
         for row in rows.tolist():
-            if len(found) == count:
+            if len(chosen) == count:
                 break
             if row not in self._asked:
                 self._asked.add(row)
-                found.append(row)
-        return found
+                chosen.append(row)
+        return chosen
 
     @cached_property
     def _candidates(self) -> Candidates:
@@ -167,11 +237,11 @@ class HiltTuner:
 
     @cached_property
     def _validity(self) -> Validity:
-        return Validity(self._opening.failure_priors)
+        return Validity(self._opening.failure_priors, Knobs.of(self._problem, self._candidates.indices))
 
     @cached_property
-    def _belief(self) -> Posterior:
-        return Posterior(self._opening)
+    def _latencies(self) -> Latencies:
+        return Latencies(self._opening)
 
 
 @dataclass(frozen=True)
@@ -183,3 +253,5 @@ class _View:
     probability: Floats
     covers: Bools
     """(draws, n)."""
+    overlooked: float
+    """Expected number of configurations beyond `rows` that are better than the best measured."""

@@ -1,5 +1,5 @@
 """How probably a board takes a configuration: what compilers cannot see, foreseen by what is known of such machines and
-then learnt. Bayesian logistic regression (Laplace's approximation) on a few features with informed priors."""
+then learnt."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
 from hilt.schedule import verdicts
 from hilt.schedule.features import Features
 from hilt.schedule.loops import HAZARD_DISTANCE
+from hilt.tune.model_guided.gaussian_process import root_of
 from hilt.tune.problem import Indices, TuningProblem
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
-_NEWTON_STEPS = 25
+_NEWTON_STEPS = 30
+_MOST_OUTCOMES = 240
+"""Trials that are learnt from: the last."""
+_UNSUSPICIOUS = 2.0
+"""Prior log odds above which a failure is a surprise."""
+_DOUBTING = np.array([2.0, 2.0])
+"""Weight and deviation of the constant after a surprise."""
+_RULES = 4.0
+"""Deviation of the log odds by rules over knobs, after a surprise."""
+_RULE_LENGTH = 1.2
+"""Factors of two over which knobs are alike, root of the sum of squares."""
 
 
 @dataclass(frozen=True)
@@ -91,40 +104,125 @@ def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[n
 
 
 class Validity:
-    """Log odds that are linear in the clues; learns from outcomes."""
+    """Probability that a configuration is valid, learnt from outcomes: a Gaussian process classifier (Laplace).
 
-    def __init__(self, known: list[FailurePrior]) -> None:
+    Its log odds are linear in the clues. Once something fails that nothing spoke against, rules that no compiler knows
+    are believed in: the log odds then also depend on the knobs, alone, in pairs, and smoothly.
+    """
+
+    def __init__(self, known: list[FailurePrior], knobs: Knobs | None = None) -> None:
+        """Take the clues, the constant first, and the knobs of the same configurations where rules may be learnt."""
         self._clues = np.stack([clue.values for clue in known], axis=1)
-        self._prior = np.array([clue.weight for clue in known])
-        self._precision = np.array([clue.deviation for clue in known]) ** -2.0
-        self._weights = self._prior
-        self._root = np.diag(self._precision**-0.5)
+        self._centre = np.array([clue.weight for clue in known])
+        self._deviation = np.array([clue.deviation for clue in known])
+        self._knobs = knobs
+        self.surprised = False
+        """Whether something failed that nothing spoke against."""
+        self._rows = np.zeros(0, dtype=np.int64)
+        self._slope = np.zeros(0)
+        self._root = np.zeros(0)
+        self._factor = np.zeros((0, 0))
 
-    def learn(self, rows: Indices, valid: npt.NDArray[np.bool_]) -> None:
-        """Of all trials so far: rows (n,) of the clues, and whether each ended well."""
-        seen, answers = self._clues[rows], valid.astype(np.float64)
-        weights = self._prior.copy()
-        information = np.diag(self._precision)
-        for _ in range(_NEWTON_STEPS):
-            probability = expit(seen @ weights)
-            slope = seen.T @ (answers - probability) - self._precision * (weights - self._prior)
-            spread = probability * (1 - probability)
-            information = (seen * spread[:, None]).T @ seen + np.diag(self._precision)
-            step = np.linalg.solve(information, slope)
-            weights = weights + step * min(1.0, 4.0 / max(float(np.abs(step).max()), 1e-12))
-            if np.abs(step).max() < 1e-8:
+    def learn(self, rows: Indices, valid: Bools) -> None:
+        """Take in all trials so far: rows (n,), and whether each ended well."""
+        if not self.surprised and self._knobs is not None:
+            expected = self._clues[rows] @ self._centre
+            self.surprised = bool((~valid & (expected > _UNSUSPICIOUS)).any())
+            if self.surprised:
+                self._centre = np.concatenate((_DOUBTING[:1], self._centre[1:]))
+                self._deviation = np.concatenate((_DOUBTING[1:], self._deviation[1:]))
+        rows, valid = rows[-_MOST_OUTCOMES:], valid[-_MOST_OUTCOMES:]
+        covariance, mean = self._covariance(rows, rows), self._clues[rows] @ self._centre
+        answers = valid.astype(np.float64)
+        dual, worth = np.zeros(len(rows)), -np.inf
+        log_odds = mean
+        for _ in range(_NEWTON_STEPS):  # Rasmussen and Williams, algorithm 3.1, with steps that never lose
+            target_dual = self._newton(covariance, mean, log_odds, answers)
+            share = 1.0
+            while share > 1e-4:
+                tried = dual + share * (target_dual - dual)
+                log_odds = mean + covariance @ tried
+                gained = float(_log_likelihood(log_odds, answers) - tried @ (log_odds - mean) / 2)
+                if gained >= worth:
+                    break
+                share /= 2
+            dual, gain, worth = tried, gained - worth, max(gained, worth)
+            if gain < 1e-9:
                 break
-        self._weights = weights
-        self._root = np.linalg.cholesky(np.linalg.inv(information))
+        self._newton(covariance, mean, log_odds, answers)
+        self._slope = answers - expit(log_odds)
+        self._rows = rows
+
+    def _newton(self, covariance: Floats, mean: Floats, log_odds: Floats, answers: Floats) -> Floats:
+        """Return where a whole Newton step leads, K^-1 (log odds - mean) (n,), and keep the curvature's root."""
+        probability = expit(log_odds)
+        self._root = np.sqrt(np.maximum(probability * (1 - probability), 1e-10))
+        inner = np.eye(len(log_odds)) + self._root[:, None] * covariance * self._root
+        self._factor = cholesky(inner, lower=True, check_finite=False)
+        target = self._root**2 * (log_odds - mean) + answers - probability
+        solved = cho_solve((self._factor, True), self._root * (covariance @ target), check_finite=False)
+        return np.asarray(target - self._root * solved)
 
     def probability(self, rows: Indices) -> Floats:
-        """(n,), the uncertainty of the weights averaged out (MacKay's approximation)."""
-        seen = self._clues[rows]
-        variance = ((seen @ self._root) ** 2).sum(axis=1)
-        return np.asarray(expit(seen @ self._weights / np.sqrt(1 + np.pi / 8 * variance)))
+        """Return the probability (n,), the uncertainty of the log odds averaged out (MacKay's approximation)."""
+        across = self._covariance(rows, self._rows)
+        prior = (self._clues[rows] ** 2) @ self._deviation**2
+        if self.surprised:
+            prior = prior + _RULES**2
+        variance = np.maximum(prior - self._explained(across, across, diagonal=True), 0)
+        mean = self._clues[rows] @ self._centre + across @ self._slope
+        return np.asarray(expit(mean / np.sqrt(1 + np.pi / 8 * variance)))
 
-    def sample(self, rows: Indices, count: int, generator: np.random.Generator) -> npt.NDArray[np.bool_]:
-        """Joint draws (count, n) of which configurations are valid: one set of weights a draw, so that what fails for a
-        common reason fails together."""
-        weights = self._weights + generator.standard_normal((count, len(self._weights))) @ self._root.T
-        return np.asarray(generator.random((count, len(rows))) < expit(weights @ self._clues[rows].T))
+    def sample(self, rows: Indices, count: int, generator: np.random.Generator) -> Bools:
+        """Return joint draws (count, n) of which configurations are valid: what fails for a common reason fails
+        together."""
+        across = self._covariance(rows, self._rows)
+        mean = self._clues[rows] @ self._centre + across @ self._slope
+        covariance = self._covariance(rows, rows) - self._explained(across, across)
+        log_odds = mean + generator.standard_normal((count, len(rows))) @ root_of(covariance).T
+        return np.asarray(generator.random((count, len(rows))) < expit(log_odds))
+
+    def _explained(self, left: Floats, right: Floats, diagonal: bool = False) -> Floats:
+        if not len(self._rows):
+            return np.zeros(len(left)) if diagonal else np.zeros((len(left), len(right)))
+        solved = solve_triangular(self._factor, self._root[:, None] * right.T, lower=True, check_finite=False)
+        return np.asarray((solved**2).sum(axis=0) if diagonal else solved.T @ solved)
+
+    def _covariance(self, left: Indices, right: Indices) -> Floats:
+        linear = (self._clues[left] * self._deviation**2) @ self._clues[right].T
+        if not self.surprised or self._knobs is None:
+            return np.asarray(linear)
+        return np.asarray(linear + _RULES**2 * self._knobs.alike(left, right))
+
+
+def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
+    return float(-np.logaddexp(0, np.where(answers > 0.5, -log_odds, log_odds)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Knobs:
+    """Knob values of configurations, by which rules may go."""
+
+    count: int
+    one_hot: Floats
+    """A column for each value of each knob (n, values)."""
+    scaled: Floats
+    """log2 of the values (n, knobs)."""
+
+    @classmethod
+    def of(cls, problem: TuningProblem, indices: Indices) -> Knobs:
+        """Return the knobs of a problem's configurations that have more than one value."""
+        columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
+        columns = columns or [np.ones(len(indices), dtype=np.int64)]
+        one_hot = [values[:, None] == np.unique(values) for values in columns]
+        scaled = np.log2(np.maximum(np.stack(columns, axis=1), 1).astype(np.float64))
+        return cls(len(columns), np.concatenate(one_hot, axis=1).astype(np.float64), scaled)
+
+    def alike(self, left: Indices, right: Indices) -> Floats:
+        """Return a correlation (n, m): equal knobs, equal pairs of knobs, and near values count a third each."""
+        equal = self.one_hot[left] @ self.one_hot[right].T
+        a, b = self.scaled[left], self.scaled[right]
+        squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+        pairs = equal * (equal - 1) / max(self.count * (self.count - 1), 1)
+        near = np.exp(-np.maximum(squared, 0) / (2 * _RULE_LENGTH**2))
+        return np.asarray((equal / self.count + pairs + near) / 3)

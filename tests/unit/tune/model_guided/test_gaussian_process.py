@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, most_likely
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, weigh
 
 
 def some_inputs(generator: np.random.Generator, count: int) -> Inputs:
@@ -46,5 +46,16 @@ def test_the_kernel_that_made_the_data_is_found() -> None:
     generator = np.random.default_rng(4)
     inputs = Inputs(generator.normal(size=(120, 1)), np.zeros((120, 1)))
     observed = 0.1 * np.sin(2 * inputs.smooth[:, 0]) + 0.003 * generator.normal(size=120)
-    found = most_likely(inputs, observed, (0.001, 0.1), (0.01, 0.7), (0.003, 0.03), Kernel(0.001, 0.01, 0.03)).kernel
-    assert found == Kernel(0.1, 0.7, 0.003)
+    weighed = weigh(inputs, observed, (0.001, 0.1), (0.01, 0.7), (0.003, 0.03), Kernel(0.001, 0.01, 0.03))
+    assert weighed[0][0] == Kernel(0.1, 0.7, 0.003)
+    assert len(weighed) == 8
+
+
+def test_a_kernels_weight_is_its_evidence() -> None:
+    generator = np.random.default_rng(5)
+    inputs = Inputs(generator.normal(size=(9, 2)), generator.normal(size=(9, 2)), np.abs(generator.normal(size=9)))
+    observed = generator.normal(size=9)
+    usual = Kernel(0.3, 1.0, 0.2)
+    (kernel, score), *_ = weigh(inputs, observed, (0.3,), (1.0,), (0.2,), usual)
+    assert kernel == usual
+    assert score == pytest.approx(GaussianProcess(usual, inputs, observed).log_likelihood)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hilt.tune.model_guided.calibration import find_memory
+from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.calibration import find_coordinates
+from hilt.tune.model_guided.machines import TwinMachine
 from hilt.tune.model_guided.memories import Floats, hypotheses, memory_at, prior_mean
 from hilt.virtual.board_model import board_model
 
@@ -17,9 +19,6 @@ class Sums:
 
     def __init__(self, parts: Floats) -> None:
         self._parts = parts
-
-    def programs(self, rows: Sequence[int]) -> list[bytes | None]:
-        return [bytes([row]) for row in rows]
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         factors = np.concatenate((np.ones((len(coordinates), 1)), np.exp(coordinates)), axis=1)
@@ -48,5 +47,8 @@ def test_memory_and_clock_are_told_apart(true: tuple[float, float, float], clock
     observed = predictor.log_cycles(rows.tolist(), coordinates[None])[:, 0] - np.log(clock)
     observed += generator.normal(0, 0.002, 24)
     observed[3] += 0.5  # one measurement that something disturbed
-    found = find_memory(predictor, rows, observed, prior_mean(PYNQ), prior_mean(PYNQ))
+    machine = TwinMachine(PYNQ, predictor, AnalyticModel.__new__(AnalyticModel))
+    found = find_coordinates(
+        machine, lambda points: predictor.log_cycles(rows.tolist(), points), observed, machine.prior[None]
+    )
     assert found == pytest.approx(coordinates, abs=0.25)

@@ -12,7 +12,7 @@ from hilt.schedule.validity_summary import summarize_validity
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.toolchain import MissingToolError
 from hilt.trial import Outcome
-from hilt.tune import Feedback, TuningProblem
+from hilt.tune import Feedback, Stop, TuningProblem
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
 from hilt.tune.options import TunerOptionError
 from hilt.virtual.board_model import board_model
@@ -60,6 +60,67 @@ def test_a_board_unlike_the_assumed_one_is_tuned_in_few_trials(
     assert min(each.microseconds or np.inf for each in told[:16]) <= 1.01 * best
     assert (tuner.confidence() or 0) >= 0.99
     assert len(told) < np.count_nonzero(problem.compiles)
+
+
+def test_it_says_how_sure_it_is_why_it_stops_and_how_far_the_board_is_from_the_twin(
+    problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
+) -> None:
+    tuner = HiltTuner(problem, 1, HiltOptions())
+    assert tuner.assessment().confidence is None
+    assert tuner.assessment().stop is Stop.SEARCHING
+    run(tuner, 750, 8, slow_board[0])
+    assessment = tuner.assessment()
+    assert assessment.stop is Stop.SURE
+    assert assessment.machine == "RTL"
+    assert assessment.board_over_twin == pytest.approx(1 / FAST_CLOCK, rel=0.02)
+    assert assessment.scatter is not None and assessment.scatter < 0.02
+    assert "it is sure" in assessment.text
+
+
+def test_used_up_it_says_so(problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]) -> None:
+    tuner = HiltTuner(problem, 2, HiltOptions(stop_at=2.0))
+    run(tuner, 10_000, 16, slow_board[0])
+    assert tuner.assessment().stop is Stop.EXHAUSTED
+    assert tuner.ask(4) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_error_of_each_configurations_own_does_not_mislead_it(
+    problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float], seed: int
+) -> None:
+    """Nothing but a trial tells which of those that are near is the best."""
+    errors = np.exp(0.1 * np.random.default_rng(seed).standard_normal(len(problem.space)))
+
+    def measure(index: int) -> Feedback:
+        true = slow_board[0](index)
+        if true.microseconds is None:
+            return true
+        return Feedback(index, Outcome.OK, true.microseconds * float(errors[index]))
+
+    told = run(HiltTuner(problem, seed, HiltOptions()), 750, 8, measure)
+    valid = np.flatnonzero(summarize_validity(problem.workload, PYNQ, problem.space, problem.checks).verdicts == 0)
+    best = min(measure(index).microseconds or np.inf for index in valid.tolist())
+    assert min(each.microseconds or np.inf for each in told) <= 1.01 * best
+
+
+def test_a_rule_over_tiles_is_learnt_and_the_run_goes_on(
+    problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
+) -> None:
+    """All that the twin favours gives wrong answers."""
+    latency = {each: slow_board[0](each).microseconds for each in np.flatnonzero(problem.compiles).tolist()}
+    valid = sorted((value, index) for index, value in latency.items() if value is not None)
+    columns = problem.columns(np.array([index for _, index in valid]))
+    best_height = int(columns["tile_h"][0])
+
+    def measure(index: int) -> Feedback:
+        if latency[index] is None or problem.columns(np.array([index]))["tile_h"][0] == best_height:
+            return Feedback(index, Outcome.WRONG_ANSWER)
+        return Feedback(index, Outcome.OK, latency[index])
+
+    best = min(value for value, index in valid if problem.columns(np.array([index]))["tile_h"][0] != best_height)
+    told = run(HiltTuner(problem, 3, HiltOptions()), 750, 8, measure)
+    reached = [each.microseconds is not None and each.microseconds <= 1.01 * best for each in told]
+    assert any(reached) and reached.index(True) < 60
 
 
 def test_same_seed_and_calls_give_the_same_trials(

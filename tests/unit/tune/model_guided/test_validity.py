@@ -5,7 +5,7 @@ import numpy as np
 from hilt.schedule import load_workload
 from hilt.schedule.validity_summary import summarize_validity
 from hilt.tune import TuningProblem
-from hilt.tune.model_guided.validity import FailurePrior, Validity, failure_priors
+from hilt.tune.model_guided.validity import FailurePrior, Knobs, Validity, failure_priors
 from hilt.virtual.board_model import board_model
 
 PYNQ = board_model("pynq").accelerator
@@ -59,3 +59,32 @@ def test_draws_share_their_cause() -> None:
     drawn = validity.sample(np.array([0, 1]), 4000, np.random.default_rng(1))
     assert abs(drawn[:, 0].mean() - 0.5) < 0.05
     assert (drawn[:, 0] == drawn[:, 1]).mean() > 0.95
+
+
+def test_knobs_are_alike_by_values_pairs_and_nearness() -> None:
+    problem = TuningProblem.of(load_workload("resnet18.C10"), PYNQ)
+    indices = np.flatnonzero(problem.compiles)[:40]
+    knobs = Knobs.of(problem, indices)
+    columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
+    alike = knobs.alike(np.arange(40), np.arange(40))
+    for one, other in ((0, 0), (0, 7), (3, 30), (12, 39)):
+        equal = sum(values[one] == values[other] for values in columns)
+        apart = sum(np.log2(values[one] / values[other]) ** 2 for values in columns)
+        count = len(columns)
+        expected = equal / count + equal * (equal - 1) / (count * (count - 1)) + np.exp(-apart / (2 * 1.2**2))
+        assert abs(alike[one, other] - expected / 3) < 1e-9
+
+
+def test_a_rule_over_two_knobs_is_learnt_once_something_fails() -> None:
+    problem = TuningProblem.of(load_workload("resnet18.C5"), PYNQ)
+    compiled = np.flatnonzero(problem.compiles)
+    columns = problem.columns(compiled)
+    works = (columns["tile_h"] * columns["tile_w"] < 49) & (columns["tile_co"] < 8)
+    known = [FailurePrior("constant", np.ones(len(compiled)), 7.0, 1.5)]
+    validity = Validity(known, Knobs.of(problem, compiled))
+    assert not validity.surprised
+    order = np.random.default_rng(0).permutation(len(compiled))
+    validity.learn(order[:120], works[order[:120]])
+    assert validity.surprised
+    rest = order[120:1000]
+    assert ((validity.probability(rest) > 0.5) == works[rest]).mean() > 0.93

@@ -1,0 +1,139 @@
+"""When a program ends on a machine of which only the time of each instruction is known.
+
+A VTA has three stages (load, compute, store). Each executes its instructions in order, and dependence tokens order the
+stages among each other. Instructions of one stage with no token between them act as one, so they form one segment.
+Programs repeat a few steps many times: only the first segments are followed, and the rest is extrapolated by work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import MemoryType, Opcode, decode
+from hilt.vta.program import Program
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+STAGES = 3
+"""Load, compute, store."""
+_WIDTH = 4096
+"""Programs times machines that are followed at once: wide enough to be cheap, small enough to hold in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataflow:
+    """The dependence graph of one program's first segments."""
+
+    instructions: npt.NDArray[np.void]
+    """Decoded (n,), FINISH left out."""
+    stage: npt.NDArray[np.int8]
+    """Stage of each instruction (n,)."""
+    segment: Ints
+    """Segment of each instruction (n,), in an order in which every dependence leads back; all of the program."""
+    sources: npt.NDArray[np.int32]
+    """Segments (k, 3) that end before each of the first k begins: the one before in its stage, the senders of its
+    tokens. 0 stands for none, so segment i is written i + 1."""
+
+    @classmethod
+    def of(cls, program: Program, accelerator: Accelerator, most: int, longest: int | None = None) -> Dataflow:
+        """Return the graph of a program's first `longest` instructions, of which `most` segments are followed."""
+        decoded = decode(program.instructions[:longest], accelerator)
+        decoded = decoded[decoded["opcode"] != Opcode.FINISH]
+        stage = _stages(decoded)
+        senders = _senders(decoded, stage)
+        segment, first = _segments(decoded, stage)
+        before = np.full(len(first), -1, dtype=np.int64)
+        for number in range(STAGES):
+            own = np.flatnonzero(stage[first] == number)
+            before[own[1:]] = own[:-1]
+        tokens = np.where(senders[first] >= 0, segment[senders[first]], -1)
+        sources = np.concatenate((before[:, None], tokens), axis=1)[:most] + 1
+        return cls(decoded, stage, segment, sources.astype(np.int32))
+
+    @property
+    def segments(self) -> int:
+        """Number of segments that are followed."""
+        return len(self.sources)
+
+    def durations(self, cycles: Floats) -> Floats:
+        """Sum the cycles (n, m) of instructions by followed segment (k, m)."""
+        inside = self.segment < self.segments
+        summed = np.zeros((self.segments, cycles.shape[1]))
+        np.add.at(summed, self.segment[inside], cycles[inside])
+        return summed
+
+
+def _stages(decoded: npt.NDArray[np.void]) -> npt.NDArray[np.int8]:
+    loads = (decoded["opcode"] == Opcode.LOAD) & np.isin(decoded["memory_type"], (MemoryType.INP, MemoryType.WGT))
+    return np.where(loads, 0, np.where(decoded["opcode"] == Opcode.STORE, 2, 1)).astype(np.int8)
+
+
+def _senders(decoded: npt.NDArray[np.void], stage: npt.NDArray[np.int8]) -> Ints:
+    """Return the instructions (n, 2) whose tokens each one takes from the stages before and after it; -1 for none."""
+    senders = np.full((len(decoded), 2), -1, dtype=np.int64)
+    for column, pop, push, step in ((0, "pop_prev", "push_next", -1), (1, "pop_next", "push_prev", 1)):
+        for number in range(STAGES):
+            takers = np.flatnonzero((stage == number) & (decoded[pop] == 1))
+            givers = np.flatnonzero((stage == number + step) & (decoded[push] == 1))
+            count = min(len(takers), len(givers))
+            senders[takers[:count], column] = givers[:count]
+    return senders
+
+
+def _segments(decoded: npt.NDArray[np.void], stage: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+    """Return each instruction's segment (n,) and each segment's first instruction (k,)."""
+    pops = (decoded["pop_prev"] == 1) | (decoded["pop_next"] == 1)
+    pushes = (decoded["push_prev"] == 1) | (decoded["push_next"] == 1)
+    leader = np.zeros(len(decoded), dtype=np.int64)
+    for number in range(STAGES):
+        own = np.flatnonzero(stage == number)
+        begins = pops[own].copy()
+        begins[:1] = True
+        begins[1:] |= pushes[own[:-1]]
+        leader[own] = own[np.maximum.accumulate(np.where(begins, np.arange(len(own)), 0))] if len(own) else own
+    first, segment = np.unique(leader, return_inverse=True)
+    return segment, first
+
+
+def finish(flows: Sequence[Dataflow], durations: Sequence[Floats], total: Floats) -> Floats:
+    """Return when each program ends, cycles (programs, machines).
+
+    Args:
+        flows: the programs' graphs.
+        durations: cycles of each one's followed segments, (k, machines).
+        total: cycles of all instructions of each program, (programs, machines), by which the rest is extrapolated.
+    """
+    ends = np.zeros(total.shape)
+    order = np.argsort([-flow.segments for flow in flows], kind="stable")
+    each = max(_WIDTH // max(total.shape[1], 1), 1)
+    for first in range(0, len(order), each):
+        chosen = order[first : first + each]
+        ends[chosen] = _follow([flows[i] for i in chosen], [durations[i] for i in chosen])
+    followed = np.stack([part.sum(axis=0) for part in durations]) if len(flows) else total
+    return np.asarray(ends * total / np.maximum(followed, 1e-9))
+
+
+def _follow(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> Floats:
+    """Return the latest end (programs, machines), longest program first."""
+    longest, machines = flows[0].segments, durations[0].shape[1]
+    counts = np.array([flow.segments for flow in flows])
+    ends = np.zeros((longest + 1, len(flows), machines))
+    sources = np.zeros((longest, 3, len(flows)), dtype=np.int64)
+    for number, (flow, cycles) in enumerate(zip(flows, durations, strict=True)):
+        sources[: flow.segments, :, number] = flow.sources
+        ends[1 : flow.segments + 1, number] = cycles
+    programs = np.arange(len(flows))
+    alive = (counts[None] > np.arange(longest)[:, None]).sum(axis=1)
+    for step in range(longest):
+        some = int(alive[step])
+        one, two, three = sources[step, :, :some]
+        here = programs[:some]
+        begin = np.maximum(ends[one, here], ends[two, here])
+        ends[step + 1, :some] += np.maximum(begin, ends[three, here])
+    return np.asarray(ends.max(axis=0))

@@ -1,0 +1,151 @@
+"""What is believed of latencies, from the first guess to the last measurement, and whether the guesses were honest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel
+from hilt.tune.model_guided.initial_design import InitialDesign
+from hilt.tune.model_guided.posterior import MachineFit, Posterior
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+_FIRST_FIT = 3
+"""Latencies from which on machine models are fitted."""
+_GROWTH = 1.5
+"""How many times as many latencies there are when they are fitted anew."""
+_WEIGHED = 1.2
+"""The same of kernels."""
+_MOST_FOLLOWED = 800
+"""Candidates that every choice looks at."""
+_BEFORE = Kernel(amplitude=0.02, length=1.0, noise=0.004)
+"""Error of every model before the first fit."""
+_REMEMBERED = 32
+"""Predictions by which the stated deviations are judged: the last."""
+_TRUSTED = 6.0
+"""So many predictions that came true are assumed before the first."""
+
+
+class Latencies:
+    """Beliefs about the rows that are followed; all arrays are over these."""
+
+    def __init__(self, opening: InitialDesign) -> None:
+        self._opening = opening
+        self._fits = [MachineFit(entry, opening.candidates.smooth) for entry in opening.hypotheses]
+        self._posterior = Posterior(self._fits)
+        self._fitted = self._weighed = 0
+        self._expected: dict[int, tuple[float, float]] = {}
+        self._errors: list[float] = []
+        self._guess: tuple[Floats, Floats] | None = None
+        self.rows: Rows = opening.rows
+
+    @property
+    def machine(self) -> str:
+        """The machine model that explains the latencies best."""
+        shares: dict[str, float] = {}
+        for component in self._posterior.components:
+            shares[component.machine.name] = shares.get(component.machine.name, 0.0) + component.weight
+        return max(shares, key=lambda name: shares[name]) if shares else self._fits[0].machine.name
+
+    @property
+    def widening(self) -> float:
+        """By what factor deviations are larger than the models say, as earlier predictions came out."""
+        errors = np.array(self._errors[-_REMEMBERED:])
+        return float(np.sqrt(max((_TRUSTED + errors.sum()) / (_TRUSTED + len(errors)), 1.0)))
+
+    def expect(self, rows: Sequence[int]) -> None:
+        """Remember what is believed of rows that are about to be measured."""
+        if not self._posterior.components or not rows:
+            return
+        mean, deviation = self._posterior.predict(np.array(rows, dtype=np.int64))
+        self._expected.update(zip(rows, zip(mean.tolist(), deviation.tolist(), strict=True), strict=True))
+
+    def learn(self, new: dict[int, float], measured: dict[int, float]) -> None:
+        """Take in `new` logarithms of latencies in nominal cycles by row; `measured` are all so far."""
+        for row, latency in new.items():
+            if row in self._expected:
+                mean, deviation = self._expected.pop(row)
+                self._errors.append(min(((latency - mean) / max(deviation, 1e-4)) ** 2, 25.0))
+        self._guess = None
+        if len(measured) < _FIRST_FIT or not new:
+            return
+        if len(measured) >= _GROWTH * self._fitted:
+            self._posterior.refit(measured)
+            self._fitted = self._weighed = len(measured)
+            self._follow(measured)
+        elif len(measured) >= _WEIGHED * self._weighed:
+            self._posterior.reweigh(measured)
+            self._weighed = len(measured)
+            self._follow(measured)
+        else:
+            self._posterior.condition(measured)
+
+    def predict(self) -> tuple[Floats, Floats]:
+        """Return mean and deviation (n,) of the rows' logarithms."""
+        if self._guess is None:
+            if self._posterior.components:
+                mean, deviation = self._posterior.predict(self.rows)
+                self._guess = mean, deviation * self.widening
+            else:
+                drawn = self._first_draws(np.arange(len(self.rows)), 256, np.random.default_rng(0))
+                self._guess = drawn.mean(axis=0), drawn.std(axis=0)
+        return self._guess
+
+    def sample(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
+        """Return joint draws (count, n) of the logarithms of rows at these places."""
+        if self._posterior.components:
+            return self._posterior.sample(self.rows[places], count, self.widening, generator)
+        return self._first_draws(places, count, generator)
+
+    def estimate(self) -> Floats:
+        """Return rough logarithms of cycles of all candidates."""
+        name = self.machine
+        fit = next(fit for fit in self._fits if fit.machine.name == name)
+        return fit.machine.estimate(fit.coordinates)
+
+    def mismatch(self, measured: dict[int, float]) -> tuple[float | None, float | None]:
+        """Return the median of measured over the twin's latency, and the deviation of its logarithm; None before."""
+        if not self._posterior.components:
+            return None, None
+        rows = np.array(list(measured), dtype=np.int64)
+        off = np.array(list(measured.values())) - self._fits[0].prediction.base[rows]
+        return float(np.exp(np.median(off))), float(off.std())
+
+    def _follow(self, measured: dict[int, float]) -> None:
+        """Choose the rows that may be among the best, and those that were measured."""
+        count = len(self._opening.candidates)
+        mean, deviation = self._posterior.predict(np.arange(count))
+        best = np.argsort(mean - 2 * deviation, kind="stable")[:_MOST_FOLLOWED]
+        self.rows = np.union1d(best, np.array(list(measured), dtype=np.int64))
+        self._guess = None
+
+    def _first_draws(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
+        """Return draws (count, n) before the first fit: a machine of the families each, and a small error."""
+        rows = self.rows[places]
+        inputs = Inputs(self._opening.candidates.smooth[rows], np.zeros((len(rows), 1)))
+        nothing = inputs[np.zeros(0, dtype=np.int64)]
+        errors = GaussianProcess(_BEFORE, nothing, np.zeros(0)).sample(inputs, count, generator)
+        errors += _BEFORE.noise * generator.standard_normal(errors.shape)
+        weights = np.array([entry.machine.weight for entry in self._opening.hypotheses])
+        chosen = generator.choice(len(weights), size=count, p=weights / weights.sum())
+        drawn = np.empty_like(errors)
+        for number in range(len(weights)):
+            ensemble = self._ensemble(number, rows)
+            machines = generator.integers(0, ensemble.shape[1], count)
+            drawn = np.where((chosen == number)[:, None], ensemble[:, machines].T, drawn)
+        return np.asarray(errors + drawn)
+
+    def _ensemble(self, number: int, rows: Rows) -> Floats:
+        """Return one machine model's predictions (n, m), relative to the best of each of its machines."""
+        entry = self._opening.hypotheses[number]
+        order = np.argsort(entry.rows, kind="stable")
+        at = order[np.minimum(np.searchsorted(entry.rows, rows, sorter=order), len(order) - 1)]
+        known = entry.rows[at] == rows
+        relative = entry.ensemble - entry.ensemble.min(axis=0)
+        pad_end = np.full((len(rows), relative.shape[1]), 0.3)
+        pad_end[known] = np.minimum(relative[at[known]], 5.0)
+        return pad_end

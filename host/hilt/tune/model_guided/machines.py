@@ -1,0 +1,168 @@
+"""The machine models that a board is compared with, each with figures that measurements have to tell.
+
+The RTL's timing model with an unknown memory, and two families of machines that are built differently. The prior
+weights say what a board is taken for before anything is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from hilt.tune.model_guided import memories
+from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.prediction import Predictor
+from hilt.tune.model_guided.structural import DEVIATION, USUAL_CYCLES, StructuralEstimate, StructuralTiming
+from hilt.vta.accelerator import Accelerator
+
+Floats = npt.NDArray[np.float64]
+
+_TWIN_CYCLES = 2.5e8
+"""Cycles that the twin simulates at most for one set of derivatives: it takes about a nanosecond for each."""
+_HIGHEST_COST = 9.0
+"""Logarithm of the most cycles that anything takes."""
+
+
+class Machine(Protocol):
+    """A model of a board's timing. Coordinates (d,) are logarithms of figures that differ from board to board."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def weight(self) -> float:
+        """Prior probability, relative to the others."""
+
+    @property
+    def prior(self) -> Floats:
+        """Coordinates (d,) that are assumed."""
+
+    @property
+    def deviation(self) -> Floats:
+        """Prior deviation of each coordinate (d,)."""
+
+    @property
+    def steps(self) -> Floats:
+        """Differences for numerical derivatives (d,)."""
+
+    @property
+    def openings(self) -> Floats:
+        """Coordinates (m, d) of unlike machines of the family, the assumed one first."""
+
+    def clipped(self, coordinates: Floats) -> Floats:
+        """Return the nearest coordinates that a machine can have."""
+
+    def estimate(self, coordinates: Floats) -> Floats:
+        """Return rough logarithms of cycles (n,) of all candidates, at coordinates (d,)."""
+
+    def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
+        """Return exact logarithms of cycles (rows, m) at coordinates (m, d)."""
+
+    def affordable(self, fewest_cycles: float) -> int:
+        """Return how many rows may have derivatives, given the fewest cycles of any."""
+
+
+@dataclass(frozen=True, eq=False)
+class TwinMachine:
+    """The RTL's timing model; its coordinates are the memory's (hilt.tune.model_guided.memories)."""
+
+    accelerator: Accelerator
+    predictor: Predictor
+    analytic_model: AnalyticModel
+    weight: float = 1.0
+    name: str = "RTL"
+
+    @property
+    def deviation(self) -> Floats:
+        return memories.PRIOR_DEVIATION
+
+    @property
+    def steps(self) -> Floats:
+        """Latencies are whole cycles, so small steps would be lost in rounding."""
+        return np.array([0.25, 0.25, 0.15])
+
+    @property
+    def prior(self) -> Floats:
+        return memories.prior_mean(self.accelerator)
+
+    @property
+    def openings(self) -> Floats:
+        slow, fast = self.prior + 1.3 * self.deviation, self.prior - 1.3 * self.deviation
+        fast[2] = 0.0
+        return np.stack((self.prior, slow, fast))
+
+    def clipped(self, coordinates: Floats) -> Floats:
+        return memories.clipped(coordinates)
+
+    def estimate(self, coordinates: Floats) -> Floats:
+        return np.asarray(np.log(self.analytic_model.cycles(coordinates)))
+
+    def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
+        return self.predictor.log_cycles(rows, coordinates)
+
+    def affordable(self, fewest_cycles: float) -> int:
+        return int(np.clip(_TWIN_CYCLES / fewest_cycles, 24, 96))
+
+
+@dataclass(frozen=True, eq=False)
+class StructuralMachine:
+    """A family of hilt.tune.model_guided.structural."""
+
+    timing: StructuralTiming
+    rough: StructuralEstimate
+    overlap: bool
+    weight: float
+    name: str
+    prior: Floats
+
+    @property
+    def deviation(self) -> Floats:
+        return DEVIATION
+
+    @property
+    def steps(self) -> Floats:
+        return np.full(len(DEVIATION), 0.1)
+
+    @property
+    def openings(self) -> Floats:
+        """The usual machine, two like the public HLS design's builds, one that pays for neither rows nor turns."""
+        older = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1])
+        newer = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 1.5, 1.0, 0.5, 1.75])
+        pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0])
+        return np.stack((self.prior, older, newer, pipelined))
+
+    def clipped(self, coordinates: Floats) -> Floats:
+        return np.asarray(np.clip(coordinates, -_HIGHEST_COST, _HIGHEST_COST))
+
+    def estimate(self, coordinates: Floats) -> Floats:
+        return self.rough.log_cycles(coordinates, self.overlap)
+
+    def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
+        return self.timing.log_cycles(rows, coordinates, self.overlap)
+
+    def affordable(self, fewest_cycles: float) -> int:
+        return 1 << 14
+
+
+def usual_costs(accelerator: Accelerator) -> Floats:
+    """Return the coordinates of the structural families that are assumed for an accelerator."""
+    costs = USUAL_CYCLES.copy()
+    costs[3] = 1.2 / (accelerator.bus_bits / 8)
+    return np.asarray(np.log(costs))
+
+
+def spread(machine: Machine, count: int) -> Floats:
+    """Return coordinates (count, d) spread as the prior is, by the multiples of irrational numbers (Roberts, 2018);
+    the machine's openings come first."""
+    size = len(machine.prior)
+    root = 2.0
+    for _ in range(32):
+        root = (1 + root) ** (1 / (size + 1))
+    shares = (0.5 + np.arange(1, count + 1)[:, None] * root ** -np.arange(1.0, size + 1)) % 1.0
+    drawn = machine.prior + ndtri(shares) * machine.deviation
+    return machine.clipped(np.concatenate((machine.openings, drawn))[:count])

@@ -1,0 +1,155 @@
+"""Timing of machines that are built differently from hilt's RTL, by what each instruction does.
+
+A machine of the family takes some cycles for each instruction, DMA row, byte, turn of a GEMM's or ALU's loops, and
+micro-op. How many is what measurements tell. Its stages run side by side as the tokens allow, or one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.schedule.features import Features
+from hilt.tune.model_guided.dataflow import Dataflow, finish
+from hilt.tune.model_guided.lowered import LoweredPrograms
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import MemoryType, Opcode
+
+Floats = npt.NDArray[np.float64]
+
+COSTS = (
+    "instruction",
+    "row",
+    "stored row",
+    "byte",
+    "padding",
+    "gemm turn",
+    "gemm micro-op",
+    "alu turn",
+    "alu micro-op",
+)
+"""The cycles that a machine of the family is described by."""
+USUAL_CYCLES = np.array([15.0, 10.0, 8.0, 0.15, 0.3, 1.5, 1.0, 1.5, 1.0])
+"""Of an accelerator in programmable logic; every bus of eight bytes, whatever its width, is one of them."""
+DEVIATION = np.array([1.0, 1.2, 1.2, 0.6, 1.5, 1.3, 0.4, 1.3, 1.2])
+"""Of their logarithms."""
+_MOST_SEGMENTS = 2500
+_LONGEST = 8000
+"""Instructions of a program that are decoded; longer programs repeat themselves."""
+
+
+class StructuralTiming:
+    """Cycles of lowered programs. Runs of one problem may share it."""
+
+    def __init__(self, lowered: LoweredPrograms) -> None:
+        self._lowered = lowered
+        self._graphs: dict[bytes, tuple[Dataflow, Floats, Floats]] = {}
+
+    def log_cycles(self, rows: Sequence[int], costs: Floats, overlap: bool) -> Floats:
+        """Return natural logarithms (rows, machines) for logarithms of COSTS (machines, 9), rows being runnable."""
+        digests = self._lowered.digests(rows)
+        wanted = [digest for digest in digests if digest is not None]
+        distinct = list(dict.fromkeys(wanted))
+        graphs = [self._graph(digest) for digest in distinct]
+        cycles = np.exp(costs).T
+        total = np.stack([all_work @ cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
+        if overlap:
+            total = finish([flow for flow, _, _ in graphs], [work @ cycles for _, work, _ in graphs], total)
+        position = {digest: place for place, digest in enumerate(distinct)}
+        return np.asarray(np.log(total)[[position[digest] for digest in wanted]])
+
+    def _graph(self, digest: bytes) -> tuple[Dataflow, Floats, Floats]:
+        """Return the graph, the work of its followed segments (k, 9), and of all of it (9,)."""
+        if digest not in self._graphs:
+            program = self._lowered.program(digest)
+            flow = Dataflow.of(program, self._lowered.accelerator, _MOST_SEGMENTS, _LONGEST)
+            work = _work(flow, self._lowered.accelerator)
+            share = max(len(program.instructions) - 1, 1) / max(len(flow.stage), 1)
+            self._graphs[digest] = (flow, flow.durations(work), work.sum(axis=0) * share)
+        return self._graphs[digest]
+
+
+def _work(flow: Dataflow, accelerator: Accelerator) -> Floats:
+    """Return how often each instruction pays each of COSTS (n, 9)."""
+    fields = flow.instructions
+    opcode = fields["opcode"]
+    load, store = opcode == Opcode.LOAD, opcode == Opcode.STORE
+    turns = fields["iter_out"].astype(np.float64) * fields["iter_in"]
+    uops = turns * (fields["uop_end"].astype(np.float64) - fields["uop_bgn"])
+    rows = fields["y_size"].astype(np.float64)
+    elements = rows * fields["x_size"]
+    width = fields["x_size"] + fields["x_pad_0"].astype(np.float64) + fields["x_pad_1"]
+    height = rows + fields["y_pad_0"] + fields["y_pad_1"]
+    gemm, alu = opcode == Opcode.GEMM, opcode == Opcode.ALU
+    columns = [
+        np.ones(len(fields)),
+        np.where(load, rows, 0),
+        np.where(store, rows, 0),
+        np.where(load | store, elements * _element_bytes(accelerator)[fields["memory_type"]], 0),
+        np.where(load, width * height - elements, 0),
+        np.where(gemm, turns, 0),
+        np.where(gemm, uops, 0),
+        np.where(alu, turns, 0),
+        np.where(alu, uops, 0),
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _element_bytes(accelerator: Accelerator) -> Floats:
+    """Return the bytes of one tensor by memory type."""
+    parameters = accelerator.parameters
+    sizes = np.ones(8)
+    sizes[MemoryType.UOP] = 4
+    sizes[MemoryType.INP] = parameters.inp_element_bytes
+    sizes[MemoryType.WGT] = parameters.wgt_element_bytes
+    sizes[MemoryType.ACC] = parameters.acc_element_bytes
+    sizes[MemoryType.OUT] = parameters.out_element_bytes
+    return sizes
+
+
+class StructuralEstimate:
+    """The same cycles from hidden features, without lowering: rough, and of all candidates at once."""
+
+    def __init__(self, features: Features) -> None:
+        """Take hidden features (n, ...)."""
+
+        def column(name: str) -> Floats:
+            return features.column(name).astype(np.float64)
+
+        tensors = column("tiles") * column("tile.acc_elements")
+        zero = np.zeros_like(tensors)
+        gemms, alus, stores = (column(f"instructions.{name}") for name in ("gemm", "alu", "store"))
+        inputs, weights = column("instructions.load_inp"), column("instructions.load_wgt")
+        passes = np.maximum(alus / np.maximum(column("tiles"), 1), 1)
+        turns = np.maximum(column("gemm.iter_out") * column("gemm.iter_in"), 1)
+        in_rows = inputs * np.maximum(column("sizeInTileH"), 1) + weights
+        out_rows = stores * np.maximum(column("sizeOutTileH"), 1)
+        load = [
+            inputs + weights,
+            in_rows,
+            zero,
+            column("bytes.inp") + column("bytes.wgt"),
+            zero,
+            zero,
+            zero,
+            zero,
+            zero,
+        ]
+        compute = [
+            gemms + alus, zero, zero, zero, zero, gemms * turns, column("cycles.compute") + tensors,
+            passes * tensors, passes * tensors,
+        ]  # fmt: skip
+        store = [stores, zero, out_rows, column("bytes.out"), zero, zero, zero, zero, zero]
+        self._work = [np.stack(columns, axis=1) for columns in (load, compute, store)]
+        self._threads = column("nVT")
+
+    def log_cycles(self, costs: Floats, overlap: bool) -> Floats:
+        """Return natural logarithms (n,) for logarithms of COSTS (9,)."""
+        load, compute, store = (work @ np.exp(costs) for work in self._work)
+        everything = load + compute + store
+        if not overlap:
+            return np.asarray(np.log(everything))
+        together = np.maximum(np.maximum(load, compute), store) + 0.1 * everything
+        return np.asarray(np.log(np.where(self._threads > 1, together, load + compute + 0.3 * store)))

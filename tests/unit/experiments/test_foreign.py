@@ -1,0 +1,87 @@
+"""Worlds of another structure: what they keep of the space, and what the bench makes of runs on them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from hilt.experiments.contenders import Contender
+from hilt.experiments.foreign import EDGES, one_run, reliability, runs_on_worlds, summarise
+from hilt.experiments.foreign_worlds import WORLDS, foreign_datasets
+from hilt.experiments.problem import SharedTuningProblem
+from hilt.measure.dataset import Dataset, DatasetKey
+from hilt.schedule import load_workload
+from hilt.virtual.board_model import board_model
+
+LAYER = DatasetKey.on(
+    load_workload("conv2d:n=1,ci=32,h=14,w=14,co=64,k=3x3,p=1x1"), board_model("pynq"), checks="tvm", orders=4
+)
+PLAIN = ("hls_older", "hls_newer", "hls_serial", "rtl_serial", "chisel", "slow_alu", "dram_pages", "small_cache")
+
+
+@pytest.fixture(scope="module")
+def datasets() -> dict[str, Dataset]:
+    return foreign_datasets(LAYER)
+
+
+def test_there_are_at_least_eight_structures(datasets: dict[str, Dataset]) -> None:
+    """Two worlds whose latencies are proportional would be one structure."""
+    valid = LAYER.summarize_validity.verdicts == 0
+    logs = np.stack([np.log(datasets[name].cycles[valid].astype(float)) for name in PLAIN])
+    for one in range(len(PLAIN)):
+        for other in range(one):
+            assert (logs[one] - logs[other]).std() > 0.02, (PLAIN[one], PLAIN[other])
+    assert {world.family for world in WORLDS.values()} == {"hls", "chisel", "serial", "rules", "noise", "other"}
+
+
+def test_a_world_keeps_the_verdicts_but_for_its_own_rules(datasets: dict[str, Dataset]) -> None:
+    valid = LAYER.summarize_validity.verdicts == 0
+    for name, dataset in datasets.items():
+        refused = valid & ~dataset.valid
+        assert not (dataset.valid & ~valid).any()
+        assert refused.any() == (WORLDS[name].refuses is not None), name
+        assert {str(dataset.outcome_of(int(index))) for index in np.flatnonzero(refused)} <= {"wrong_answer"}
+
+
+def test_stages_in_turn_take_as_long_as_all_instructions(datasets: dict[str, Dataset]) -> None:
+    valid = datasets["hls_serial"].valid
+    serial, overlapped = (datasets[name].cycles[valid].astype(float) for name in ("hls_serial", "hls_alu2"))
+    assert (serial > overlapped).all()
+
+
+def test_worlds_are_the_same_each_time(datasets: dict[str, Dataset]) -> None:
+    foreign_datasets.cache_clear()
+    again = foreign_datasets(LAYER)
+    assert all(np.array_equal(again[name].cycles, datasets[name].cycles) for name in datasets)
+
+
+@pytest.mark.parametrize("world", ["hls_older", "hls_serial", "chisel", "thread_rules"])
+def test_the_default_tuner_is_right_where_it_is_sure(datasets: dict[str, Dataset], world: str) -> None:
+    dataset = datasets[world]
+    problem = SharedTuningProblem.of_subject(LAYER)
+    for seed in range(2):
+        run = one_run(Contender.of("hilt"), problem, dataset, seed)
+        assert run["confidence"] >= 0.99 and run["off"] <= 0.01
+        assert run["to_1%"] <= 40
+        assert run["trials"] < 750
+
+
+def test_rows_are_of_every_world_and_seed(datasets: dict[str, Dataset]) -> None:
+    described = json.dumps({"label": "random", "tuner": "random", "options": {}})
+    rows = runs_on_worlds([LAYER], described, 1, "any")
+    assert [row["world"] for row in rows] == list(datasets)
+    assert all(row["confidence"] is None and row["trials"] <= 750 for row in rows)
+    summary = summarise(rows + [row | {"tuner": "autotvm", "to_1%": 2 * (row["to_1%"] or 750)} for row in rows])
+    assert {row["over_autotvm"] for row in summary if row["tuner"] == "random"} == {0.5}
+
+
+def test_reliability_counts_each_run_once() -> None:
+    stated = [0.0, 0.4, 0.5, 0.97, 0.99, 1.0, None]
+    rows = [{"confidence": value, "off": 0.02 if value == 0.97 else 0.0} for value in stated]
+    bins = reliability(rows)
+    assert [row["runs"] for row in bins] == [2, 1, 0, 0, 1, 2]
+    assert [row["right"] for row in bins] == [2, 1, 0, 0, 0, 2]
+    assert bins[-1]["mean_stated"] == pytest.approx(0.995)
+    assert len(bins) == len(EDGES) - 1
