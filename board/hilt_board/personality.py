@@ -25,7 +25,7 @@ class PersonalityError(Exception):
 
 @dataclass(frozen=True)
 class Personality:
-    """What a virtual board is, whatever runs on it."""
+    """A virtual board, whatever runs on it."""
 
     name: str
     part: str
@@ -47,7 +47,7 @@ class Personality:
 
 
 def load_personality(path: Path) -> Personality:
-    """Reads and checks a personality file. Raises PersonalityError."""
+    """Read and check a personality file. Raises PersonalityError."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         personality = Personality(**values)

@@ -19,7 +19,7 @@ class HostKeys:
         self.path = path or paths.home() / "known_hosts"
 
     def of(self, host: str, port: int) -> list[str]:
-        """The keys accepted for a host, each "TYPE BASE64"; none where nobody accepted one."""
+        """Return the keys accepted for a host, each "TYPE BASE64"; none where nobody accepted one."""
         wanted = host_pattern(host, port)
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()

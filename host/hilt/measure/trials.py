@@ -53,13 +53,13 @@ class Blobs:
         return self._digests
 
     def contents(self, digest: str) -> bytes:
-        """The bytes of one of the tensors last asked for."""
+        """Return the bytes of one of the tensors last asked for."""
         return self._arrays[digest].tobytes()
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """What travels for a request: the trial, its code, and the SHA-256 of the blobs that it needs on the board."""
+    """A request as it travels: the trial, its code, and the SHA-256 of the blobs that it needs on the board."""
 
     trial: Trial
     code: bytes
@@ -67,7 +67,7 @@ class Shipment:
 
 
 def ship(request: Request, digests: dict[str, str], bitstream: str) -> Shipment:
-    """The trial of a request on the board's `bitstream` (SHA-256). `digests`: Blobs.digests of its tensors.
+    """Return the trial of a request on the board's `bitstream` (SHA-256). `digests`: Blobs.digests of its tensors.
 
     Raises ValueError where program and tensors do not fit each other, MessageError where the protocol cannot say it.
     """
@@ -125,14 +125,14 @@ def _check_size(buffer: Buffer, array: NDArray[Any]) -> None:
 
 
 def _code(program: Program) -> bytes:
-    """As Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
+    """Return the bytes of Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
     parts = [program.instructions.astype("<u8", copy=False), program.uops.astype("<u4", copy=False)]
     parts += [buffer.instructions.astype("<u4") for buffer in program.buffers]
     return b"".join(part.tobytes() for part in parts)
 
 
 def result_of(measured: Measured, board: str, seconds: dict[str, float]) -> Result:
-    """What the engine records. `seconds`: costs on the host, beside those that the board reports."""
+    """Return the result that the engine records. `seconds`: costs on the host, beside the board's own."""
     outcome = Outcome(measured.outcome)
     return Result(
         outcome=outcome,

@@ -47,7 +47,7 @@ class ChassisControl:
     def hold(
         cls, directory: BoardDirectory, personality: Personality, idle_seconds: float = IDLE_SECONDS
     ) -> ChassisControl:
-        """The board's chassis, started where none runs; power stays as it is."""
+        """Return the board's chassis, started where none runs; power stays as it is."""
         directory.create()
         with directory.locked("start"):
             connection = _connect(directory)
@@ -61,16 +61,16 @@ class ChassisControl:
 
     @classmethod
     def find(cls, directory: BoardDirectory) -> ChassisControl | None:
-        """The board's chassis if one runs."""
+        """Return the board's chassis if one runs."""
         connection = _connect(directory) if directory.root.is_dir() else None
         return cls(directory, connection) if connection is not None else None
 
     def power_on(self) -> ChassisStatus:
-        """Returns when the board's SSH server accepts."""
+        """Return when the board's SSH server accepts."""
         return self._ask("on")
 
     def power_off(self) -> ChassisStatus:
-        """Returns when nothing of the board runs any more."""
+        """Return when nothing of the board runs any more."""
         return self._ask("off")
 
     def power_cycle(self) -> ChassisStatus:
@@ -80,18 +80,18 @@ class ChassisControl:
         return self._ask("status")
 
     def kill_ssh_server(self) -> ChassisStatus:
-        """Kills the SSH server and with it every session; the board starts another."""
+        """Kill the SSH server and with it every session; the board starts another."""
         return self._ask("kill_ssh")
 
     def stop(self) -> None:
-        """Switches the board off and ends the chassis, whoever else holds it; returns when it is dark."""
+        """Switch the board off and end the chassis, whoever else holds it; return when it is dark."""
         with contextlib.suppress(VirtualBoardError):
             self._ask("stop")
             self._lines.readline()  # the end of the connection is the end of the process
         self.close()
 
     def close(self) -> None:
-        """Gives up the lease."""
+        """Give up the lease."""
         self._lines.close()
         self._connection.close()
 
@@ -130,7 +130,7 @@ def _connect(directory: BoardDirectory) -> socket.socket | None:
 
 
 def _start(directory: BoardDirectory, personality: Personality, idle_seconds: float) -> None:
-    """Returns when the chassis listens: the process started here is its parent and ends then."""
+    """Return when the chassis listens: the process started here is its parent and ends then."""
     command = [sys.executable, "-m", "hilt.virtual", f"{personality.name}@{directory.name}"]
     try:
         subprocess.run(

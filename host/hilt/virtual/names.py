@@ -11,7 +11,7 @@ PREFIX = "virtual:"
 
 
 def parse_virtual_name(name: str) -> tuple[Personality, BoardDirectory]:
-    """The personality and the directory, which is named as the personality unless it says otherwise.
+    """Return the personality and the directory, which is named as the personality unless it says otherwise.
 
     Raises UnknownPersonalityError, and BoardNameError for a name that cannot be one.
     """
@@ -20,7 +20,7 @@ def parse_virtual_name(name: str) -> tuple[Personality, BoardDirectory]:
 
 
 def struck(boards: str, chaos: str) -> str:
-    """Names of virtual boards, with commas between, that are struck by faults spelled as an option has them.
+    """Return names of virtual boards, with commas between, that are struck by faults spelled as an option has them.
 
     Raises BoardNameError: for a board that is not virtual, and as parse_chaos.
     """
@@ -32,6 +32,6 @@ def struck(boards: str, chaos: str) -> str:
 
 
 def chaos_of(name: str) -> Chaos | None:
-    """The faults on purpose that a name asks for. Raises BoardNameError."""
+    """Return the faults on purpose that a name asks for. Raises BoardNameError."""
     _, mark, text = name.partition("?")
     return parse_chaos(text) if mark else None
