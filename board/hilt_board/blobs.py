@@ -53,7 +53,7 @@ class BlobStore:
         self._sound.difference_update(names)
 
     def put(self, message: Put, keep: Set[str]) -> Stored:
-        """Takes the next chunk; never evicts a blob in `keep`. Raises BlobError, and drops what came so far."""
+        """Take the next chunk; never evict a blob in `keep`. Raises BlobError, and drops the upload."""
         if not self.missing([message.sha256]):
             return Stored(sha256=message.sha256, received=message.total, complete=True)
         try:
@@ -108,10 +108,8 @@ class BlobStore:
             self._upload = None
 
     def _make_room(self, count: int, keep: Set[str]) -> None:
-        """Evicts until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
-        kept = sorted(
-            self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime)
-        )
+        """Evict until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
+        kept = sorted(self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime))
         total = sum(path.stat().st_size for path in kept)
         evictable = [path for path in kept if path.name not in keep]
         while total + count > TOTAL_BYTES or self._free() < count + _RESERVE_BYTES:
@@ -130,7 +128,7 @@ class BlobStore:
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether a file is what its name says."""
+    """Return whether a file is what its name says."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

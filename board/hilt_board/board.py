@@ -31,7 +31,7 @@ class Board:
     """One device: unprogrammed, ready, busy, recovering or broken. One request at a time (the daemon sees to it)."""
 
     def __init__(self, silence_seconds: float) -> None:
-        """`silence_seconds`: a worker that gives no sign of life for so long is killed."""
+        """Hold no worker yet. One that gives no sign of life for `silence_seconds` is killed."""
         self._silence = silence_seconds
         self._worker: Optional[WorkerProcess] = None
         self._programmed: Optional[WorkerProcess] = None
@@ -48,7 +48,7 @@ class Board:
 
     @property
     def state(self) -> str:
-        """As in StatusReport."""
+        """Return the state in the words of StatusReport."""
         if self._recovering:
             return "recovering"
         if self._worker is not None and self._worker.working:
@@ -59,7 +59,7 @@ class Board:
 
     @property
     def program(self) -> Optional[LoadBitstream]:
-        """What is programmed."""
+        """Return the message that the board was programmed with."""
         return self._program
 
     @property
@@ -67,7 +67,7 @@ class Board:
         return self._worker.pid if self._worker is not None and self._worker.alive else None
 
     async def ready(self) -> Ready:
-        """What the worker says of the device; starts it if need be. Raises WorkerError, OSError."""
+        """Return the worker's description of the device; start it if need be. Raises WorkerError, OSError."""
         worker = await self._alive_worker()
         assert worker.ready is not None
         return worker.ready
@@ -78,7 +78,7 @@ class Board:
         remove_firmware()
 
     async def load(self, message: LoadBitstream) -> Record:
-        """Programs the device. Answers Programmed or AgentFailure."""
+        """Program the device. Answers Programmed or AgentFailure."""
         loaded = self._program
         if not self._broken and loaded == message and self._is_programmed():
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
@@ -97,7 +97,7 @@ class Board:
         return reply
 
     async def measure(self, message: Measure) -> Record:
-        """Runs a trial. Answers Measured, or Failure where it could not be run."""
+        """Run a trial. Answers Measured, or Failure where it could not be run."""
         program = self._program
         if self._broken:
             return AgentFailure(code="board_broken", message=self._broken[:4096])
@@ -109,7 +109,7 @@ class Board:
             return AgentFailure(code="board_broken", message=str(error)[:4096])
 
     async def reset(self, message: Reset) -> Record:
-        """Climbs the one rung that is asked for. Answers ResetDone or AgentFailure."""
+        """Climb the one rung that is asked for. Answers ResetDone or AgentFailure."""
         if self._program is None:
             return AgentFailure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
         started = time.monotonic()
@@ -135,7 +135,7 @@ class Board:
         return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts, seconds=seconds)
 
     async def _on_worker(self, message: Measure) -> Record:
-        """The worker's answer. What is wrong before the trial has begun is mended first: not the trial's fault.
+        """Return the worker's answer. What is wrong before the trial has begun is mended first: not the trial's fault.
 
         Raises WorkerError, BoardBrokenError.
         """
@@ -171,7 +171,7 @@ class Board:
         raise AssertionError("unreachable")
 
     async def _recover(self, costs: Optional[Dict[str, float]] = None) -> bool:
-        """Climbs until the canary is well, from the first rung that makes sense. If none helps, the board is broken.
+        """Climb until the canary is well, from the first rung that makes sense. If none helps, the board is broken.
 
         `costs` is filled with the seconds that each rung took, by "reset_" and its name.
         """
@@ -193,7 +193,7 @@ class Board:
         return False
 
     async def _climb(self, rung: str) -> bool:
-        """One rung and the canary. Returns whether the board is sane."""
+        """Climb one rung and run the canary. Return whether the board is sane."""
         try:
             if rung == "worker":
                 return await self._replace_worker()

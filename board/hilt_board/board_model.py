@@ -1,9 +1,9 @@
 """What a virtual board is: a JSON file, whose path is in HILT_VERILATED.
 
-    {"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
-     "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
-                "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
-     "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
+{"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
+ "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
+            "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
+ "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BoardModelError(Exception):
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What a virtual board is, whatever runs on it."""
+    """A virtual board, whatever runs on it."""
 
     name: str
     part: str
@@ -47,7 +47,7 @@ class ModelSettings:
 
 
 def load_board_model(path: Path) -> ModelSettings:
-    """Reads and checks a board model file. Raises BoardModelError."""
+    """Read and check a board model file. Raises BoardModelError."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         board_model = ModelSettings(**values)

@@ -20,7 +20,7 @@ _ANSWER_SECONDS = 10.0
 
 
 async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
-    """Returns once systemd has started all that it is to start; at once where there is none, or on a virtual board."""
+    """Return once systemd has started all that it is to start; at once where there is none, or on a virtual board."""
     if os.environ.get("HILT_VERILATED") or not systemd.is_dir():
         return
     began = time.monotonic()
@@ -38,7 +38,7 @@ def _uptime() -> float:
 
 
 async def _state() -> str:
-    """As systemctl says it, in a word; empty where it cannot be asked."""
+    """Return the word of systemctl for the state; empty where it cannot be asked."""
     try:
         process = await asyncio.create_subprocess_exec(
             "systemctl",

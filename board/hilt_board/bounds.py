@@ -1,4 +1,4 @@
-"""What a program reads and writes of the board's memory, held against the trial's own buffers before anything runs.
+"""The memory that a program reads and writes, held against the trial's own buffers before anything runs.
 
 An accelerator has no MMU: a STORE past its buffer overwrites whatever of the board lies there, and a LOAD from where no
 memory answers can stop the whole bus. So every LOAD and STORE must stay within one of the trial's buffers.
@@ -27,7 +27,8 @@ class BoundsError(Exception):
 
 
 def element_bytes(manifest: Manifest, uop_bytes: int) -> Dict[int, int]:
-    """Bytes in memory of one element, by memory type. Raises BoundsError for a name that is no parameter set's."""
+    """Return the bytes in memory of one element, by memory type. Raises BoundsError for a name that is no parameter
+    set's."""
     match = _PARAMETERS.match(manifest.parameters)
     if match is None:
         raise BoundsError("{!r} names no VTA parameters".format(manifest.parameters))
@@ -38,7 +39,8 @@ def element_bytes(manifest: Manifest, uop_bytes: int) -> Dict[int, int]:
 
 
 def check_bounds(words: Any, dram_base_bit: int, manifest: Manifest, uop_bytes: int, buffers: Iterable[Any]) -> None:
-    """`words`: relocated instructions, uint64 (n, words). `buffers`: (name, first byte, bytes) of physical memory.
+    """Check every address that instructions reach. `words`: relocated, uint64 (n, words). `buffers`: (name, first,
+    bytes).
 
     Raises BoundsError.
     """

@@ -39,7 +39,7 @@ _END_SECONDS = 60.0
 
 
 class Plan:
-    """Which trial is struck by what."""
+    """The choice of trials that are struck, and by which kind."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -55,7 +55,7 @@ class Plan:
             return None
 
     def strike(self, key: str) -> Optional[str]:
-        """The kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
+        """Return the kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, and note it; or None."""
         settings = self.settings()
         trial, _, attempt = key.rpartition("/")
         if settings is None or not (settings["again"] or (attempt == "0" and trial not in self._struck)):
@@ -71,7 +71,7 @@ class Plan:
 
 
 def choose(settings: Dict[str, Any], number: str) -> Optional[str]:
-    """Of a seed and a trial's number only."""
+    """Choose by a seed and a trial's number only."""
     digest = hashlib.sha256("{}/{}".format(settings["seed"], number).encode("ascii")).digest()
     if int.from_bytes(digest[:8], "big") >= settings["rate"] * 2**64:
         return None
@@ -137,6 +137,7 @@ def _standing_still(read: Callable[[int], int], still: Tuple[int, ...]) -> Calla
 
 def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
     """Instead of the model's step: the program has been started, and is not done."""
+
     def step(cycles: int) -> Any:
         del model.step
         _ACTIONS[kind](plan)
@@ -147,7 +148,7 @@ def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
 
 @contextlib.contextmanager
 def _corrupted_once() -> Iterator[None]:
-    """The first output that is compared has a bit that the accelerator did not write."""
+    """Change a bit of the first output that is compared."""
     compare = execution.Placed.compare
 
     def corrupted(placed: execution.Placed) -> Any:
@@ -213,7 +214,7 @@ def _take_all_memory() -> None:
 
 
 def _fill_disk() -> None:
-    """The daemon's journal cannot grow for a while: the limit on the size of its files stands for the disk."""
+    """Keep the daemon's journal from growing for a while: a limit on the size of its files stands for the disk."""
     size = open_home().journal.stat().st_size
     hard = resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE)[1]
     resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, hard))

@@ -44,7 +44,7 @@ class InUseError(CommandError):
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs a command; returns its exit code: 0, or after one line on stderr 1, 2 for wrong usage, 3 where the board is
+    """Run a command; return its exit code: 0, or after one line on stderr 1, 2 for wrong usage, 3 where the board is
     in use by somebody else."""
     from .inspection import complete_environment
 
@@ -124,7 +124,8 @@ def _require_packages() -> None:
 
 
 def _same_agent_answers(home: Home) -> bool:
-    """Whether the running daemon may stay. Otherwise ends it: it hangs, or is another version and nobody uses it.
+    """Return whether the running daemon may stay. Otherwise end it: it hangs, or is another version and nobody uses
+    it.
 
     Raises InUseError where it is another version and in use, CommandError where it speaks another protocol.
     """
@@ -294,7 +295,7 @@ def _log_to(home: Home) -> None:
 
 
 def _running(home: Home) -> Optional[int]:
-    """The process id of the daemon, if one holds the lock."""
+    """Return the process id of the daemon, if one holds the lock."""
     with home.process.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -306,7 +307,7 @@ def _running(home: Home) -> Optional[int]:
 
 
 def _end(home: Home, number: int) -> None:
-    """Sends the daemon a signal and waits for its end; after a while, it is killed."""
+    """Send the daemon a signal and wait for its end; after a while, it is killed."""
     pid = _running(home)
     if pid is None:
         return
@@ -324,7 +325,8 @@ def _wait_for_end(home: Home) -> None:
 
 
 def _ask_status(home: Home) -> Dict[str, Any]:
-    """The daemon's StatusReport. Raises CommandError or OSError where it gives none that this version understands."""
+    """Return the daemon's StatusReport. Raises CommandError or OSError where it gives none that this version
+    understands."""
     from .protocol import ProtocolError, StatusReport, from_frame
 
     try:
@@ -337,7 +339,7 @@ def _ask_status(home: Home) -> Dict[str, Any]:
 
 
 def _ask(home: Home) -> "Frame":
-    """What the daemon answers when it is asked for its status. Raises CommandError, OSError, ProtocolError."""
+    """Return the daemon's answer when it is asked for its status. Raises CommandError, OSError, ProtocolError."""
     from .protocol import AgentStatus, encode_frame, read_frame, to_frame
     from .unix_socket import connect
 
@@ -356,7 +358,7 @@ def _ask(home: Home) -> "Frame":
 
 @contextlib.contextmanager
 def _alarm(seconds: float, text: str):  # type: ignore[no-untyped-def]  # the context manager's own type says it
-    """Interrupts what blocks within by CommandError."""
+    """Interrupt a call that blocks within by CommandError."""
 
     def interrupt(*_: Any) -> None:
         raise CommandError("{} within {:g} s".format(text, seconds))

@@ -23,7 +23,7 @@ class ContiguousAllocator:
         raise MemoryError("no {} contiguous bytes are free".format(count))
 
     def give(self, start: int, count: int) -> None:
-        """Takes back what `take` gave, and joins it with its free neighbours."""
+        """Take back what `take` gave, and join it with its free neighbours."""
         count = -(-max(count, 1) // _PAGE) * _PAGE
         merged: List[Tuple[int, int]] = []
         for each_start, each_length in sorted([*self._free, (start, count)]):

@@ -74,7 +74,8 @@ class Daemon:
     """One board's agent."""
 
     def __init__(self, home: Home, agent: str, silence_seconds: float) -> None:
-        """`agent`: SHA-256 of the archive. `silence_seconds`: see Board. Needs a running event loop."""
+        """Open the journal. `agent`: SHA-256 of the archive. `silence_seconds`: see Board. Needs a running event
+        loop."""
         self._home = home
         self._agent = agent
         self._started = time.monotonic()
@@ -97,7 +98,7 @@ class Daemon:
         }
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
-        """Serves until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
+        """Serve until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
@@ -301,7 +302,7 @@ class Daemon:
 
 
 def _fitting(results: List[Measured]) -> List[Measured]:
-    """The first ones, as many as a frame takes, and one at least: each may hold two thousand figures."""
+    """Return the first results, as many as a frame takes, at least one: each may hold three thousand figures."""
     fitting: List[Measured] = []
     size = 0
     for result in results:
@@ -317,12 +318,13 @@ def _lease_expired(holder: HostSession) -> bool:
 
 
 def boot_id() -> str:
-    """Changes with every boot. HILT_BOOT_ID says it for a virtual board, whose kernel is the host's."""
+    """Return a text that changes with every boot. HILT_BOOT_ID is it for a virtual board, whose kernel is the
+    host's."""
     return os.environ.get("HILT_BOOT_ID") or Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def tail(path: Path, count: int) -> bytes:
-    """The last `count` bytes of a file."""
+    """Return the last `count` bytes of a file."""
     with path.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - count))
         return file.read(count)
@@ -347,5 +349,3 @@ def _journal_failure(error: JournalError) -> AgentFailure:
         (DiskFullError, "disk_full"),
     )
     return AgentFailure(code=next(code for kind, code in codes if isinstance(error, kind)), message=str(error))
-
-

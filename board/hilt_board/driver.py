@@ -67,7 +67,7 @@ class Driver:
     """The accelerator behind pynq's active device."""
 
     def __init__(self, time_scale: float, beat: Callable[[], None]) -> None:
-        """`time_scale`: wall seconds a device second may take. `beat` is called while waiting, to show that we live."""
+        """Load nothing yet. `time_scale`: wall seconds for a device second. `beat` is called while waiting."""
         self._time_scale = time_scale
         self._beat = beat
         self._bitstream: Any = None
@@ -80,18 +80,18 @@ class Driver:
 
     @property
     def manifest(self) -> Manifest:
-        """What is programmed. Raises NotLoadedError where nothing is."""
+        """Return the manifest of the loaded bitstream. Raises NotLoadedError where none is."""
         if self._manifest is None:
             raise NotLoadedError("no bitstream is loaded")
         return self._manifest
 
     @property
     def counts_cycles(self) -> bool:
-        """Whether the bitstream has hilt's own registers."""
+        """Return whether the bitstream has hilt's own registers."""
         return self.manifest.identity is not None
 
     def program(self, path: Path, manifest: Manifest) -> None:
-        """Loads a .bit file and compares what the registers say with the manifest.
+        """Load a .bit file and compare the registers with the manifest.
 
         Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and what pynq raises.
         """
@@ -100,7 +100,7 @@ class Driver:
         self._load(pynq.Bitstream(str(path)), manifest)
 
     def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceRun:
-        """Runs `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
+        """Run `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
 
         `limit_seconds` is device time: cycles where the hardware counts them, else the wall clock times the time scale.
         After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises AddressError.
@@ -114,7 +114,7 @@ class Driver:
         return self._wait(self._start(address, count), limit_seconds, old_done)
 
     def soft_reset(self) -> None:
-        """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register.
+        """Bring stages, queues, tokens and fault to their state after power-on; reload where there is no such register.
 
         Raises StuckError, NotLoadedError.
         """
@@ -130,7 +130,7 @@ class Driver:
             self._beat()
 
     def reload(self) -> None:
-        """Loads the bitstream again, and checks it again. Raises NotLoadedError."""
+        """Load the bitstream again, and check it again. Raises NotLoadedError."""
         if self._described is None:
             raise NotLoadedError("no bitstream is loaded")
         try:
@@ -172,7 +172,7 @@ class Driver:
                 )
 
     def _start(self, address: int, count: int) -> float:
-        """Returns when fetch was started. What comes before takes Python on a Cortex-A9 tens of microseconds."""
+        """Return when fetch was started. What comes before takes Python on a Cortex-A9 tens of microseconds."""
         write = self._registers.write
         write(registers.FETCH_COUNT, count)
         write(registers.FETCH_ADDRESS, address)
@@ -190,7 +190,7 @@ class Driver:
         return started
 
     def _wait(self, started: float, limit_seconds: float, old_done: bool) -> DeviceRun:
-        """A bitstream with the public registers only: the wall clock decides. `old_done`: `done` was set before."""
+        """Wait by the wall clock, on a bitstream with the public registers only. `old_done`: `done` was set before."""
         allowed = limit_seconds * self._time_scale
         done_since: Optional[float] = None
         late = False
@@ -260,7 +260,7 @@ def _download(bitstream: Any) -> None:
 
 
 def _set_clock(manifest: Manifest) -> None:
-    """Gives the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
+    """Give the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
     wanted_hz = manifest.fclk_hz or manifest.clock_hz
     # A board without a clock generator of pynq's (a virtual one) says what its clock is.
     actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)
@@ -296,8 +296,8 @@ def _divide_clock(wanted_hz: float) -> float:
 
 
 class _Ports:
-    """Of an UltraScale+ design, what pynq would read from a .hwh file. TVM's and hilt's are alike in it: registers are
-    behind M_AXI_HPM0_FPD, memory is behind S_AXI_HPC0_FPD or S_AXI_HP0_FPD."""
+    """The part of an UltraScale+ design's .hwh file that pynq would read. TVM's and hilt's are alike in it: registers
+    are behind M_AXI_HPM0_FPD, memory is behind S_AXI_HPC0_FPD or S_AXI_HP0_FPD."""
 
     family_ps = "zynq_ultra_ps_e"
     ps_name = "ps"
@@ -306,15 +306,16 @@ class _Ports:
 
 
 def _set_port_widths() -> None:
-    """The image's own design may have left the ports of an UltraScale+ narrower than ours has them: registers would be
-    read in the wrong lanes (AMD's answer record 66295)."""
+    """Set the ports' widths. The image's own design may have left those of an UltraScale+ narrower than ours: registers
+    would be read in the wrong lanes (AMD's answer record 66295)."""
     device = pynq.Device.active_device
     if platform.machine() == "aarch64" and hasattr(device, "set_axi_port_width"):
         device.set_axi_port_width(_Ports)
 
 
 def physical_address(buffer: Any) -> int:
-    """Where a pynq buffer starts. Raises AddressError past 4 GiB, where VTA's registers do not reach."""
+    """Return the address where a pynq buffer starts. Raises AddressError past 4 GiB, where VTA's registers do not
+    reach."""
     address = int(buffer.physical_address)
     if address + buffer.nbytes > 1 << 32:
         raise AddressError("buffer at 0x{:x} is beyond the 32 bits of VTA's address registers".format(address))

@@ -24,7 +24,7 @@ class Placed:
     """A trial in contiguous memory, relocated and ready to run."""
 
     def __init__(self, trial: TrialRequest, code: bytes, manifest: Manifest, memory: ContiguousMemory) -> None:
-        """Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
+        """Raise InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
         memory.begin()
         words, uops, indices = _split(trial, code)
         self.inputs = {each.name: memory.tensor(each.sha256, each.bytes) for each in trial.inputs}
@@ -57,7 +57,7 @@ class Placed:
             raise InvalidProgramError("output of {} bytes is no whole number of items".format(trial.output.bytes))
 
     def spoil_output(self) -> None:
-        """Fills the output with the complement of what is expected: an item that is not written always differs."""
+        """Fill the output with the complement of what is expected: an item that is not written always differs."""
         np.invert(self.expected, out=self.output)
         self.output.flush()
 
@@ -136,7 +136,7 @@ def _verified_run(
 def _timed_runs(
     trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun
 ) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
-    """`repeat` lists of `number` runs; or the first run that failed.
+    """Return `repeat` lists of `number` runs; or the first run that failed.
 
     Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
     """
@@ -154,7 +154,11 @@ def _timed_runs(
 
 
 def _measured(
-    trial: TrialRequest, figures: List[List[DeviceRun]], driver: Driver, comparison: WireVerification, seconds: Dict[str, float]
+    trial: TrialRequest,
+    figures: List[List[DeviceRun]],
+    driver: Driver,
+    comparison: WireVerification,
+    seconds: Dict[str, float],
 ) -> Measured:
     cycles: Tuple[float, ...] = ()
     wall = tuple(_mean([run.seconds for run in runs]) * 1e6 for runs in figures)
@@ -199,7 +203,7 @@ def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, 
 
 
 def _relocate(words: Any, chosen: Any, bit: int, name: str, buffer: Any, element_bytes: int) -> None:
-    """Adds the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
+    """Add the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
     base, rest = divmod(physical_address(buffer), element_bytes)
     if rest:
         raise InvalidProgramError("buffer {} is not aligned to its {}-byte elements".format(name, element_bytes))
@@ -224,11 +228,9 @@ class _Stopwatch:
 
 
 def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) -> DeviceRun:
-    """The smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
+    """Run the smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
     words = 4 if driver.manifest.isa == "wide" else 2
     instructions = memory.scratch("instructions", 8 * words)
     instructions[:] = np.array([3] + [0] * (words - 1), dtype="<u8").view(np.uint8)
     instructions.flush()
     return driver.run(instructions, 1, limit_seconds)
-
-

@@ -1,4 +1,4 @@
-"""Where the agent keeps things on the board: one private directory (mode 0700)."""
+"""The agent's place on the board: one private directory (mode 0700)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Home:
 
 
 def open_home() -> Home:
-    """The agent's directory, made where it is missing.
+    """Return the agent's directory, made where it is missing.
 
     Raises HomeError where it is someone else's, a link, or open to others; OSError where it cannot be made.
     """

@@ -1,4 +1,4 @@
-"""What a board is like, before anything is loaded: for `hilt boards check`. Reads; changes nothing."""
+"""The facts of a board before anything is loaded, for `hilt boards check`. Reads; changes nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _SENSORS = Path("/sys/bus/iio/devices")
 
 
 def temperature(sensors: Path = _SENSORS) -> Optional[float]:
-    """Of the chip, in degrees Celsius, where the kernel has its sensor (XADC of a Zynq-7000, AMS of an UltraScale+)."""
+    """Return the chip's temperature in degrees Celsius, where the kernel has its sensor (XADC of a Zynq-7000, AMS of an
+    UltraScale+)."""
     if os.environ.get("HILT_VERILATED"):
         return None  # that of the machine it is simulated on says nothing
     for device in sorted(sensors.glob("iio:device*")):
@@ -53,9 +54,9 @@ def temperature(sensors: Path = _SENSORS) -> Optional[float]:
 
 
 def complete_environment() -> None:
-    """What a login shell of a PYNQ image sets and `sudo`, systemd and SSH commands do not: without XILINX_XRT, pynq 2.7
-    and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651). A virtual board has its own device and no
-    other, whatever the shell that switched it on has set."""
+    """Set the variables of a PYNQ image's login shell that `sudo`, systemd and SSH commands lack: without XILINX_XRT,
+    pynq 2.7 and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651). A virtual board has its own device
+    and no other, whatever the shell that switched it on has set."""
     if os.environ.get("HILT_VERILATED"):
         for name in (_XRT, "PYNQ_REMOTE_DEVICES"):
             os.environ.pop(name, None)
@@ -83,7 +84,7 @@ def _packages() -> Dict[str, Any]:
 
 
 def _memory() -> Dict[str, int]:
-    """Bytes by the names of /proc/meminfo."""
+    """Return bytes by the names of /proc/meminfo."""
     lines = (_text(Path("/proc/meminfo")) or "").splitlines()
     pairs = (line.split() for line in lines)
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in pairs if len(words) == 3}

@@ -40,7 +40,7 @@ class Journal:
     """The results that no client has acknowledged yet, by sequence number and by key. One process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the journal. Raises OSError."""
+        """Open or make the journal. Raises OSError."""
         self._path = path
         self._results: Dict[int, Measured] = {}
         self._by_key: Dict[str, int] = {}
@@ -62,16 +62,16 @@ class Journal:
         return len(self._results)
 
     def find(self, key: str) -> Optional[Measured]:
-        """The result of a trial that was run already, unless it is acknowledged."""
+        """Return the result of a trial that was run already, unless it is acknowledged."""
         sequence = self._by_key.get(key)
         return None if sequence is None else self._results[sequence]
 
     def since(self, sequence: int, most: int) -> List[Measured]:
-        """The oldest `most` results above `sequence`."""
+        """Return the oldest `most` results above `sequence`."""
         return [self._results[each] for each in sorted(self._results) if each > sequence][:most]
 
     def check_room(self, key: str = "") -> None:
-        """Makes room for the result of `key`: ask before a trial. Where nobody acknowledged too many results, those of
+        """Make room for the result of `key`: ask before a trial. Where nobody acknowledged too many results, those of
         the oldest other run leave. Raises JournalFullError where there is none, or DiskFullError."""
         if len(self._results) >= MAX_UNACKNOWLEDGED:
             self._forget_abandoned(run_of(key))
@@ -84,7 +84,7 @@ class Journal:
             raise DiskFullError("less than 1 MiB is free on the board's disk: remove files from it")
 
     def append(self, result: Measured) -> Measured:
-        """Keeps a result and returns it with its sequence number, once it is on the disk.
+        """Keep a result and return it with its sequence number, once it is on the disk.
 
         Raises JournalFullError, DiskFullError, ValueError for a key that is known, OSError.
         """
@@ -97,7 +97,7 @@ class Journal:
         return numbered
 
     def acknowledge(self, through: int, run: str = "") -> int:
-        """Forgets results up to and including `through`, of one run where that is named; returns how far that is.
+        """Forget results up to and including `through`, of one run where that is named; returns how far that is.
 
         Raises DiskFullError, OSError.
         """
@@ -129,7 +129,7 @@ class Journal:
             del self._by_key[self._results.pop(sequence).key]
 
     def _load(self) -> int:
-        """Reads all lines; returns the bytes of the file up to the end of its last whole line, and cuts it there."""
+        """Read all lines; returns the bytes of the file up to the end of its last whole line, and cuts it there."""
         end = 0
         with open(self._file, "rb", closefd=False) as file:
             for line in file:
@@ -175,7 +175,7 @@ class Journal:
         self._bytes += len(line)
 
     def _cut(self) -> None:
-        """Takes back what came of a failed line; where even that fails, the next line starts on a line of its own."""
+        """Take back what came of a failed line; where even that fails, the next line starts on a line of its own."""
         try:
             os.ftruncate(self._file, self._bytes)
         except OSError:
@@ -183,7 +183,7 @@ class Journal:
             self._bytes = os.fstat(self._file).st_size
 
     def _compact(self) -> None:
-        """Rewrites the file with what is not acknowledged. On any failure the old file stays."""
+        """Rewrite the file with what is not acknowledged. On any failure the old file stays."""
         lines = [_encode({"acknowledged": 0, "next": self.next})]
         lines += [_encode(self._results[sequence].to_fields()) for sequence in sorted(self._results)]
         fresh = self._path.with_name(self._path.name + ".new")
@@ -206,7 +206,7 @@ class Journal:
 
 
 def run_of(key: str) -> str:
-    """Of "run/number/attempt": the run."""
+    """Return the run of "run/number/attempt"."""
     return key.split("/", 1)[0]
 
 

@@ -1,4 +1,4 @@
-"""What pynq leaves on the board beside the agent's home, and its removal: nothing of hilt's outlives the agent."""
+"""Removal of the files that pynq leaves beside the agent's home: nothing of hilt's outlives the agent."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class TensorError(DriverError):
 
 
 def read_back(buffer: Any) -> None:
-    """Before the processor reads what the accelerator may have written; what it wrote itself is flushed already.
+    """Make memory that the accelerator may have written readable; the processor's own writes are flushed already.
 
     Through a coherent port (the ACP of a Zynq-7000, in TVM's bitstreams) the accelerator writes into the processor's
     second-level cache, where invalidating alone would throw it away: it is written to memory first. Where the port is
@@ -53,7 +53,7 @@ class ContiguousMemory:
         self._spare: List[Any] = []
 
     def clear(self) -> None:
-        """Forgets the contents of all; their buffers are used again."""
+        """Forget the contents of all; their buffers are used again."""
         self._spare += [part.whole for part in (*self._tensors.values(), *self._scratch.values())]
         self._tensors.clear()
         self._scratch.clear()
@@ -68,11 +68,12 @@ class ContiguousMemory:
         self._spare.clear()
 
     def begin(self) -> None:
-        """A new trial: tensors that the last one used may leave."""
+        """Begin a new trial: tensors that the last one used may leave."""
         self._in_use.clear()
 
     def tensor(self, sha256: str, count: int) -> Any:
-        """A buffer (uint8) with the blob's `count` bytes, flushed. Raises TensorError, OutOfContiguousMemoryError."""
+        """Return a buffer (uint8) with the blob's `count` bytes, flushed. Raises TensorError,
+        OutOfContiguousMemoryError."""
         self._in_use.add(sha256)
         if sha256 not in self._tensors:
             contents = self.contents(sha256, count)
@@ -88,7 +89,7 @@ class ContiguousMemory:
         return buffer
 
     def contents(self, sha256: str, count: int) -> Any:
-        """The blob's bytes (uint8). Raises TensorError."""
+        """Return the blob's bytes (uint8). Raises TensorError."""
         try:
             contents = np.fromfile(str(self._blobs / sha256), dtype=np.uint8)
         except OSError as error:
@@ -98,7 +99,7 @@ class ContiguousMemory:
         return contents
 
     def restore(self) -> List[str]:
-        """Tensors in use that a program has overwritten, now as they were."""
+        """Restore the tensors in use that a program has overwritten, and return their names."""
         restored = []
         for sha256 in sorted(self._in_use & set(self._tensors)):
             buffer = self._tensors[sha256].buffer
@@ -111,7 +112,8 @@ class ContiguousMemory:
         return restored
 
     def scratch(self, purpose: str, count: int) -> Any:
-        """The first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are old."""
+        """Return the first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are
+        old."""
         part = self._scratch.get(purpose)
         if part is None or part.whole.nbytes < count:
             if part is not None:
@@ -151,13 +153,13 @@ class ContiguousMemory:
         return _Part(whole, count)
 
     def _take_spare(self, least: int, most: float) -> Any:
-        """The smallest spare buffer of `least` to `most` bytes; None where there is none."""
+        """Return the smallest spare buffer of `least` to `most` bytes; None where there is none."""
         fitting = [index for index, each in enumerate(self._spare) if least <= each.nbytes <= most]
         return self._spare.pop(min(fitting, key=lambda index: self._spare[index].nbytes)) if fitting else None
 
 
 class _Part(NamedTuple):
-    """What is used of a buffer: its first `used` bytes."""
+    """The used part of a buffer: its first `used` bytes."""
 
     whole: Any
     used: int

@@ -47,7 +47,7 @@ class Model:
     """One accelerator and its memory. Lives until the last buffer in its memory is gone."""
 
     def __init__(self, library: Path, memory: ModelMemory) -> None:
-        """Raises ModelError where the library cannot be loaded, has another API, or refuses the memory model."""
+        """Raise ModelError where the library cannot be loaded, has another API, or refuses the memory model."""
         try:
             self._library = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
             for name, (result, arguments) in _SIGNATURES.items():
@@ -73,7 +73,8 @@ class Model:
         self._library.vta_reset(self._device)
 
     def view(self, offset: int, count: int) -> Any:
-        """`count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model alive."""
+        """Return `count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model
+        alive."""
         region = (ctypes.c_uint8 * count).from_address(self._memory + offset)
         region._model = self  # type: ignore[attr-defined]
         return region
@@ -87,7 +88,7 @@ class Model:
         self._check(self._library.vta_write_register(self._device, offset, value), offset)
 
     def step(self, cycles: int) -> Tuple[int, int]:
-        """Runs at most `cycles` more; returns (DONE, RUNNING, FAULT or IDLE, cycles run)."""
+        """Run at most `cycles` more; return (DONE, RUNNING, FAULT or IDLE, cycles run)."""
         ran = ctypes.c_uint64()
         status = self._library.vta_step(self._device, cycles, ctypes.byref(ran))
         if status < 0:

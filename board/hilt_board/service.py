@@ -44,7 +44,7 @@ class ServiceError(Exception):
 
 
 def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
-    """The unit file. Raises ServiceError for a path that systemd would read as something else."""
+    """Return the unit file. Raises ServiceError for a path that systemd would read as something else."""
     for value in (python, archive, home, xrt):
         if any(character in value for character in '"\\%$ \n'):
             raise ServiceError("{!r} cannot stand in a unit file".format(value))
@@ -52,7 +52,7 @@ def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
 
 
 def install(home: Home) -> str:
-    """Writes the unit and enables it: it starts with the board. Returns what was done. Raises ServiceError."""
+    """Write the unit and enable it: it starts with the board. Returns what was done. Raises ServiceError."""
     archive = agent_archive()
     if archive is None:
         raise ServiceError("the service runs an archive; this agent runs from a folder")
@@ -70,7 +70,7 @@ def install(home: Home) -> str:
 
 
 def remove() -> str:
-    """Disables the service and removes its unit. Raises ServiceError."""
+    """Disable the service and remove its unit. Raises ServiceError."""
     if not (DIRECTORY / UNIT).exists():
         return "{} was not installed".format(UNIT)
     if os.geteuid() != 0:

@@ -1,4 +1,4 @@
-"""Where clients meet the daemon: a Unix socket in the agent's private directory."""
+"""The place where clients meet the daemon: a Unix socket in the agent's private directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _BACKLOG = 8
 
 
 def listen(home: Home) -> socket.socket:
-    """The agent's socket, of mode 0600. The caller holds the agent's lock, so an old socket file is a left-over."""
+    """Return the agent's socket, of mode 0600. The caller holds the agent's lock, so an old socket file is a
+    left-over."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(FileNotFoundError):
         home.socket.unlink()
@@ -26,7 +27,7 @@ def listen(home: Home) -> socket.socket:
 
 
 def connect(home: Home) -> socket.socket:
-    """A connection to the agent. Raises ConnectionRefusedError or FileNotFoundError where none runs."""
+    """Return a connection to the agent. Raises ConnectionRefusedError or FileNotFoundError where none runs."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _short_name(home.socket) as name:
@@ -39,7 +40,7 @@ def connect(home: Home) -> socket.socket:
 
 @contextlib.contextmanager
 def _short_name(path: Path):  # type: ignore[no-untyped-def]  # the context manager's own type says it
-    """A name for a socket path of any length: the kernel takes 107 bytes."""
+    """Return a name for a socket path of any length: the kernel takes 107 bytes."""
     directory = os.open(str(path.parent), os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield "/proc/self/fd/{}/{}".format(directory, path.name)

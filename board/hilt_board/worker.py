@@ -171,7 +171,7 @@ class Worker:
         return "" if measured.outcome == "ok" else "{}: {}".format(measured.outcome, measured.reason)
 
     def _bitstream_path(self, sha256: str) -> Path:
-        """The blob under a name that pynq accepts."""
+        """Return the blob under a name that pynq accepts."""
         path = self._home.bitstreams / (sha256 + ".bit")
         if not path.exists():
             fresh = path.with_suffix(".new")
@@ -215,7 +215,7 @@ def die_with_parent() -> None:
 
 
 def run(descriptor: int, home: Home, kind: Type[Worker] = Worker) -> int:
-    """Serves the daemon at the other end of a socket. Returns the exit code."""
+    """Serve the daemon at the other end of a socket. Returns the exit code."""
     connection = socket.socket(fileno=descriptor)
     try:
         kind(connection, home).serve()

@@ -51,13 +51,13 @@ class WorkerSilentError(WorkerError):
 
 
 def agent_command(*arguments: str) -> List[str]:
-    """The command that runs this very agent again."""
+    """Return the command that runs this very agent again."""
     archive = agent_archive()
     return [sys.executable, *([str(archive)] if archive else ["-m", "hilt_board"]), *arguments]
 
 
 def agent_environment() -> Dict[str, str]:
-    """The environment for `agent_command`: a folder need not be the working directory to be found."""
+    """Return the environment for `agent_command`: a folder need not be the working directory to be found."""
     if agent_archive():
         return dict(os.environ)
     paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
@@ -65,7 +65,7 @@ def agent_environment() -> Dict[str, str]:
 
 
 def agent_archive() -> Optional[Path]:
-    """The archive that this agent runs from; None where it runs from a folder."""
+    """Return the archive that this agent runs from; None where it runs from a folder."""
     return _ROOT if _ROOT.is_file() else None
 
 
@@ -94,7 +94,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls) -> "WorkerProcess":
-        """A worker that owns the device. Raises WorkerError with what it wrote last, or OSError."""
+        """Return a worker that owns the device. Raises WorkerError with what it wrote last, or OSError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -121,7 +121,7 @@ class WorkerProcess:
         return worker
 
     async def request(self, message: Record, seconds: float, silence: float) -> Record:
-        """Its answer to a request.
+        """Return its answer to a request.
 
         Raises WorkerSilentError when it takes more than `seconds` in all, or gives no sign of life for `silence`
         seconds; WorkerDiedError when it ends. After either it is gone.
@@ -147,7 +147,7 @@ class WorkerProcess:
         return await self._answer(seconds, silence)
 
     async def kill(self) -> None:
-        """Ends the worker and all it started."""
+        """End the worker and all it started."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -192,7 +192,7 @@ class WorkerProcess:
             raise WorkerDiedError("worker spoke nonsense: {}".format(error)) from None
 
     async def _how_it_ended(self) -> str:
-        """Waits for its end, which has come or is made to come."""
+        """Wait for its end, which has come or is made to come."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._process.wait(), _END_SECONDS)
         ended = self._process.returncode
@@ -213,5 +213,3 @@ class WorkerProcess:
             for line in data.decode("utf-8", "replace").splitlines():
                 _LOG.warning("%s", line[:1000])
                 self._last_lines.append(line[:1000])
-
-

@@ -1,4 +1,4 @@
-"""Where hilt keeps things: its sources, its state (HILT_HOME) and what it can build again (HILT_CACHE)."""
+"""The folders of hilt: its sources, its state (HILT_HOME) and its cache (HILT_CACHE)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def _asset(name: str) -> Path:
 
 
 def hls_directory() -> Path:
-    """The accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
+    """Return the accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
     return _asset("hls")
 
 
 def bitstreams_directory() -> Path:
-    """The manifest and the VTA parameter files."""
+    """Return the manifest and the VTA parameter files."""
     return _asset("bitstreams")
 
 
 def board_package_directory() -> Path:
-    """The `hilt_board` package that is shipped to boards."""
+    """Return the `hilt_board` package that is shipped to boards."""
     in_clone = _CLONE / "board" / "hilt_board"
     return in_clone if in_clone.is_dir() else _PACKAGE.parent / "hilt_board"
 
@@ -53,7 +53,7 @@ def home() -> Path:
 
 
 def cache() -> Path:
-    """What can be built again: Verilated models, agent archives. Raises UnusableFolderError."""
+    """Return the folder of files that can be built again: Verilated models. Raises UnusableFolderError."""
     return _made("HILT_CACHE", platformdirs.user_cache_dir("hilt"))
 
 
@@ -88,5 +88,5 @@ def _tighten(path: Path) -> None:
 
 
 def board_python() -> Path:
-    """The interpreter of the virtual boards' own environment (pynq with numpy<2), as `make setup` makes it."""
+    """Return the interpreter of the virtual boards' own environment (pynq with numpy<2), as `make setup` makes it."""
     return Path(os.environ.get("HILT_BOARD_PYTHON") or _CLONE / "build" / "board-env" / "bin" / "python")

@@ -24,7 +24,7 @@ _PREFIX = struct.Struct("<4sHHIIII")
 
 
 class ProtocolError(Exception):
-    """What arrived is not the protocol; the connection cannot be used further. The base of all errors here."""
+    """Bytes that are not the protocol; the connection cannot be used further. The base of all errors here."""
 
 
 class FrameError(ProtocolError):
@@ -63,7 +63,7 @@ class _Prefix:
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The bytes of a frame. Raises FrameError where it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
+    """Return the bytes of a frame. Raises FrameError where it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
     try:
         header = json.dumps(frame.header, separators=(",", ":"), allow_nan=False, sort_keys=True).encode("utf-8")
     except (TypeError, ValueError, UnicodeError, RecursionError) as error:
@@ -86,7 +86,7 @@ class FrameDecoder:
         self._error: Optional[FrameError] = None
 
     def feed(self, data: bytes) -> List[Frame]:
-        """Frames completed by `data`, in order. Raises FrameError (and again at every later call)."""
+        """Return the frames completed by `data`, in order. Raises FrameError (and again at every later call)."""
         if self._error is not None:
             raise self._error
         self._buffer += data
@@ -106,7 +106,7 @@ class FrameDecoder:
         return frames
 
     def end(self) -> None:
-        """The stream ended. Raises TruncatedError within a frame, or the error that is pending."""
+        """End the stream. Raises TruncatedError within a frame, or the error that is pending."""
         if self._error is not None:
             raise self._error
         if self._buffer:

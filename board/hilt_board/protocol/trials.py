@@ -39,7 +39,7 @@ SECONDS = is_number(0.0, 1e9)
 
 @dataclass(frozen=True)
 class Identity(Record):
-    """What hilt's registers 0x44, 0x48, 0x4C, 0x50 of the fetch page must read (docs/architecture.md)."""
+    """The values of hilt's registers 0x44, 0x48, 0x4C, 0x50 of the fetch page (docs/architecture.md)."""
 
     version: int = checked(is_integer(0, 0xFFFFFFFF))
     blocks: int = checked(is_integer(0, 0xFFFFFFFF))
@@ -49,7 +49,7 @@ class Identity(Record):
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """What the bitstream is. Without `identity` only the public register map is used."""
+    """The description of a bitstream. Without `identity` only the public register map is used."""
 
     board: str = checked(is_name)
     part: str = checked(is_name)
@@ -140,14 +140,14 @@ class TrialRequest(Record):
         return self.instructions * self.instruction_bytes + self.uops * self.uop_bytes + 4 * indices
 
     def check_code(self, code: bytes) -> None:
-        """Raises MessageError where `code` is not as long as this trial says."""
+        """Raise MessageError where `code` is not as long as this trial says."""
         if len(code) != self.code_bytes:
             raise MessageError("code of {} bytes, the trial says {}".format(len(code), self.code_bytes))
 
 
 @dataclass(frozen=True)
 class WireVerification(Record):
-    """Of every item of the output with the expected tensor."""
+    """The comparison of every item of the output with the expected tensor."""
 
     compared: int = checked(COUNT)
     mismatched: int = checked(COUNT)
@@ -157,7 +157,7 @@ class WireVerification(Record):
 
 @dataclass(frozen=True)
 class Measured(Record):
-    """How a trial ended; written to the journal before it is sent. Figures are there only for `ok`."""
+    """The end of a trial; written to the journal before it is sent. Figures are there only for `ok`."""
 
     key: str = checked(is_key)
     outcome: str = checked(one_of(*OUTCOMES))

@@ -100,7 +100,7 @@ class AgentConnection:
         return cls(session, client, welcome, uploaded)
 
     def close(self) -> None:
-        """Ends lease and session. The daemon stays, with its journal."""
+        """End lease and session. The daemon stays, with its journal."""
         self.client.close()
         self.session.close()
 
@@ -114,7 +114,7 @@ class AgentConnection:
 
 
 def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
-    """Makes sure that the board holds this agent, whole. Returns whether it had to be sent."""
+    """Make sure that the board holds this agent, whole. Returns whether it had to be sent."""
     # Asked of the board each time: a file that lost its tail with the power is sent again.
     if session.sha256(archive.remote_path, deadline) == archive.sha256:
         return False
@@ -123,7 +123,7 @@ def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
 
 
 def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
-    """Runs a command of the agent's to its end and returns what it printed. Raises LinkError."""
+    """Run a command of the agent's to its end and return its output. Raises LinkError."""
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         archive = build_archive()
         deploy(session, archive, deadline)
@@ -134,7 +134,7 @@ def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> s
 
 
 def command(endpoint: Endpoint, archive: str) -> list[str]:
-    """The words that run the agent `archive` (its path on the board); a command of the agent's follows."""
+    """Return the words that run the agent `archive` (its path on the board); a command of the agent's follows."""
     return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
 
 

@@ -1,15 +1,15 @@
 """Where boards are reached: endpoints, and HILT_HOME/boards.toml for the real ones.
 
-    [pynq-z2]
-    host = "192.168.2.99"
-    bitstream = "pynq"             # a name of the bitstream manifest; what follows may be left out
-    port = 22
-    user = "xilinx"
-    key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
-    python = "/usr/local/share/pynq-venv/bin/python3"
-    sudo = true                    # registers and contiguous memory need root
-    [pynq-z2.power.drivers]        # and .resources: labgrid's, see hilt.link.power
-    ExternalPowerDriver = { cmd_on = "relay 3 on", cmd_off = "relay 3 off", delay = 5.0 }
+[pynq-z2]
+host = "192.168.2.99"
+bitstream = "pynq"             # a name of the bitstream manifest; what follows may be left out
+port = 22
+user = "xilinx"
+key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
+python = "/usr/local/share/pynq-venv/bin/python3"
+sudo = true                    # registers and contiguous memory need root
+[pynq-z2.power.drivers]        # and .resources: labgrid's, see hilt.link.power
+ExternalPowerDriver = { cmd_on = "relay 3 on", cmd_off = "relay 3 off", delay = 5.0 }
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RegisteredBoard:
 
 
 def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
-    """The boards of HILT_HOME/boards.toml by name; none where there is no such file. Raises BoardFileError."""
+    """Return the boards of HILT_HOME/boards.toml by name; none where there is no such file. Raises BoardFileError."""
     path = path or paths.home() / "boards.toml"
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
 
 
 def registered_board(name: str) -> RegisteredBoard:
-    """The board of that name. Raises UnknownBoardError, BoardFileError."""
+    """Return the board of that name. Raises UnknownBoardError, BoardFileError."""
     boards = registered_boards()
     if name in boards:
         return boards[name]
@@ -108,7 +108,7 @@ def registered_board(name: str) -> RegisteredBoard:
 
 
 def add_board(name: str, values: Mapping[str, Any]) -> Path:
-    """Appends a board to HILT_HOME/boards.toml, whose other lines stay as they are; returns the file.
+    """Append a board to HILT_HOME/boards.toml, whose other lines stay as they are; returns the file.
 
     Raises BoardFileError: a name that cannot be one or is taken, or values that cannot be.
     """
@@ -130,7 +130,7 @@ def add_board(name: str, values: Mapping[str, Any]) -> Path:
 
 
 def remove_board(name: str) -> None:
-    """Takes back what `add_board` appended last. Raises BoardFileError where that was another board."""
+    """Take back what `add_board` appended last. Raises BoardFileError where that was another board."""
     path = paths.home() / "boards.toml"
     with _locked(path):
         text = path.read_text(encoding="utf-8")

@@ -103,7 +103,7 @@ class AgentClient:
     # --- typed calls ---
 
     def hello(self, client: str, deadline: Deadline) -> Welcome:
-        """Takes the lease of the board. Raises BoardBusyError. From then on silence ends the connection; until then
+        """Take the lease of the board. Raises BoardBusyError. From then on silence ends the connection; until then
         the deadline does, for the agent answers nothing else while its worker starts."""
         welcome = self._call(AgentHello(client), Welcome, deadline)
         self._heart.start()
@@ -114,13 +114,13 @@ class AgentClient:
         return set(self._call(Have(tuple(blobs)), Missing, deadline).sha256)
 
     def put(self, data: bytes, deadline: Deadline) -> str:
-        """Stores a blob in chunks and returns its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
+        """Store a blob in chunks and return its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
         digest = hashlib.sha256(data).hexdigest()
         self.put_as(digest, data, deadline)
         return digest
 
     def put_as(self, sha256: str, data: bytes, deadline: Deadline) -> None:
-        """Stores `data` as the blob `sha256`; the board refuses what is not."""
+        """Store `data` as the blob `sha256`; the board refuses what is not."""
         waiting: list[Future[Record]] = []
         for offset in range(0, max(len(data), 1), CHUNK_BYTES):
             waiting.append(self.send(Put(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
@@ -131,13 +131,18 @@ class AgentClient:
             raise AgentError(f"agent on {self._board} took {stored[-1].received} of {len(data)} bytes and is content")
 
     def program(
-        self, bitstream: str, manifest: Manifest, deadline: Deadline, canary: TrialRequest | None = None, code: bytes = b""
+        self,
+        bitstream: str,
+        manifest: Manifest,
+        deadline: Deadline,
+        canary: TrialRequest | None = None,
+        code: bytes = b"",
     ) -> Programmed:
-        """Raises BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
+        """Raise BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
         return self._call(LoadBitstream(bitstream, manifest, canary, code), Programmed, deadline)
 
     def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:
-        """Sends a trial; `reply(future, Measured, deadline)` waits for its result."""
+        """Send a trial; `reply(future, Measured, deadline)` waits for its result."""
         return self.send(Measure(trial, code))
 
     def results(self, since: int, deadline: Deadline) -> list[Measured]:
@@ -161,18 +166,18 @@ class AgentClient:
         return self._call(Reset(rung), ResetDone, deadline)
 
     def log(self, count: int, deadline: Deadline) -> str:
-        """The last `count` bytes of the agent's log."""
+        """Return the last `count` bytes of the agent's log."""
         return self._call(Log(count), LogText, deadline).text.decode("utf-8", "replace")
 
     def shutdown(self, deadline: Deadline) -> None:
-        """Ends the agent after the trial that is running; returns when the connection has ended."""
+        """End the agent after the trial that is running; returns when the connection has ended."""
         self._call(Shutdown(), ShuttingDown, deadline)
         self._reader.join(deadline.remaining("the agent's end"))
 
     # --- requests and replies ---
 
     def send(self, message: Record) -> Future[Record]:
-        """Sends a request; its future holds the reply, or the LinkError that prevented it."""
+        """Send a request; its future holds the reply, or the LinkError that prevented it."""
         future: Future[Record] = Future()
         number = next(self._numbers)
         with self._state:
@@ -188,7 +193,7 @@ class AgentClient:
         return future
 
     def reply(self, future: Future[Record], expected: type[R], deadline: Deadline) -> R:
-        """Waits for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
+        """Wait for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
         try:
             message = future.result(deadline.remaining(f"the agent on {self._board}"))
         except FutureTimeoutError:
@@ -208,7 +213,7 @@ class AgentClient:
             return self._lost
 
     def close(self) -> None:
-        """Ends the connection and with it the lease; the agent goes on with what it runs."""
+        """End the connection and with it the lease; the agent goes on with what it runs."""
         self._fail(LinkLostError(f"connection to {self._board} was closed"))
         self._reader.join()
         if self._heart.is_alive():

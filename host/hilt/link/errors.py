@@ -32,7 +32,7 @@ class UnknownHostKeyError(LinkError):
     def __init__(self, host: str, port: int, key: str, fingerprint: str) -> None:
         self.host, self.port = host, port
         self.key = key
-        """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
+        """Return the key as OpenSSH writes it: "ssh-ed25519 BASE64"."""
         self.fingerprint = fingerprint
         super().__init__(
             f"host key of {host} port {port} is not known: {key.split()[0]} {fingerprint}; "

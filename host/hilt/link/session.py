@@ -80,7 +80,7 @@ class ExecStream:
             raise LinkLostError(f"connection to the board failed: {error or 'closed'}") from None
 
     def errors(self) -> str:
-        """The end of what it wrote to its standard error so far."""
+        """Return the end of what it wrote to its standard error so far."""
         with contextlib.suppress(*_FAILURES):
             if self._channel.recv_stderr_ready():
                 return self._channel.recv_stderr(4096).decode("utf-8", "replace").strip()
@@ -100,7 +100,7 @@ class SshSession:
 
     @classmethod
     def connect(cls, endpoint: Endpoint, host_keys: HostKeys, deadline: Deadline) -> SshSession:
-        """Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
+        """Raise UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
         LinkTimeoutError."""
         client = paramiko.SSHClient()
         known = [endpoint.host_key] if endpoint.host_key else host_keys.of(endpoint.host, endpoint.port)
@@ -141,7 +141,7 @@ class SshSession:
         return cls(endpoint, client)
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
-        """Runs a command to its end. `words` are plain words: no spaces, quotes or what else a shell reads."""
+        """Run a command to its end. `words` are plain words: no spaces, quotes or what else a shell reads."""
         channel = self._open(words, deadline)
         try:
             channel.shutdown_write()
@@ -160,13 +160,13 @@ class SshSession:
             channel.close()
 
     def stream(self, words: Sequence[str], deadline: Deadline) -> ExecStream:
-        """Starts a command that is spoken with. `words` as in `execute`."""
+        """Start a command that is spoken with. `words` as in `execute`."""
         channel = self._open(words, deadline)
         channel.settimeout(None)
         return ExecStream(channel)
 
     def put(self, data: bytes, path: str, deadline: Deadline) -> None:
-        """Writes a file whose name ends in nothing a shell would read, whole or not at all: temporary name, size and
+        """Write a file whose name ends in nothing a shell would read, whole or not at all: temporary name, size and
         SHA-256 as the board reads it back, then renamed. `path` counts from the user's home. Raises UploadError."""
         digest = hashlib.sha256(data).hexdigest()
         temporary = f"{path}.{digest[:16]}.new"

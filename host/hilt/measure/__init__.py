@@ -28,8 +28,8 @@ DATASET_PREFIX = "dataset:"
 
 
 def describe_board(name: str) -> BoardDescription:
-    """The board of that name (`virtual:<board model>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
-    commas between, or `dataset:NAME`; no connection is made.
+    """Return the board of that name (`virtual:<board model>[@name]`, or one of HILT_HOME/boards.toml), or several
+    boards with commas between, or `dataset:NAME`; no connection is made.
 
     Raises UnknownBoardError, UnknownBoardModelError or BoardFileError (all of hilt.link.errors and hilt.virtual),
     FleetError where several are not alike, DatasetError.
@@ -46,7 +46,7 @@ def describe_board(name: str) -> BoardDescription:
 
 
 def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
-    """Connects to the board, deploys its agent and programs its bitstream; a virtual board is built and switched on.
+    """Connect to the board, deploy its agent and program its bitstream; a virtual board is built and switched on.
     Several boards, with commas between, measure together.
 
     Raises LinkError (unknown or changed host key, refused key, unreachable, board busy, wrong bitstream, quarantined,

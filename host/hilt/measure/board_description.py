@@ -31,28 +31,28 @@ class BoardTarget(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """What its bitstream is."""
+        """Return the description of its bitstream."""
 
     def bitstream(self) -> bytes:
-        """The .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
+        """Return the .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
 
     def endpoint(self) -> Endpoint:
-        """How to reach it, now; a virtual board is switched on. Raises VirtualBoardError."""
+        """Return the way to reach it now; a virtual board is switched on. Raises VirtualBoardError."""
 
     @property
     def virtual(self) -> bool:
-        """Whether it is a process tree of this machine."""
+        """Return whether it is a process tree of this machine."""
 
     def power(self) -> PowerSwitch | None:
-        """Its power switch; None where it has none that we can reach. Raises PowerError."""
+        """Return its power switch; None where it has none that we can reach. Raises PowerError."""
 
     def release(self) -> None:
         """Nobody measures on it any more."""
 
 
 def resolve(name: str) -> BoardTarget:
-    """The board of that name. Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError,
-    BitstreamError."""
+    """Return the board of that name. Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError,
+    BoardFileError, BitstreamError."""
     if name.startswith(PREFIX):
         return VirtualTarget(name)
     return RealTarget(name, registered_board(name))
@@ -173,7 +173,7 @@ class VirtualTarget:
             self._supervisor = None
 
     def _on_supervisor(self, act: Callable[[SupervisorControl], SupervisorStatus]) -> SupervisorStatus:
-        """Acts on the supervisor that we hold; one that died in the meantime is replaced, once."""
+        """Act on the supervisor that we hold; one that died in the meantime is replaced, once."""
         with self._holding:
             if self._released:
                 raise VirtualBoardError(f"{self.description.name} was released")

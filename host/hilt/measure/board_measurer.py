@@ -66,7 +66,7 @@ class BoardMeasurer:
 
     @classmethod
     def open(cls, target: BoardTarget, listen: Listen) -> BoardMeasurer:
-        """Raises as hilt.measure.open_measurer."""
+        """Raise as hilt.measure.open_measurer."""
         check_free(target.description.name)
         measurer = cls(target, listen)
         try:
@@ -86,7 +86,7 @@ class BoardMeasurer:
                 report(request.ordinal, Result(Outcome.BOARD_LOST, reason, board=self.description.name))
 
     def serve(self, work: Work) -> str | None:
-        """Answers requests until `work` has none; recovers from faults of the board. None, or why it is given up: what
+        """Answer requests until `work` has none; recovers from faults of the board. None, or why it is given up: what
         it had taken is back in `work` then. Only what `work.answer` raises passes through."""
         setbacks = 0
         try:
@@ -122,8 +122,9 @@ class BoardMeasurer:
             self.connection.tell(BoardState.RELEASED, str(self.usage))
 
     def _convict(self, suspect: Request, error: Exception, reason: Exception | None, work: Work) -> bool:
-        """Whether a trial that the board was lost with is answered: it is where the board is well again, its canary
-        included, and the agent that had taken the trial is gone. Else it is tried again, for nothing is known of it."""
+        """Return whether a trial that the board was lost with is answered: it is where the board is well again, its
+        canary included, and the agent that had taken the trial is gone. Else it is tried again, for nothing is known of
+        it."""
         connected = self.connection.connected
         if reason is not None or connected is None or connected.agent_began < self._suspects.lost_at:
             work.put_back([suspect], str(error))
@@ -135,7 +136,7 @@ class BoardMeasurer:
         return True
 
     def _run(self, work: Work, taken: dict[int, Request]) -> None:
-        """Answers all that there is; `taken` holds what is not answered yet. Raises one of FAULTS where the board
+        """Answer all that there is; `taken` holds what is not answered yet. Raises one of FAULTS where the board
         fails on the way."""
         connected = self.connection.connected
         if connected is None:
@@ -157,7 +158,7 @@ class BoardMeasurer:
             self.connection.tell(BoardState.READY, "")
 
     def _fill(self, connected: Connected, in_flight: deque[_InFlight], work: Work, taken: dict[int, Request]) -> None:
-        """Sends ahead: while one trial runs the next is on the board already."""
+        """Send ahead: while one trial runs the next is on the board already."""
         while len(in_flight) < PIPELINE_DEPTH:
             if not in_flight:
                 self.usage.idle()
@@ -180,14 +181,13 @@ class BoardMeasurer:
                 in_flight.append(sent)
 
     def _acknowledge(self, connected: Connected) -> None:
-        """Before it waits for more: a board of a fleet is done when the run is, and its journal would grow until then.
-        """
+        """Acknowledge safe results before it waits for more: a fleet's board would keep them until the run is done."""
         for run, through in connected.acknowledge_through.items():
             connected.client.acknowledge(through, Deadline(CONNECT_SECONDS), run)
         connected.acknowledge_through.clear()
 
     def _send(self, connected: Connected, request: Request, work: Work, taken: dict[int, Request]) -> _InFlight | None:
-        """None where the request cannot be put into words of the protocol; it is answered then."""
+        """Send a request; None where the protocol cannot say it, and it is answered then."""
         started = time.monotonic()
         try:
             shipment = ship(request, self._blobs.digests(request.tensors), connected.bitstream)
@@ -241,7 +241,7 @@ class BoardMeasurer:
             raise ImpossibleLatencyError(f"latency of trial {request.ordinal} is impossible: {why}")
 
     def _log_resets(self, request: Request, measured: Measured) -> None:
-        """What the agent did to have the board sane again, with its cost."""
+        """Log the resets that made the board sane again, with their cost."""
         costs = {name: cost for name, cost in measured.seconds.items() if name.startswith("reset_")}
         rungs = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "nothing to climb"
         well = "well" if measured.canary else "failed"
@@ -254,7 +254,7 @@ class BoardMeasurer:
         self.usage.trials += 1
 
     def _refused(self, code: str, message: str) -> Result:
-        """A fact about the program: this board cannot run it."""
+        """Return the result of a program that this board cannot run."""
         return Result(Outcome.REJECTED, f"{code}: {message}", board=self.description.name)
 
     def _patience(self, connected: Connected, request: Request) -> float:

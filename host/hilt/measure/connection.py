@@ -63,11 +63,11 @@ class BoardConnection:
 
     @property
     def name(self) -> str:
-        """The board's."""
+        """Return the name of the board."""
         return self.target.description.name
 
     def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
-        """With the bitstream loaded and the canary well. `rebooted_from`: the boot id that must be over.
+        """Connect, load the bitstream and run the canary. `rebooted_from`: the boot id that must be over.
 
         Raises LinkError; VirtualBoardError where a virtual board cannot be switched on.
         """
@@ -116,7 +116,7 @@ class BoardConnection:
             connected.agent.close()
 
     def close(self) -> None:
-        """For good: what waits for the board gives up, and a virtual one is switched off."""
+        """Close for good: each wait for the board ends, and a virtual one is switched off."""
         self.closing.set()
         within(_CLOSE_SECONDS, self.disconnect)
         within(_CLOSE_SECONDS, self.target.release)
@@ -128,7 +128,7 @@ class BoardConnection:
 
 
 def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, deadline: Deadline) -> Programmed:
-    """Loads the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
+    """Load the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
     returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` where the canary failed."""
     digest = hashlib.sha256(bitstream).hexdigest()
     canary = make_canary(target.description.accelerator, digest)
@@ -139,7 +139,7 @@ def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, de
 
 
 def who() -> str:
-    """This process, unlike any other: for whoever is told that the board is busy."""
+    """Return a name of this process, unlike any other, for a client that finds the board busy."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under a number that has no name

@@ -43,11 +43,11 @@ class Finding:
 
 
 class _StopError(Exception):
-    """What comes after cannot be looked at."""
+    """A finding that makes the later ones impossible."""
 
 
 def check_board(target: BoardTarget) -> Iterator[Finding]:
-    """Findings as they are made; the last one is the first that makes the rest impossible, or the canary."""
+    """Yield findings as they are made; the last one is the first that makes the rest impossible, or the canary."""
     name = target.description.name
     apart = quarantined().get(name)
     if apart is not None:
@@ -87,7 +87,7 @@ def _python(session: SshSession) -> Iterator[Finding]:
 
 
 def _root(session: SshSession) -> Iterator[Finding]:
-    """Registers (/dev/mem) and contiguous memory are root's: that is so with every PYNQ image."""
+    """Check for root's rights, which registers (/dev/mem) and contiguous memory need on every PYNQ image."""
     if not session.endpoint.sudo:
         return
     asked = session.execute(["sudo", "-n", "true"], Deadline(STEP_SECONDS))
@@ -106,9 +106,7 @@ def _agent(session: SshSession) -> Iterator[Finding]:
         yield Finding("agent", False, str(error), mend)
         raise _StopError from None
     how = "sent now" if uploaded else "there already"
-    asked = session.execute(
-        [*command(session.endpoint, archive.remote_path), "inspect"], Deadline(INSPECT_SECONDS)
-    )
+    asked = session.execute([*command(session.endpoint, archive.remote_path), "inspect"], Deadline(INSPECT_SECONDS))
     try:
         facts = json.loads(asked.output)
     except ValueError:
@@ -121,7 +119,7 @@ def _agent(session: SshSession) -> Iterator[Finding]:
 
 
 def _facts(facts: dict[str, Any]) -> Iterator[Finding]:
-    """Of the agent's `inspect` (hilt_board.inspection)."""
+    """Yield findings about the facts of the agent's `inspect` (hilt_board.inspection)."""
     virtual = facts["virtual"]
     yield Finding("image", True, ", ".join(str(facts[each]) for each in ("image", "machine") if facts[each]))
     mend = "registers and contiguous memory need root: set sudo = true for the board, or log in as root"

@@ -20,8 +20,8 @@ Open = Callable[[BoardTarget, Listen], BoardMeasurer]
 
 
 def describe_fleet(boards: Sequence[BoardDescription]) -> BoardDescription:
-    """What a run sees of them: one board. Raises FleetError, with both values, where they are not alike: a latency must
-    not depend on which of them measured it."""
+    """Return the one board that a run sees of them. Raises FleetError, with both values, where they are not alike: a
+    latency must not depend on which of them measured it."""
     first = boards[0]
     names = [board.name for board in boards]
     for name in names:
@@ -65,7 +65,7 @@ class FleetMeasurer:
 
     @classmethod
     def open(cls, targets: Sequence[BoardTarget], listen: Listen, open_one: Open = BoardMeasurer.open) -> FleetMeasurer:
-        """Opens all at once and goes on with those that it gets; `listen` hears of the others.
+        """Open all at once and go on with those that it gets; `listen` hears of the others.
 
         Raises FleetError, and what the first board raises where none can be opened.
         """
@@ -99,7 +99,7 @@ class FleetMeasurer:
             thread.join()
 
     def _serve(self, board: BoardMeasurer) -> None:
-        """One board's thread."""
+        """Serve the pool by one board, in a thread of its own."""
         while True:
             try:
                 reason = board.serve(self._pool)

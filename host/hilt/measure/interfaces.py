@@ -1,4 +1,4 @@
-"""What the engine and whoever measures say to each other. Loads neither a network library nor a simulator."""
+"""The interface between the engine and a measurer. Loads neither a network library nor a simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FleetError(Exception):
 
 @dataclass(frozen=True)
 class BoardDescription:
-    """What a run must know of its board before it starts, and what a resumed run compares."""
+    """The facts of a board that a run needs before it starts, and that a resumed run compares."""
 
     name: str
     accelerator: Accelerator
@@ -63,25 +63,25 @@ held to be safe: the board may forget it."""
 
 
 class Measurer(Protocol):
-    """Who answers a batch of programs."""
+    """An object that answers a batch of programs."""
 
     @property
     def description(self) -> BoardDescription: ...
 
     def measure(self, requests: Sequence[Request], report: Report) -> None:
-        """Answers each request exactly once, in any order, and returns when all are answered.
+        """Answer each request exactly once, in any order, and return when all are answered.
 
         A fault of the board is recovered from within; where that fails, what remains is reported `board_lost`.
         Only what `report` itself raises passes through; requests unanswered then can be measured again.
         """
 
     def close(self) -> None:
-        """Leaves the board idle and the link closed. A `measure` under way in another thread reports the rest
+        """Leave the board idle and the link closed. A `measure` under way in another thread reports the rest
         `board_lost` and returns. May be called twice."""
 
 
 class BoardState(StrEnum):
-    """Where a board is on its way to measuring, for people to see."""
+    """The state of a board on its way to measuring, for people to see."""
 
     UNKNOWN = "unknown"
     CONNECTING = "connecting"

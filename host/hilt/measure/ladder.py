@@ -36,7 +36,7 @@ class RungSkippedError(LinkError):
 
 @dataclass(frozen=True)
 class Climbed:
-    """How a rung went: for the log, and for a table of recoveries. `well`: the canary passed."""
+    """The outcome of a rung: for the log, and for a table of recoveries. `well`: the canary passed."""
 
     rung: Rung
     well: bool
@@ -49,14 +49,14 @@ class Climbed:
 
 
 def restart_daemon(endpoint: Endpoint) -> None:
-    """Kills the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
+    """Kill the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
     deadline = Deadline(ACT_SECONDS)
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         session.execute([*command(endpoint, build_archive().remote_path), "kill"], deadline)
 
 
 def reboot(endpoint: Endpoint, *, virtual: bool) -> None:
-    """Has the board reboot; whether it does, its boot id tells. Raises LinkError, RungSkippedError."""
+    """Have the board reboot; whether it does, its boot id tells. Raises LinkError, RungSkippedError."""
     if not virtual and _is_this_machine(endpoint.host):
         raise RungSkippedError(f"{endpoint.host} is this machine: it is not rebooted")
     deadline = Deadline(ACT_SECONDS)

@@ -1,4 +1,4 @@
-"""Which trial takes a board down with it, where one does.
+"""The search for a trial that takes a board down with it.
 
 A board that is lost says nothing about the trials that were on their way: cables, power and people do that too. So they
 go again, each alone. One that the board is lost with once more, alone, is answered for, if the board comes back well.
@@ -26,11 +26,11 @@ class Suspects:
         return _trial(request) in self._trials
 
     def accuse(self, request: Request) -> None:
-        """The agent itself says that it failed with this one."""
+        """Note that the agent itself failed with this trial."""
         self._accused = request
 
     def after_loss(self, taken: Sequence[Request]) -> Request | None:
-        """The trial that it came from, if that is known; `taken` have no answer."""
+        """Return the trial that the loss came from, if that is known; `taken` have no answer."""
         self.lost_at = time.monotonic()
         accused, self._accused = self._accused, None
         if accused is not None:
@@ -43,5 +43,5 @@ class Suspects:
 
 
 def _trial(request: Request) -> str:
-    """Of "RUN/NUMBER/ATTEMPT": what does not change when it is tried again."""
+    """Return the part of "RUN/NUMBER/ATTEMPT" that stays when a trial is tried again."""
     return request.key.rpartition("/")[0]

@@ -38,7 +38,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 
 class Recovery:
-    """Of the board of one connection, from the thread that uses it."""
+    """The recovery of the board of one connection, from the thread that uses it."""
 
     def __init__(self, connection: BoardConnection) -> None:
         self.climbed: list[Climbed] = []
@@ -46,7 +46,7 @@ class Recovery:
         self._connection = connection
 
     def connect_at_first(self) -> None:
-        """A client that has just died may still hold the lease for a moment, a service be starting again.
+        """Connect, again for a moment: a dead client may still hold the lease, or a service be starting.
 
         Raises one of FAULTS.
         """
@@ -65,9 +65,9 @@ class Recovery:
             self._connection.closing.wait(_FIRST_PAUSE_SECONDS)
 
     def recover_from(self, error: Exception) -> Exception | None:
-        """Climbs until the board is programmed and its canary well, and returns None; or what was in the way at the
-        last rung. A board whose last rung was in vain is quarantined; one that another client has by now is left to it.
-        """
+        """Climb until the board is programmed and its canary well, and return None; or the fault that was in the way at
+        the last rung. A board whose last rung was in vain is quarantined; one that another client has by now is left to
+        it."""
         connection = self._connection
         connection.disconnect()
         rungs = list(Rung)
@@ -96,7 +96,7 @@ class Recovery:
         return error
 
     def _climb(self, rung: Rung) -> Exception | None:
-        """One rung, within its time. None where the board is programmed and its canary well afterwards."""
+        """Climb one rung, within its time. None where the board is programmed and its canary well afterwards."""
         connection = self._connection
         deadline = Deadline(SECONDS[rung])
         before = connection.boot_id if rung is Rung.REBOOT else None
@@ -132,7 +132,7 @@ class Recovery:
             switch.cycle()
 
     def _prove_sane(self) -> None:
-        """A board that was programmed all the time has not run its canary by connecting. Raises LinkError."""
+        """Run the canary: a board that was programmed all the time has not run it by connecting. Raises LinkError."""
         connected = self._connection.connected
         if connected is None:
             raise LinkLostError(f"{self._connection.name} was closed")
@@ -147,7 +147,7 @@ class Recovery:
         return QuarantinedError(f"{name} is quarantined: {error}; see to it, then `hilt boards release {name}`")
 
     def _is_broken(self, error: Exception) -> bool:
-        """Registers of another accelerator are a wrong bitstream at first, a broken board once they were right."""
+        """Return whether the board is broken. Registers of another accelerator are a wrong bitstream at first only."""
         if isinstance(error, ImpossibleLatencyError):
             return True
         if not isinstance(error, RefusedError):

@@ -1,4 +1,4 @@
-"""What boards take requests from: one batch for one board, or a pool that several share."""
+"""The sources of a board's requests: one batch for one board, or a pool that several share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Work(Protocol):
     """Requests for a board that pulls. A request that was taken is either answered or put back."""
 
     def take(self, board: str, *, idle: bool) -> Request | None:
-        """The next request; None where there is none for this board. `idle`: it has nothing else to do, and waits."""
+        """Return the next request; None where there is none for this board. `idle`: it has no other, and waits."""
 
     def answer(self, request: Request, result: Result) -> None:
-        """When this returns, the result is held to be safe. Raises what the report raises."""
+        """Report a result, which is safe once this returns. Raises the errors of the report."""
 
     def put_back(self, requests: Sequence[Request], reason: str) -> None:
-        """The board was lost with them."""
+        """Take back requests that the board was lost with."""
 
 
 class RequestBatch:
@@ -42,7 +42,7 @@ class RequestBatch:
         self._waiting.extendleft(reversed(requests))
 
     def rest(self) -> list[Request]:
-        """What no board will answer any more."""
+        """Return the requests that no board will answer any more."""
         left = list(self._waiting)
         self._waiting.clear()
         return left
@@ -64,7 +64,7 @@ class Pool:
     """Requests that several boards answer, each as fast as it can; one `measure` at a time."""
 
     def __init__(self, losses_allowed: int) -> None:
-        """A request that boards were lost with more often than that is answered `board_lost`."""
+        """Hold no request yet. One that boards were lost with more often than that is answered `board_lost`."""
         self._changed = threading.Condition()
         self._waiting: deque[Request] = deque()
         self._answers: deque[_Answer] = deque()
@@ -84,7 +84,7 @@ class Pool:
             self._boards.append(board)
 
     def leave(self, board: str, reason: str) -> None:
-        """A board gives up. What only it may answer, and all where it was the last one, nobody is left to answer."""
+        """Let a board give up. Requests that it alone may answer, all where it was the last, are lost."""
         with self._changed:
             self._boards.remove(board)
             self._deserted = reason
@@ -92,7 +92,7 @@ class Pool:
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """A board's thread met what it cannot handle: who waits is told."""
+        """Pass on an error that a board's thread cannot handle, to the caller of `run`."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
@@ -137,7 +137,7 @@ class Pool:
     # --- for who waits ---
 
     def run(self, requests: Sequence[Request], report: Report) -> None:
-        """Reports every request from this thread; returns when all are. Raises what `report` or `fail` raised."""
+        """Report every request from this thread; returns when all are. Raises what `report` or `fail` raised."""
         with self._changed:
             self._waiting.extend(requests)
             self._open = {request.ordinal: request for request in requests}
@@ -170,7 +170,7 @@ class Pool:
             return self._answers.popleft()
 
     def _drop(self) -> None:
-        """The report failed: what boards still bring is for nobody."""
+        """Drop all requests and answers, after the report failed."""
         with self._changed:
             self._waiting.clear()
             self._open = {}
@@ -182,7 +182,7 @@ class Pool:
         return next((each for each in self._waiting if each.board in (None, board)), None)
 
     def _fail_deserted(self) -> None:
-        """What no board is left for, or all once closed."""
+        """Answer the requests that no board is left for; all once closed."""
         reason = "measurer was closed" if self._closed else self._deserted
         for request in list(self._waiting):
             here = request.board in self._boards if request.board else bool(self._boards)

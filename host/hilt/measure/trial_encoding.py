@@ -53,13 +53,13 @@ class WireBlobs:
         return self._digests
 
     def contents(self, digest: str) -> bytes:
-        """The bytes of one of the tensors last asked for."""
+        """Return the bytes of one of the tensors last asked for."""
         return self._arrays[digest].tobytes()
 
 
 @dataclass(frozen=True)
 class EncodedTrial:
-    """What travels for a request: the trial, its code, and the SHA-256 of the blobs that it needs on the board."""
+    """A request as it travels: the trial, its code, and the SHA-256 of the blobs that it needs on the board."""
 
     trial: TrialRequest
     code: bytes
@@ -67,15 +67,13 @@ class EncodedTrial:
 
 
 def ship(request: Request, digests: dict[str, str], bitstream: str) -> EncodedTrial:
-    """The trial of a request on the board's `bitstream` (SHA-256). `digests`: WireBlobs.digests of its tensors.
+    """Return the trial of a request on the board's `bitstream` (SHA-256). `digests`: WireBlobs.digests of its tensors.
 
     Raises ValueError where program and tensors do not fit each other, MessageError where the protocol cannot say it.
     """
     program, tensors = request.program, request.tensors
     inputs = tuple(
-        _input(buffer, digests, tensors)
-        for buffer in program.buffers
-        if buffer.name not in (UOP_BUFFER, OUTPUT_BUFFER)
+        _input(buffer, digests, tensors) for buffer in program.buffers if buffer.name not in (UOP_BUFFER, OUTPUT_BUFFER)
     )
     output = program.buffer(OUTPUT_BUFFER)
     _check_size(output, tensors.expected)
@@ -125,14 +123,14 @@ def _check_size(buffer: Buffer, array: NDArray[Any]) -> None:
 
 
 def _code(program: Program) -> bytes:
-    """As Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
+    """Return the bytes of Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
     parts = [program.instructions.astype("<u8", copy=False), program.uops.astype("<u4", copy=False)]
     parts += [buffer.instructions.astype("<u4") for buffer in program.buffers]
     return b"".join(part.tobytes() for part in parts)
 
 
 def result_of(measured: Measured, board: str, seconds: dict[str, float]) -> Result:
-    """What the engine records. `seconds`: costs on the host, beside those that the board reports."""
+    """Return the result that the engine records. `seconds`: costs on the host, beside the board's own."""
     outcome = Outcome(measured.outcome)
     return Result(
         outcome=outcome,

@@ -1,4 +1,4 @@
-"""How much of its time a board was measuring: the board is the bottleneck, or something else is wrong."""
+"""The share of its time that a board was measuring: the board is the bottleneck, or something else is wrong."""
 
 from __future__ import annotations
 

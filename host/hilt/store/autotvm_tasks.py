@@ -79,9 +79,7 @@ def workload_of(record: LogRecord) -> Conv2d:
     raise LogFormatError(f"task {record.task!r}; hilt has {CONV2D} and {DENSE}")
 
 
-def _conv2d(
-    data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, layout: str, out_dtype: str
-) -> Conv2d:
+def _conv2d(data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, layout: str, out_dtype: str) -> Conv2d:
     images, ci, height, width, batch, block = _shape(data, 6)
     co, weight_ci, kernel_height, kernel_width, block_out, block_in = _shape(weight, 6)
     if (weight_ci, block_in, layout) != (ci, block, f"NCHW{batch}n{block}c") or out_dtype != "int32":

@@ -49,7 +49,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _show(supervisor: SupervisorControl) -> None:
-    """Switches the board on, says how to reach it and waits for the end of standard input."""
+    """Switch the board on, say how to reach it and wait for the end of standard input."""
     port = supervisor.power_on().port
     directory = supervisor.directory
     sys.stdout.write(
@@ -61,7 +61,7 @@ def _show(supervisor: SupervisorControl) -> None:
 
 
 def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
-    """The supervisor in a child that lives on; this process ends well once it listens."""
+    """Run the supervisor in a child that lives on; this process ends well once it listens."""
     reading, writing = os.pipe()
     if os.fork() > 0:
         os.close(writing)

@@ -32,13 +32,13 @@ class VirtualBitstream:
 
 
 def bitstream_identity(board_model: BoardModel, form: Form = MODEL_FORM) -> str:
-    """What the bitstream of this board will be, without building it."""
+    """Return the identity of this board's bitstream, without building it."""
     memory = json.dumps(board_model.device_settings()["memory"], sort_keys=True)
     return hashlib.sha256(f"{design_key(board_model.accelerator, form)} {memory}".encode()).hexdigest()
 
 
 def make_bitstream(board_model: BoardModel, form: Form = MODEL_FORM) -> VirtualBitstream:
-    """Builds the model where it is not in the cache (a minute for the RTL) and wraps it.
+    """Build the model where it is not in the cache (a minute for the RTL) and wrap it.
 
     Raises what hilt.simulator.build.build raises: a missing compiler, sources that do not build.
     """
@@ -56,7 +56,8 @@ def make_bitstream(board_model: BoardModel, form: Form = MODEL_FORM) -> VirtualB
 
 
 def bitfile(design: str, part: str, payload: bytes) -> bytes:
-    """A .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the payload."""
+    """Return a .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the
+    payload."""
     fields = [(b"a", f"{design};UserID=0XFFFFFFFF;Version=hilt"), (b"b", part), (b"c", _DATE), (b"d", _TIME)]
     header = PREAMBLE
     for tag, text in fields:

@@ -1,4 +1,4 @@
-"""What a virtual board is like: its VTA, its clock and its memory. The table of those that hilt ships."""
+"""The models of virtual boards: VTA, clock and memory. The table of those that hilt ships."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ class BoardModel:
 
     @property
     def bit_part(self) -> str:
-        """The part as the header of a .bit file has it: 7-series without xc, package's hyphen and speed grade."""
+        """Return the part as the header of a .bit file has it: 7-series without xc, package's hyphen and speed
+        grade."""
         family = self.part.removeprefix("xc")
         return family.split("-")[0] if family.startswith("7") else self.part
 
     @property
     def memory_model(self) -> MemoryModel:
-        """Its memory, for a simulator or the twin in this process."""
+        """Return its memory, for a simulator or the twin in this process."""
         return MemoryModel(
             base=self.memory_base,
             bytes=self.memory_bytes,
@@ -73,7 +74,7 @@ class BoardModel:
         )
 
     def device_settings(self) -> dict[str, Any]:
-        """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
+        """Return the settings of the board's pynq Device, as hilt_board.verilated documents them."""
         return {
             "name": f"virtual:{self.name}",
             "part": self.bit_part,
@@ -96,7 +97,7 @@ class BoardModel:
 
 
 def board_model(name: str) -> BoardModel:
-    """The board model of that name. Raises UnknownBoardModelError."""
+    """Return the board model of that name. Raises UnknownBoardModelError."""
     if name in BOARD_MODELS:
         return BOARD_MODELS[name]
     close = difflib.get_close_matches(name, BOARD_MODELS, n=1)

@@ -63,7 +63,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def parse_chaos(text: str) -> Chaos:
-    """Of `rate=0.1,seed=1,kinds=hang+freeze`, as an option has it, or with & between, as a board's name has it.
+    """Parse `rate=0.1,seed=1,kinds=hang+freeze`, as an option has it, or with & between, as a board's name has it.
 
     Raises BoardNameError.
     """

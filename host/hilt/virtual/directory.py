@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
 class BoardDirectory:
-    """Where the virtual board `name` lives. Raises VirtualBoardError for a name that cannot be one."""
+    """The folder of the virtual board `name`. Raises VirtualBoardError for a name that cannot be one."""
 
     def __init__(self, name: str) -> None:
         if not _NAME.match(name):
@@ -50,11 +50,11 @@ class BoardDirectory:
 
     @property
     def client_key(self) -> Path:
-        """The private key that hilt shows to all virtual boards of this HILT_HOME."""
+        """Return the private key that hilt shows to all virtual boards of this HILT_HOME."""
         return self.root.parent / "id_ed25519"
 
     def create(self) -> None:
-        """Makes what is missing: directories, keys, authorised keys. Nothing that exists is changed."""
+        """Make what is missing: directories, keys, authorised keys. Nothing that exists is changed."""
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.locked("create"):
             public = _ensure_key(self.client_key)
@@ -66,11 +66,11 @@ class BoardDirectory:
                 _write(self.authorized_keys, f"{public}\n".encode())
 
     def host_public_key(self) -> str:
-        """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
+        """Return the key as OpenSSH writes it: "ssh-ed25519 BASE64"."""
         return self.host_key.with_suffix(".pub").read_text(encoding="ascii").strip()
 
     def write_board_model(self, settings: dict[str, Any]) -> None:
-        """Raises VirtualBoardError where this board was made with another board_model."""
+        """Raise VirtualBoardError where this board was made with another board_model."""
         if self.board_model.exists():
             before = json.loads(self.board_model.read_text(encoding="utf-8"))["name"]
             if before != settings["name"]:
@@ -81,7 +81,7 @@ class BoardDirectory:
         _write(self.board_model, json.dumps(settings, indent=2).encode())
 
     def write_chaos(self, chaos: Chaos | None) -> None:
-        """From the next trial on; None: from then on nothing happens any more."""
+        """Strike from the next trial on; None: no trial any more."""
         settings = self.chaos / "settings.json"
         if chaos is None:
             settings.unlink(missing_ok=True)
@@ -89,7 +89,7 @@ class BoardDirectory:
             _write(settings, json.dumps(asdict(chaos)).encode())
 
     def take_chaos(self, what: str) -> str | None:
-        """What the board's worker asked for under that name; None where it did not, or somebody took it."""
+        """Return the request of the board's worker under that name; None where there is none, or it was taken."""
         try:
             text = (self.chaos / what).read_text(encoding="ascii")
             (self.chaos / what).unlink()
@@ -99,14 +99,15 @@ class BoardDirectory:
 
     @contextlib.contextmanager
     def locked(self, what: str) -> Iterator[None]:
-        """Holds the lock `what` of all virtual boards of this HILT_HOME; another process waits."""
+        """Hold the lock `what` of all virtual boards of this HILT_HOME; another process waits."""
         with (self.root.parent / f"{what}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     @contextlib.contextmanager
     def short_path(self, name: str) -> Iterator[str]:
-        """A path of `name` in the directory that fits a Unix socket address (107 bytes), wherever HILT_HOME is."""
+        """Return a path of `name` in the directory that fits a Unix socket address (107 bytes), wherever HILT_HOME
+        is."""
         descriptor = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             yield f"/proc/self/fd/{descriptor}/{name}"
@@ -118,7 +119,7 @@ CONTROL_SOCKET = "control.sock"
 
 
 def _ensure_key(path: Path) -> str:
-    """The public half of the key at `path`, which is made where it is missing."""
+    """Return the public half of the key at `path`, which is made where it is missing."""
     public_path = path.with_suffix(".pub")
     if not (path.exists() and public_path.exists()):
         key = Ed25519PrivateKey.generate()

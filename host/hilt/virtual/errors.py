@@ -1,4 +1,4 @@
-"""What can be wrong with a virtual board; loads nothing."""
+"""The errors of virtual boards; loads nothing."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Supervisor:
         self._watching: set[asyncio.Task[None]] = set()
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serves until stopped, idle or terminated; then the board is dark. `ready` is called once it listens."""
+        """Serve until stopped, idle or terminated; then the board is dark. `ready` is called once it listens."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopped.set)
@@ -141,7 +141,7 @@ class Supervisor:
         watching.add_done_callback(self._watching.discard)
 
     async def _watch(self, system: PoweredSystem) -> None:
-        """A board whose first process dies is off, unless that was a reboot."""
+        """Switch off a board whose first process dies, unless that was a reboot."""
         await system.ended.wait()
         async with self._switching:
             if self._system is system:
@@ -159,7 +159,7 @@ class Supervisor:
 
 
 def run_supervisor(directory: BoardDirectory, idle_seconds: float, ready: Callable[[], None]) -> None:
-    """Runs the supervisor in this process, once the one before it has ended: it may be switching off still."""
+    """Run the supervisor in this process, once the one before it has ended: it may be switching off still."""
     os.umask(0o077)
     adopt_orphans()
     with (directory.root / "supervisor.lock").open("wb") as lock:

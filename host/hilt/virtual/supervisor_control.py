@@ -47,7 +47,7 @@ class SupervisorControl:
     def hold(
         cls, directory: BoardDirectory, board_model: BoardModel, idle_seconds: float = IDLE_SECONDS
     ) -> SupervisorControl:
-        """The board's supervisor, started where none runs; power stays as it is."""
+        """Return the board's supervisor, started where none runs; power stays as it is."""
         directory.create()
         with directory.locked("start"):
             connection = _connect(directory)
@@ -61,16 +61,16 @@ class SupervisorControl:
 
     @classmethod
     def find(cls, directory: BoardDirectory) -> SupervisorControl | None:
-        """The board's supervisor if one runs."""
+        """Return the board's supervisor if one runs."""
         connection = _connect(directory) if directory.root.is_dir() else None
         return cls(directory, connection) if connection is not None else None
 
     def power_on(self) -> SupervisorStatus:
-        """Returns when the board's SSH server accepts."""
+        """Return when the board's SSH server accepts."""
         return self._ask("on")
 
     def power_off(self) -> SupervisorStatus:
-        """Returns when nothing of the board runs any more."""
+        """Return when nothing of the board runs any more."""
         return self._ask("off")
 
     def power_cycle(self) -> SupervisorStatus:
@@ -80,18 +80,18 @@ class SupervisorControl:
         return self._ask("status")
 
     def kill_ssh_server(self) -> SupervisorStatus:
-        """Kills the SSH server and with it every session; the board starts another."""
+        """Kill the SSH server and with it every session; the board starts another."""
         return self._ask("kill_ssh")
 
     def stop(self) -> None:
-        """Switches the board off and ends the supervisor, whoever else holds it; returns when it is dark."""
+        """Switch the board off and end the supervisor, whoever else holds it; return when it is dark."""
         with contextlib.suppress(VirtualBoardError):
             self._ask("stop")
             self._lines.readline()  # the end of the connection is the end of the process
         self.close()
 
     def close(self) -> None:
-        """Gives up the lease."""
+        """Give up the lease."""
         self._lines.close()
         self._connection.close()
 
@@ -130,7 +130,7 @@ def _connect(directory: BoardDirectory) -> socket.socket | None:
 
 
 def _start(directory: BoardDirectory, board_model: BoardModel, idle_seconds: float) -> None:
-    """Returns when the supervisor listens: the process started here is its parent and ends then."""
+    """Return when the supervisor listens: the process started here is its parent and ends then."""
     command = [sys.executable, "-m", "hilt.virtual", f"{board_model.name}@{directory.name}"]
     try:
         subprocess.run(

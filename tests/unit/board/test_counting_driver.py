@@ -156,3 +156,38 @@ def test_nothing_runs_before_a_bitstream_is_loaded(module: ModuleType) -> None:
     for act in (lambda: driver.manifest, driver.reload, lambda: driver.run(CODE, 1, 1.0)):
         with pytest.raises(module.NotLoadedError, match="no bitstream is loaded"):
             act()
+
+
+def test_the_daemon_hears_of_a_run_at_every_look(module: ModuleType) -> None:
+    beats: list[int] = []
+    design = Registers(done_at=1000, step=10)
+    driver = module.Driver(1.0, lambda: beats.append(design.cycles))
+    driver._manifest, driver._registers = MANIFEST, design
+    driver.run(CODE, 2, 1.0)
+    assert beats == list(range(10, 1000, 10))
+
+
+@pytest.mark.parametrize(("polls", "seconds", "gives_up"), [(1000, 0.5, False), (1001, 0.5, False), (1001, 0.6, True)])
+def test_a_design_stands_still_after_so_many_looks_and_so_long(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, polls: int, seconds: float, gives_up: bool
+) -> None:
+    """By a clock that starts late and passes `seconds` in so many looks; then the design is done."""
+    looks = 0
+
+    class Still(Registers):
+        def read(self, offset: int) -> int:
+            nonlocal looks
+            if offset == registers.COMPUTE_DONE:
+                looks += 1
+                return int(looks > polls)
+            return 0 if offset == registers.SOFT_RESET else super().read(offset)
+
+    clock = SimpleNamespace(perf_counter=lambda: 1e6 + seconds * looks / polls)
+    monkeypatch.setattr(module, "time", clock)
+    ran = driver_on(module, Still()).run(CODE, 2, 1.0)
+    assert ran.outcome == ("timeout" if gives_up else "ok")
+    assert looks == (polls if gives_up else polls + 1)
+
+
+def test_an_old_done_is_believed_after_five_milliseconds(module: ModuleType) -> None:
+    assert module._OLD_DONE_SECONDS == 0.005

@@ -237,9 +237,7 @@ def test_a_tensor_of_another_size_is_refused(memory: ModuleType, tmp_path: Path,
         held.tensor("0" * 64, 8192)
 
 
-def test_scratch_of_a_purpose_is_one_buffer_that_grows(
-    memory: ModuleType, kernel: Kernel, tmp_path: Path
-) -> None:
+def test_scratch_of_a_purpose_is_one_buffer_that_grows(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
     held = memory.ContiguousMemory(tmp_path)
     first = held.scratch("output", 100)
     first[:] = 7
@@ -249,3 +247,38 @@ def test_scratch_of_a_purpose_is_one_buffer_that_grows(
     assert kernel.allocated == [4096, 8192]
     assert held.scratch("instructions", 4096).nbytes == 4096  # the buffer that was outgrown
     assert kernel.allocated == [4096, 8192]
+
+
+@pytest.mark.parametrize(("spare", "used_again"), [(4096, True), (8192, True), (12288, False)])
+def test_a_spare_buffer_is_used_for_what_takes_half_of_it_at_least(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path, spare: int, used_again: bool
+) -> None:
+    held = memory.ContiguousMemory(tmp_path)
+    held.scratch("output", spare)
+    held.clear()
+    held.scratch("instructions", 4096)
+    assert kernel.allocated == ([spare] if used_again else [spare, 4096])
+
+
+def test_a_spare_buffer_of_any_size_is_used_before_memory_is_said_to_be_short(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path
+) -> None:
+    held = memory.ContiguousMemory(tmp_path)
+    held.scratch("output", 8 * _MIB)
+    held.clear()
+    assert held.scratch("instructions", 4096).nbytes == 4096
+    assert kernel.allocated == [8 * _MIB]
+
+
+@pytest.mark.parametrize("kernel", [True], indirect=True)
+def test_spare_buffers_that_are_too_small_are_given_back_first(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path
+) -> None:
+    """As pynq 3 frees them; no tensor leaves for it."""
+    held = memory.ContiguousMemory(tmp_path)
+    name, data = blob(tmp_path, 1, _MIB)
+    held.tensor(name, data.nbytes)
+    held.scratch("output", 4 * _MIB)
+    held._spare.append(held._scratch.pop("output").whole)
+    held.scratch("large", 6 * _MIB)
+    assert list(held._tensors) == [name]

@@ -243,3 +243,92 @@ def test_micro_ops_that_there_are_not_are_not_relocated(bench: Any, execution: M
     wanted = trial(bench.folder, relocations=(Relocation("uop", 1),))
     with pytest.raises(execution.InvalidProgramError, match="relocations of micro-ops"):
         bench.run(Accelerator(writes_right), wanted, PROGRAM)
+
+
+def test_the_output_is_read_back_before_it_is_compared(
+    bench: Any, execution: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a port that the caches do not see, the processor would compare what it wrote itself."""
+    seen: list[int] = []
+    read_back = execution.read_back
+    monkeypatch.setattr(Buffer, "invalidate", lambda self: seen.append(self.nbytes))
+    accelerator = Accelerator(writes_right)
+    bench.run(accelerator, trial(bench.folder), PROGRAM)
+    assert read_back is execution.read_back and seen == [ITEMS]
+
+
+def test_addresses_are_checked_before_anything_runs(
+    bench: Any, execution: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[Any] = []
+
+    def refuse(words: Any, bit: int, manifest: Any, uop_bytes: int, ranges: Any) -> None:
+        checked.append((bit, uop_bytes, [name for name, _, _ in ranges], [size for _, _, size in ranges]))
+        raise execution.BoundsError("a STORE leaves its buffer")
+
+    accelerator = Accelerator(writes_right)
+    check = execution.check_bounds
+    execution.check_bounds = refuse
+    try:
+        with pytest.raises(execution.InvalidProgramError, match="a STORE leaves its buffer"):
+            bench.run(accelerator, trial(bench.folder), PROGRAM)
+    finally:
+        execution.check_bounds = check
+    assert checked == [(26, 4, ["inp", "out"], [64, ITEMS])] and accelerator.ran == 0
+
+
+class Public(Accelerator):
+    """A bitstream without hilt's own registers: the wall clock times it, and only a reload takes tokens away."""
+
+    counts_cycles = False
+
+
+def test_without_a_counter_a_wrong_answer_reloads_the_bitstream_before_and_after(bench: Any) -> None:
+    wrong = Public(writes_nothing)
+    measured = bench.run(wrong, trial(bench.folder), PROGRAM)
+    assert measured.outcome == "wrong_answer" and (wrong.ran, wrong.reloads) == (2, 2)
+    right_at_second = Public(writes_nothing, writes_right)
+    measured = bench.run(right_at_second, trial(bench.folder, number=2), PROGRAM)
+    assert measured.outcome == "ok" and right_at_second.reloads == 1
+    assert right_at_second.ran == 4  # two to verify, two to time
+    assert measured.cycles == () and measured.microseconds == pytest.approx([3500.0])
+    assert measured.wall_microseconds == ()
+
+
+def test_with_a_counter_a_wrong_answer_reloads_nothing(bench: Any) -> None:
+    wrong = Accelerator(writes_nothing)
+    bench.run(wrong, trial(bench.folder), PROGRAM)
+    assert (wrong.ran, wrong.reloads) == (2, 0)
+
+
+def test_indices_of_each_buffer_are_those_after_the_one_before(execution: ModuleType, bench: Any) -> None:
+    wanted = trial(bench.folder, relocations=(Relocation("inp", 1), Relocation("out", 1)))
+    words, _, indices = execution._split(wanted, code(LOAD, (FINISH, 0), indices=(1, 0)))
+    assert [(name, chosen.tolist()) for name, chosen in indices] == [("inp", [1]), ("out", [0])]
+    assert words.shape == (2, 2)
+
+
+def test_a_tensor_of_the_trial_before_may_leave(bench: Any) -> None:
+    begun: list[int] = []
+    begin = bench.memory.begin
+    bench.memory.begin = lambda: (begun.append(1), begin())
+    bench.run(Accelerator(writes_right), trial(bench.folder), PROGRAM)
+    assert begun == [1]
+
+
+@pytest.mark.parametrize(("isa", "size"), [("A", 16), ("wide", 32)])
+def test_the_smallest_program_is_one_finish(execution: ModuleType, bench: Any, isa: str, size: int) -> None:
+    ran: list[tuple[bytes, int, float]] = []
+
+    def run(instructions: Any, count: int, limit_seconds: float) -> SimpleNamespace:
+        ran.append((bytes(instructions), count, limit_seconds))
+        return SimpleNamespace(outcome="ok")
+
+    driver = SimpleNamespace(manifest=replace(MANIFEST, isa=isa), run=run)
+    assert execution.finish_only(driver, bench.memory, 0.25).outcome == "ok"
+    assert ran == [(b"\x03" + bytes(size - 1), 1, 0.25)]
+
+
+def test_the_time_of_each_step_is_told(bench: Any) -> None:
+    measured = bench.run(Accelerator(writes_right), trial(bench.folder), PROGRAM)
+    assert set(measured.seconds) == {"load", "run", "verify", "time"}

@@ -100,9 +100,7 @@ WEBSOCKET = {
 
 @pytest.mark.parametrize("path", ["/", "/ws?width=80&height=24", "/static/js/textual.js", "/download/x", "/nowhere"])
 @pytest.mark.parametrize("cookie", [None, "hilt-{port}=", "hilt-{port}=guess", "hilt-1=guess"])
-def test_another_user_of_this_machine_gets_nothing_without_the_token(
-    port: int, path: str, cookie: str | None
-) -> None:
+def test_another_user_of_this_machine_gets_nothing_without_the_token(port: int, path: str, cookie: str | None) -> None:
     """A websocket client that sends no Origin, as only browsers must, steered every run and wrote files."""
     headers = {} if cookie is None else {"Cookie": cookie.format(port=port)}
     found, text, answered = ask(port, path, **(WEBSOCKET if path.startswith("/ws") else {}), **headers)

@@ -30,7 +30,7 @@ _FEWEST_DRIFT_RUNS = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How much of the selftest is done."""
+    """The extent of a selftest."""
 
     minutes: float = 5.0
     """For the drift, on a board whose latencies may move."""

@@ -23,9 +23,7 @@ def cycles_of(name: str, memory: MemoryModel) -> tuple[list[float], list[float]]
 @pytest.mark.parametrize("name", ["pynq", "zcu104", "zcu102"])
 @pytest.mark.parametrize(("read", "write"), [(32, 16), (100, 50), (7, 211), (0, 0), (400, 3)])
 @pytest.mark.parametrize("share", [1.0, 0.61, 0.25])
-def test_latencies_and_bandwidth_are_found_within_two_percent(
-    name: str, read: int, write: int, share: float
-) -> None:
+def test_latencies_and_bandwidth_are_found_within_two_percent(name: str, read: int, write: int, share: float) -> None:
     accelerator = BOARD_MODELS[name].accelerator
     width = accelerator.bus_bits // 8
     bandwidth = (0, 1) if share == 1.0 else (round(1000 * width * share), 1000)
