@@ -133,7 +133,9 @@ def _verified_run(
     return run, comparison
 
 
-def _timed_runs(trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
+def _timed_runs(
+    trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun
+) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
     """`repeat` lists of `number` runs; or the first run that failed.
 
     Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
@@ -152,7 +154,11 @@ def _timed_runs(trial: TrialRequest, placed: Placed, driver: Driver, verified: D
 
 
 def _measured(
-    trial: TrialRequest, figures: List[List[DeviceRun]], driver: Driver, comparison: WireVerification, seconds: Dict[str, float]
+    trial: TrialRequest,
+    figures: List[List[DeviceRun]],
+    driver: Driver,
+    comparison: WireVerification,
+    seconds: Dict[str, float],
 ) -> Measured:
     cycles: Tuple[float, ...] = ()
     if driver.counts_cycles:

@@ -58,9 +58,9 @@ def _accepted_of_resnet18() -> tuple[Sample, int]:
     layer = np.repeat(np.arange(len(layers)), [len(each) for each in accepted])
     chosen = np.random.default_rng(SEED).choice(len(layer), LOWERINGS, replace=False)
     index = np.concatenate(accepted)[chosen]
-    return [
-        (layers[number], spaces[number], index[layer[chosen] == number]) for number in range(len(layers))
-    ], len(layer)
+    return [(layers[number], spaces[number], index[layer[chosen] == number]) for number in range(len(layers))], len(
+        layer
+    )
 
 
 def _one_by_one(sample: Sample) -> int:

@@ -79,9 +79,7 @@ def test_a_board_is_added_when_its_fingerprint_is_accepted(
     assert supervisor.status().power == "on" and supervisor.status().boot_id != before.boot_id
 
 
-def test_a_check_goes_to_the_canary_and_names_what_is_wrong(
-    hilt_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_goes_to_the_canary_and_names_what_is_wrong(hilt_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = VirtualTarget("virtual:pynq", form="golden")
     findings = {each.what: each for each in check_board(target)}
     assert [each for each in findings.values() if not each.well] == []

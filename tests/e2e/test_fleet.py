@@ -98,9 +98,7 @@ def test_both_boards_answer_and_a_dying_one_changes_nothing(bench: Bench, monkey
     assert len(idle) == 2 and all("trials answered; idle" in detail for detail in idle)
 
 
-def test_a_board_in_use_is_left_to_its_holder(
-    hilt_home: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_board_in_use_is_left_to_its_holder(hilt_home: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run on both boards and a third one gets the third only."""
     monkeypatch.setattr("hilt.measure.recovery.SETTLE_SECONDS", 0.1)
     monkeypatch.setattr("hilt.measure.connection.who", lambda: "another run")

@@ -208,5 +208,3 @@ def test_the_agent_is_deployed_and_spoken_with(server: OpenSSH, monkeypatch: pyt
         else:
             for path in set(directory.iterdir()) - before:
                 path.unlink()
-
-

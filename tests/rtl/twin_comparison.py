@@ -18,7 +18,11 @@ from hilt.vta.program import Program
 from tests.rtl.random_programs import RandomProgram
 
 BASE = 0x1000_0000
-STATUS = {DeviceStatus.DONE: TwinStatus.DONE, DeviceStatus.FAULT: TwinStatus.FAULT, DeviceStatus.RUNNING: TwinStatus.NEVER}
+STATUS = {
+    DeviceStatus.DONE: TwinStatus.DONE,
+    DeviceStatus.FAULT: TwinStatus.FAULT,
+    DeviceStatus.RUNNING: TwinStatus.NEVER,
+}
 _STAGES = ("fetch", "load", "compute", "store")
 _COUNTERS = ("busy", "starved", "stalled", "bytes", "instructions")
 _PAGE = 4096
@@ -58,9 +62,7 @@ def placed(program: RandomProgram, accelerator: Accelerator) -> PlacedProgram:
     return PlacedProgram(encode(program.records, accelerator), words, program.insn_addr, program.base)
 
 
-def differences(
-    execution: Execution, twin: Twin, program: Program | PlacedProgram, memory: MemoryModel
-) -> list[str]:
+def differences(execution: Execution, twin: Twin, program: Program | PlacedProgram, memory: MemoryModel) -> list[str]:
     """Each thing that the twin has other than the RTL: status, fault, cycles, counters of all stages."""
     prediction = twin.predict([program], memory)[0]
     fault = 0 if execution.fault is None else int(execution.fault.code)

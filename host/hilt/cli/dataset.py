@@ -34,9 +34,7 @@ def build(
     checks: Annotated[str, typer.Option(help="compiler, strict, tvm or off.")] = "compiler",
     space: Annotated[str, typer.Option(help="autotvm or ml2.")] = "autotvm",
     orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 1 or 4.")] = 4,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All that `hilt bench` needs: about 300 datasets.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All that `hilt bench` needs: about 300 datasets.")] = False,
     jobs: Annotated[int, typer.Option(min=0, help="Processes on this machine; 0: one a core.")] = 0,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786, to do the work.")
@@ -79,7 +77,9 @@ def build(
                 _build_group(wanted, dataset_store, executor, sampling, f"{number}/{len(groups)}")
 
 
-def _build_group(subjects: list[DatasetKey], dataset_store: DatasetStore, executor: Executor, sampling: Sampling, place: str) -> None:
+def _build_group(
+    subjects: list[DatasetKey], dataset_store: DatasetStore, executor: Executor, sampling: Sampling, place: str
+) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -89,7 +89,11 @@ def _build_group(subjects: list[DatasetKey], dataset_store: DatasetStore, execut
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{place} {subjects[0].name}", total=None)
         made = build_datasets(
-            subjects, dataset_store, executor, sampling, lambda done, total: bar.update(task, completed=done, total=total)
+            subjects,
+            dataset_store,
+            executor,
+            sampling,
+            lambda done, total: bar.update(task, completed=done, total=total),
         )
     for dataset in made:
         typer.echo(_line(dataset))

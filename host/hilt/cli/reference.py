@@ -68,7 +68,8 @@ def _section(command: CommandReference) -> str:
     if command.parameters:
         lines += ["", "| | | default |", "|---|---|---|"]
         lines += [
-            f"| `{_cell(each.format_workload)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
+            f"| `{_cell(each.format_workload)}` | {_cell(each.help)} | {_cell(each.default)} |"
+            for each in command.parameters
         ]
     return "\n".join(lines)
 

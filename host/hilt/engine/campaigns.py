@@ -1,5 +1,4 @@
-"""Networks that are tuned: a run for each different layer, linked in the store, so that what was interrupted goes on.
-"""
+"""Networks that are tuned: a run for each different layer, linked in the store, so that what was interrupted goes on."""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ _MISTAKEN_BELOW = {
 }
 """Of the layers below, which are not loaded to say whose fault an error is."""
 _ROOMS = {
-    **dict.fromkeys(("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT),
+    **dict.fromkeys(
+        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT
+    ),
     **dict.fromkeys(("cli", "report", "silicon"), FailureCause.INPUT),
     "paths": FailureCause.STORE,
     **dict.fromkeys(("link", "virtual", "measure", "simulator"), FailureCause.BOARD),

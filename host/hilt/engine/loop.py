@@ -124,7 +124,9 @@ class TuningLoop:
             try:
                 return self._run_batches(pool) and self.confirm()
             except BaseException:
-                self._control.obey(EngineCommand.STOP)  # whatever the board has is finished and recorded before we leave
+                self._control.obey(
+                    EngineCommand.STOP
+                )  # whatever the board has is finished and recorded before we leave
                 raise
 
     @property

@@ -1,15 +1,15 @@
 """Where boards are reached: endpoints, and HILT_HOME/boards.toml for the real ones.
 
-    [pynq-z2]
-    host = "192.168.2.99"
-    bitstream = "pynq"             # a name of the bitstream manifest; what follows may be left out
-    port = 22
-    user = "xilinx"
-    key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
-    python = "/usr/local/share/pynq-venv/bin/python3"
-    sudo = true                    # registers and contiguous memory need root
-    [pynq-z2.power.drivers]        # and .resources: labgrid's, see hilt.link.power
-    ExternalPowerDriver = { cmd_on = "relay 3 on", cmd_off = "relay 3 off", delay = 5.0 }
+[pynq-z2]
+host = "192.168.2.99"
+bitstream = "pynq"             # a name of the bitstream manifest; what follows may be left out
+port = 22
+user = "xilinx"
+key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
+python = "/usr/local/share/pynq-venv/bin/python3"
+sudo = true                    # registers and contiguous memory need root
+[pynq-z2.power.drivers]        # and .resources: labgrid's, see hilt.link.power
+ExternalPowerDriver = { cmd_on = "relay 3 on", cmd_off = "relay 3 off", delay = 5.0 }
 """
 
 from __future__ import annotations

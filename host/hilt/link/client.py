@@ -126,7 +126,12 @@ class AgentClient:
             raise AgentError(f"agent on {self._board} took {stored[-1].received} of {len(data)} bytes and is content")
 
     def program(
-        self, bitstream: str, manifest: Manifest, deadline: Deadline, canary: TrialRequest | None = None, code: bytes = b""
+        self,
+        bitstream: str,
+        manifest: Manifest,
+        deadline: Deadline,
+        canary: TrialRequest | None = None,
+        code: bytes = b"",
     ) -> Programmed:
         """Raises BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
         return self._call(LoadBitstream(bitstream, manifest, canary, code), Programmed, deadline)

@@ -47,6 +47,6 @@ def host_pattern(host: str, port: int) -> str:
 
 
 def fingerprint(key: str) -> str:
-    """"SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
+    """ "SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
     digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
     return "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("=")

@@ -167,8 +167,7 @@ class BoardMeasurer:
                 in_flight.append(sent)
 
     def _acknowledge(self, connected: Connected) -> None:
-        """Before it waits for more: a board of a fleet is done when the run is, and its journal would grow until then.
-        """
+        """Before it waits for more: a board of a fleet is done when the run is, and its journal would grow until then."""
         for run, through in connected.acknowledge_through.items():
             connected.client.acknowledge(through, Deadline(CONNECT_SECONDS), run)
         connected.acknowledge_through.clear()

@@ -63,9 +63,7 @@ def make_canary(accelerator: Accelerator, bitstream: str) -> Canary:
         instruction_bytes=8 * words.shape[1],
         uops=len(uops),
         uop_bytes=4 * uops.shape[1],
-        inputs=tuple(
-            Input(name, name, _sha256(blob), len(blob), element_bytes[name]) for name, blob in blobs.items()
-        ),
+        inputs=tuple(Input(name, name, _sha256(blob), len(blob), element_bytes[name]) for name, blob in blobs.items()),
         output=Output("out", expected.nbytes, parameters.out_element_bytes, _sha256(expected.tobytes()), "int8"),
         relocations=tuple(Relocation(name, 1) for name in relocated),
         dram_base_bit=accelerator.formats.memory.by_name["dram_base"].bit,

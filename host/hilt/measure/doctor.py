@@ -106,9 +106,7 @@ def _agent(session: SshSession) -> Iterator[Finding]:
         yield Finding("agent", False, str(error), mend)
         raise _StopError from None
     how = "sent now" if uploaded else "there already"
-    asked = session.execute(
-        [*command(session.endpoint, archive.remote_path), "inspect"], Deadline(INSPECT_SECONDS)
-    )
+    asked = session.execute([*command(session.endpoint, archive.remote_path), "inspect"], Deadline(INSPECT_SECONDS))
     try:
         facts = json.loads(asked.output)
     except ValueError:

@@ -72,9 +72,7 @@ def ship(request: Request, digests: dict[str, str], bitstream: str) -> EncodedTr
     """
     program, tensors = request.program, request.tensors
     inputs = tuple(
-        _input(buffer, digests, tensors)
-        for buffer in program.buffers
-        if buffer.name not in (UOP_BUFFER, OUTPUT_BUFFER)
+        _input(buffer, digests, tensors) for buffer in program.buffers if buffer.name not in (UOP_BUFFER, OUTPUT_BUFFER)
     )
     output = program.buffer(OUTPUT_BUFFER)
     _check_size(output, tensors.expected)

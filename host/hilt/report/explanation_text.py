@@ -132,9 +132,7 @@ def explanation_values(explained: Explanation, *, assembly: bool = False) -> dic
             {"kind": loop.kind, "axis": loop.axis, "extent": loop.extent, "touched": dict(loop.touched)}
             for loop in explained.loops
         ],
-        "occupancy": {
-            name: {"need": need, "limit": limit} for name, (need, limit) in explained.occupancy.items()
-        },
+        "occupancy": {name: {"need": need, "limit": limit} for name, (need, limit) in explained.occupancy.items()},
         "hazard_distance": explained.hazard_distance,
         "weights_resident": explained.weights_resident,
         "bound_cycles": explained.bound_cycles,

@@ -86,9 +86,7 @@ def verdicts(
     return analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns).verdict(checks)
 
 
-def hazard_distance(
-    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]
-) -> IntArray:
+def hazard_distance(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> IntArray:
     """Micro-ops (n,) between two updates of one accumulator element, at least; NO_HAZARD where none is updated twice in
     one instruction. Below HAZARD_DISTANCE, hardware without interlock loses sums."""
     return analyse(workload, accelerator, columns).hazard_distance

@@ -36,9 +36,7 @@ _INSTRUCTIONS_TOGETHER = 1 << 19
 """Programs are lowered together up to about so many: enough to be cheap, few enough to hold in memory."""
 
 
-def lower(
-    workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler"
-) -> Program:
+def lower(workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler") -> Program:
     """The program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if the workload has one, `bias`.
 
     With checks `off`, fields that overflow keep their low bits. Raises Rejected, with the reason, where `checks`

@@ -81,9 +81,7 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
     of_tile = shape_of_tile % plans.kinds * tiling.acc_places.take(tiles.program) + steps.acc_place
     code = of_tile.take(steps.tile) * threads.take(steps.program) + steps.inp_place
     code = code * wgt_places.take(steps.program) + steps.wgt_place
-    program, code, gemm_set = _occurring(
-        plans.kinds * tiling.acc_places * threads * wgt_places, steps.program, code
-    )
+    program, code, gemm_set = _occurring(plans.kinds * tiling.acc_places * threads * wgt_places, steps.program, code)
     code, wgt_place = divided(code, wgt_places.take(program))
     code, inp_place = divided(code, threads.take(program))
     kind, acc_place = divided(code, tiling.acc_places.take(program))

@@ -112,9 +112,7 @@ ORDERS_OF: dict[SpaceKind, tuple[Orders, ...]] = {"autotvm": (1, 4), "ml2": (1,)
 """How many loop orders a space of each kind may have."""
 
 
-def space_for(
-    workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm"
-) -> Space:
+def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm") -> Space:
     """The knobs of a workload, with channels and batch counted in blocks.
 
     `autotvm`: TVM's seven for conv2d on VTA: the inner factor of each split is what is kept on chip; and with four

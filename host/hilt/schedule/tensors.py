@@ -35,9 +35,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     spread = round(math.sqrt(3 * max((high - low) / 4, 1) / math.sqrt(taps)))
     middle = (low + high) / 2
     centre = min(round(math.sqrt(abs(middle) / taps)), 127)
-    data = _uniform(
-        generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width)
-    )
+    data = _uniform(generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width))
     data[:, :, np.arange(workload.height) % workload.input_dilation[0] != 0] = 0
     data[:, :, :, np.arange(workload.width) % workload.input_dilation[1] != 0] = 0
     weights = _uniform(

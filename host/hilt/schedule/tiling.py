@@ -267,9 +267,7 @@ class Tiling:
             (np.maximum(rest_height, 1), self.width, rest_height > 0),
             (np.maximum(rest_height, 1), np.maximum(rest_width, 1), (rest_height > 0) & (rest_width > 0)),
         )
-        return [
-            (replace(self, height=height, width=width), exists) for height, width, exists in kinds if exists.any()
-        ]
+        return [(replace(self, height=height, width=width), exists) for height, width, exists in kinds if exists.any()]
 
 
 def _knob(knobs: Mapping[str, IntArray], name: str) -> IntArray:

@@ -229,9 +229,7 @@ def _transfers(tiling: Tiling) -> tuple[IntArray, IntArray]:
     return loads, stores
 
 
-def _moves(
-    problem: TilingProblem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False
-) -> IntArray:
+def _moves(problem: TilingProblem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False) -> IntArray:
     """Instructions (n,) of one box of (count, stride) from the outermost dimension in, as hilt.schedule.transfers.fold
     makes them. `columns_apart`: padded columns are a further innermost dimension that merges with none."""
     limit = problem.accelerator.formats.memory.by_name["x_stride"].high

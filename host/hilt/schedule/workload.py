@@ -47,10 +47,15 @@ class Conv2d:
             kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
-            self._require(self.input_dilation[axis] >= 1, f"stretch of {side} is {self.input_dilation[axis]}; it must be at least 1")
+            self._require(
+                self.input_dilation[axis] >= 1,
+                f"stretch of {side} is {self.input_dilation[axis]}; it must be at least 1",
+            )
             pad_end = self.pad_end[axis]
             self._require(min(padding, pad_end) >= 0, f"padding of {side} is {padding}; it must be at least 0")
-            self._require(kernel <= size + padding + pad_end, f"the kernel's {side} {kernel} exceeds the padded input's")
+            self._require(
+                kernel <= size + padding + pad_end, f"the kernel's {side} {kernel} exceeds the padded input's"
+            )
         if self.padding_end == self.padding:
             object.__setattr__(self, "padding_behind", None)
         self._require(

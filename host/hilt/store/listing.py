@@ -89,7 +89,5 @@ def trials_of(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
 def latencies(store: Store, uuid: str) -> list[tuple[int, str, float | None]]:
     """(configuration, outcome, microseconds of a verified trial) of every trial of the run. A tenth of a second at
     100,000 trials. Raises StoreError."""
-    query = (
-        f"SELECT configuration, outcome, CASE WHEN {VERIFIED} THEN microseconds END FROM trials WHERE {_OF_RUN}"  # noqa: S608
-    )
+    query = f"SELECT configuration, outcome, CASE WHEN {VERIFIED} THEN microseconds END FROM trials WHERE {_OF_RUN}"  # noqa: S608
     return [(row[0], row[1], row[2]) for row in store.rows(query, uuid)]

@@ -40,7 +40,9 @@ class WatchedRun:
         self._latest: dict[str, Event] = {}
         self.index: int | None = None
         before = read_event_log(self.files.event_log_path)
-        self.told: TunerUpdated | None = next((each for each in reversed(before) if isinstance(each, TunerUpdated)), None)
+        self.told: TunerUpdated | None = next(
+            (each for each in reversed(before) if isinstance(each, TunerUpdated)), None
+        )
         self._add_history(before)
 
     @property

@@ -110,9 +110,7 @@ class TuningProblem:
             cycles[first : first + len(chosen)] = self.cycles_of(list(self.lowered_many(chosen)), memories)
         return cycles
 
-    def cycles_of(
-        self, programs: Sequence[Program | None], memories: Sequence[MemoryModel]
-    ) -> npt.NDArray[np.float64]:
+    def cycles_of(self, programs: Sequence[Program | None], memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
         """The same of programs that are there already; NaN for None."""
         cycles = np.full((len(programs), len(memories)), np.nan)
         rows = [row for row, program in enumerate(programs) if program is not None]

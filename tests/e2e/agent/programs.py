@@ -63,9 +63,7 @@ def add_constant(
     instructions = np.array(
         [
             instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1, x_stride=1),
-            instruction(
-                Opcode.LOAD, memory_type=MemoryType.ACC, y_size=1, x_size=elements, x_stride=elements
-            ),
+            instruction(Opcode.LOAD, memory_type=MemoryType.ACC, y_size=1, x_size=elements, x_stride=elements),
             instruction(
                 Opcode.ALU,
                 alu_opcode=AluOpcode.ADD,

@@ -11,7 +11,9 @@ from hilt.campaign.budget import Budget, parse_budget
 from hilt.engine.errors import SettingsError
 
 
-def standing(instances: int = 1, best: float = 20.0, bound: float = 10.0, asked: int = 10, **more: float) -> LayerStatus:
+def standing(
+    instances: int = 1, best: float = 20.0, bound: float = 10.0, asked: int = 10, **more: float
+) -> LayerStatus:
     return LayerStatus(instances, asked, [best] * asked, bound, **more)
 
 

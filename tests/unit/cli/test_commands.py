@@ -303,9 +303,7 @@ def test_no_help_is_cut_at_80_columns(
     assert "…" not in capsys.readouterr().out
 
 
-def test_a_run_that_has_finished_is_not_resumed_wherever_it_ran(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_has_finished_is_not_resumed_wherever_it_ran(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store(database_path(home)) as store:
         store.create_run(run("a" * 32, board="a board that was removed"))
         store.set_state("a" * 32, RunState.FINISHED)

@@ -202,7 +202,11 @@ def test_the_last_progress_says_what_the_store_says(bench: Bench) -> None:
     assert (last.trials, last.budget) == (BUDGET, BUDGET)
     assert last.counts == bench.store.counts(UUID)
     assert last.valid == bench.store.summary(UUID).valid
-    assert (last.best_number, last.best_cycles, last.best_microseconds) == (best.ordinal, best.cycles, best.microseconds)
+    assert (last.best_number, last.best_cycles, last.best_microseconds) == (
+        best.ordinal,
+        best.cycles,
+        best.microseconds,
+    )
     assert last.best_gops == pytest.approx(2 * bench.run.macs / best.microseconds / 1000)
 
 
@@ -309,7 +313,9 @@ def test_a_board_that_stays_lost_ends_the_session_and_nothing_of_it_is_recorded(
 
 def test_another_tuner_is_noticed_with_both_configurations(bench: Bench) -> None:
     control = Control()
-    assert not bench.session(TableMeasurer(by_configuration, lambda _: control.obey(EngineCommand.STOP)), control=control)
+    assert not bench.session(
+        TableMeasurer(by_configuration, lambda _: control.obey(EngineCommand.STOP)), control=control
+    )
     first = bench.trials[0].index
     other = GreedyTuner(seed=2).ask(1)[0]
     assert first != other

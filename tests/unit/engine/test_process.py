@@ -383,9 +383,7 @@ def test_resume_is_refused_with_both_values(tmp_path: Path, gate: Gate) -> None:
         resume(tmp_path, run.uuid)
 
 
-def test_a_run_may_move_to_another_board_of_the_same_kind(
-    tmp_path: Path, gate: Gate, undisturbed: list[Trial]
-) -> None:
+def test_a_run_may_move_to_another_board_of_the_same_kind(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
     gate.shut()
     run = start(tmp_path)
     stop(tmp_path, run, gate)

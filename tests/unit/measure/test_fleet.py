@@ -168,7 +168,9 @@ def test_a_request_for_one_board_is_answered_by_no_other() -> None:
     results = measure(measurer, wanted)
     gone = measure(measurer, [replace(requests(1)[0], board="c")])
     measurer.close()
-    assert {ordinal: result.board for ordinal, result in results.items()} == {each.ordinal: each.board for each in wanted}
+    assert {ordinal: result.board for ordinal, result in results.items()} == {
+        each.ordinal: each.board for each in wanted
+    }
     assert gone[0].outcome is Outcome.BOARD_LOST
 
 
@@ -200,7 +202,6 @@ def test_a_request_that_loses_every_board_is_given_back() -> None:
     pool.close()
     thread.join()
     assert len(losses) == 3 and results[0] == Result(Outcome.BOARD_LOST, "frozen")
-
 
 
 def test_opening_goes_on_with_the_boards_that_are_there() -> None:

@@ -50,4 +50,3 @@ def small_convolutions(draw: st.DrawFn) -> Conv2d:
 
 def describe(knobs: dict[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in knobs.items())
-

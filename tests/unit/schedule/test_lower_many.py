@@ -41,8 +41,7 @@ def test_what_is_lowered_with_it_makes_no_difference(monkeypatch: pytest.MonkeyP
 
     def told() -> list[str]:
         return [
-            str(found) if isinstance(found, Rejected) else found.sha256
-            for found in lower_many(workload, columns, PYNQ)
+            str(found) if isinstance(found, Rejected) else found.sha256 for found in lower_many(workload, columns, PYNQ)
         ]
 
     together = told()

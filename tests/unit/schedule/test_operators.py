@@ -102,10 +102,7 @@ def test_padding_of_two_sides(data: st.DataObject) -> None:
     for y, row in enumerate(rows):
         for x, column in enumerate(columns):
             inside = [
-                (i, j)
-                for i in range(kernel[0])
-                for j in range(kernel[1])
-                if 0 <= row + i < 7 and 0 <= column + j < 6
+                (i, j) for i in range(kernel[0]) for j in range(kernel[1]) if 0 <= row + i < 7 and 0 <= column + j < 6
             ]
             total = sum((weights[:, :, i, j] @ image[:, row + i, column + j] for i, j in inside), np.zeros(3, np.int64))
             assert np.array_equal(found[:, y, x], np.clip(total >> 8, -128, 127))
@@ -157,9 +154,7 @@ def test_a_transposed_convolution_scatters_its_inputs(data: st.DataObject) -> No
     assert np.count_nonzero(stretched) == np.count_nonzero(small)
     # By definition: each input adds the kernel, times itself, to the output; of which the padding is cut away.
     weights = unpack_weights(tensors.inputs["wgt"], 17, 20)[:, :, ::-1, ::-1].transpose(1, 0, 2, 3).astype(np.int64)
-    size = [
-        (count - 1) * stride[axis] + kernel[axis] + extra[axis] for axis, count in enumerate((height, width))
-    ]
+    size = [(count - 1) * stride[axis] + kernel[axis] + extra[axis] for axis, count in enumerate((height, width))]
     sums = np.zeros((17, *size), dtype=np.int64)
     for y in range(height):
         for x in range(width):

@@ -63,7 +63,9 @@ class LiveEngine:
         files = RunFiles(home, uuid)
         self._held.enter_context(files.locked())
         self._serving = self._held.enter_context(ExitStack())
-        self._server = self._serving.enter_context(EngineServer(files, EngineHello(uuid, os.getpid()), self.commands.append))
+        self._server = self._serving.enter_context(
+            EngineServer(files, EngineHello(uuid, os.getpid()), self.commands.append)
+        )
         self.tell(BoardChanged("virtual:pynq", "running", "64 of 64 MiB free", 1.0))
 
     def tell(self, *events: Event) -> None:

@@ -1,6 +1,6 @@
 """Prints an SVG of a run as the TUI shows it, for tests and for people.
 
-    python -m tests.unit.tui.screenshot HOME RUN COLUMNS LINES [light]
+python -m tests.unit.tui.screenshot HOME RUN COLUMNS LINES [light]
 """
 
 from __future__ import annotations

@@ -28,7 +28,17 @@ def trial(ordinal: int, microseconds: int) -> Trial:
         return Trial(ordinal, ordinal, KNOBS, Outcome.REJECTED, "acc_overflow", output_elements=examples.ELEMENTS)
     latency, seen = float(microseconds), Verification(examples.ELEMENTS, 0)
     return Trial(
-        ordinal, ordinal, KNOBS, Outcome.OK, "", 100 * microseconds, latency, (latency,), seen, examples.ELEMENTS, "board"
+        ordinal,
+        ordinal,
+        KNOBS,
+        Outcome.OK,
+        "",
+        100 * microseconds,
+        latency,
+        (latency,),
+        seen,
+        examples.ELEMENTS,
+        "board",
     )
 
 

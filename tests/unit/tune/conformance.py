@@ -1,6 +1,6 @@
 """Every tuner over a grid, and the engine's order of calls. Also a program, so that another process can be asked.
 
-    python -m tests.unit.tune.conformance SEED TRIALS    prints the indices that each tuner asks, as JSON
+python -m tests.unit.tune.conformance SEED TRIALS    prints the indices that each tuner asks, as JSON
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ TUNERS: dict[str, Build] = {
 }
 
 
-def run(
-    tuner: Tuner, trials: int, batch: int, measure: Callable[[int], Feedback], lag: bool = True
-) -> list[Feedback]:
+def run(tuner: Tuner, trials: int, batch: int, measure: Callable[[int], Feedback], lag: bool = True) -> list[Feedback]:
     """The engine's order: batch k+1 is asked before batch k is told (with `lag`). What was told, in order."""
     told: list[Feedback] = []
     asked = 0

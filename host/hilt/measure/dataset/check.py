@@ -55,9 +55,7 @@ def _tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
     return make_tensors(workload, accelerator, seed)
 
 
-def _draw(
-    predictions: Predictions, count: int, generator: np.random.Generator, cycles: int
-) -> npt.NDArray[np.int64]:
+def _draw(predictions: Predictions, count: int, generator: np.random.Generator, cycles: int) -> npt.NDArray[np.int64]:
     """Rows of the predictions, in a random order, as many as end within the cycles that may be spent; at least one."""
     drawn, spent = [], 0
     for row in generator.permutation(len(predictions.indices)).tolist():

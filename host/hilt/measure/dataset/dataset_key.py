@@ -47,9 +47,7 @@ class DatasetKey:
         orders: Literal[1, 4] = 4,
     ) -> DatasetKey:
         """On the accelerator and the memory of a board model."""
-        return cls(
-            workload, board_model.name, board_model.accelerator, board_model.memory_model, checks, kind, orders
-        )
+        return cls(workload, board_model.name, board_model.accelerator, board_model.memory_model, checks, kind, orders)
 
     @property
     def name(self) -> str:

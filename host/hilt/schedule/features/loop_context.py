@@ -70,9 +70,7 @@ def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
     return Features(names, np.log2(1 + context.values).reshape(len(context.values), -1))
 
 
-def context_relation_features(
-    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]
-) -> Features:
+def context_relation_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
     """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 where there is no such loop; for
     RELATIONS (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`."""
     context = loop_context(workload, accelerator, columns)

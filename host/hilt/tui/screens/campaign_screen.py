@@ -164,7 +164,9 @@ class CampaignScreen(Screen[None]):
             "share": (f"{100 * share:.1f}%" if share else formatting.NONE).rjust(7),
             "state": f" {view.layer_state(layer)}",
             "fallback µs": _number(fallback, 13),
-            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else formatting.NONE).rjust(12),
+            "% of bound": (f"{layer.run.percent_of_bound(best):.1f}" if layer.run and best else formatting.NONE).rjust(
+                12
+            ),
             "valid": formatting.share(layer.valid, layer.trials).rjust(7),
             "all µs": _number(layer.microseconds, 13),
             "run": f" {layer.run.uuid[:8] if layer.run else formatting.NONE}",

@@ -20,7 +20,9 @@ class OutcomesPanel(TextPanel):
         total = sum(counts.values())
         parts = [
             # Spaces within a count do not break over lines.
-            f"{outcome} {counts[outcome]} ({formatting.share(counts[outcome], total)})".replace(" ", "\N{NO-BREAK SPACE}")
+            f"{outcome} {counts[outcome]} ({formatting.share(counts[outcome], total)})".replace(
+                " ", "\N{NO-BREAK SPACE}"
+            )
             for outcome in Outcome
             if counts.get(outcome)
         ]

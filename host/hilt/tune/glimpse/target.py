@@ -98,5 +98,3 @@ class HardwareTarget:
         }
         flags = {"waits for accumulator updates": float(accelerator.hazards == "interlock")}
         return np.array([flags[each] if each in flags else np.log2(logarithms[each[5:]]) for each in FIGURES])
-
-

@@ -68,7 +68,9 @@ class GlimpseOptions:
 class GlimpseTuner:
     """A Tuner. It knows the layer and the target's public figures, and never asks the compiler."""
 
-    def __init__(self, problem: TuningProblem, seed: int, options: GlimpseOptions, weights: Weights | None = None) -> None:
+    def __init__(
+        self, problem: TuningProblem, seed: int, options: GlimpseOptions, weights: Weights | None = None
+    ) -> None:
         """`weights` are the shipped ones where none are given. Raises WeightsError."""
         drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
         weights = load_weights() if weights is None else weights

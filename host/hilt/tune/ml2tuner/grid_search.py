@@ -85,7 +85,13 @@ def points_of(
 
 
 def compare_objectives(
-    problem: TuningProblem, records: Records, model: Model, seed: int, *, folds: int = 5, hidden: Hidden = Hidden.TABLE_5
+    problem: TuningProblem,
+    records: Records,
+    model: Model,
+    seed: int,
+    *,
+    folds: int = 5,
+    hidden: Hidden = Hidden.TABLE_5,
 ) -> list[Score]:
     """The objectives of Table 4, all else as the tuner has it, in the table's order. Raises TooFewRecordsError."""
     tried = [_with_objective(HYPERPARAMETERS[model], objective) for objective in OBJECTIVES[model]]

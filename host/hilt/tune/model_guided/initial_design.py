@@ -37,7 +37,9 @@ class InitialDesign:
     """Coordinates (memories, 3) that the first trials are chosen for."""
 
 
-def initial_design_of(problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool) -> InitialDesign:
+def initial_design_of(
+    problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
+) -> InitialDesign:
     """Of the problem's candidates, at least one; the options are those of HiltOptions."""
     what = ("hilt's opening", memories, published_faults)
     return problem.once(what, lambda: _opening(problem, candidates, memories, published_faults))

@@ -29,7 +29,9 @@ class FailurePrior:
     deviation: float
 
 
-def failure_priors(problem: TuningProblem, indices: Indices, hidden: Features, published: bool = True) -> list[FailurePrior]:
+def failure_priors(
+    problem: TuningProblem, indices: Indices, hidden: Features, published: bool = True
+) -> list[FailurePrior]:
     """What may speak against configurations that compile, the constant first. `hidden` are their hidden features.
 
     At `tvm`: its runtime has never been seen to run four threads, and updates of an accumulator that come back at once
@@ -50,7 +52,9 @@ def failure_priors(problem: TuningProblem, indices: Indices, hidden: Features, p
     ]
     if problem.checks == "tvm":
         format_workload = (_spelled_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
-        found.append(FailurePrior("the same in the loop nest of TVM", format_workload, *((-20.0, 2.0) if known else (0.0, 4.0))))
+        found.append(
+            FailurePrior("the same in the loop nest of TVM", format_workload, *((-20.0, 2.0) if known else (0.0, 4.0)))
+        )
     if problem.checks == "off":
         columns = problem.columns(indices)
         refused = verdicts(problem.workload, problem.accelerator, columns, "compiler") != 0

@@ -46,7 +46,9 @@ def test_a_common_cause_is_learnt_from_few_failures() -> None:
 
 
 def test_a_wrong_prejudice_is_unlearnt() -> None:
-    validity = Validity([FailurePrior("constant", np.ones(9), 7.0, 1.5), FailurePrior("four threads", np.ones(9), -20.0, 2.0)])
+    validity = Validity(
+        [FailurePrior("constant", np.ones(9), 7.0, 1.5), FailurePrior("four threads", np.ones(9), -20.0, 2.0)]
+    )
     assert validity.probability(np.array([8]))[0] < 0.01
     validity.learn(np.arange(6), np.ones(6, dtype=np.bool_))
     assert validity.probability(np.array([8]))[0] > 0.6

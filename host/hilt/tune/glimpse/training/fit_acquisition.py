@@ -44,9 +44,7 @@ class AcquisitionSchedule:
     """Of searches, in a round."""
 
 
-def fit_acquisition(
-    courses: Sequence[Course], schedule: AcquisitionSchedule, seed: int, report: Report
-) -> Perceptron:
+def fit_acquisition(courses: Sequence[Course], schedule: AcquisitionSchedule, seed: int, report: Report) -> Perceptron:
     """Deterministic in courses, schedule and seed."""
     generator = np.random.default_rng(seed)
     shown = [_search(courses, generator, _surrogate_and_chance(generator)) for _ in range(schedule.oracle_searches)]

@@ -37,9 +37,7 @@ def fit_prior(pools: Pools, descriptions: Floats, learnt: Indices, steps: int) -
     return network
 
 
-def _loss(
-    network: Perceptron, pools: Pools, descriptions: Floats, tasks: Indices, merits: Floats
-) -> torch.Tensor:
+def _loss(network: Perceptron, pools: Pools, descriptions: Floats, tasks: Indices, merits: Floats) -> torch.Tensor:
     parameters = network(torch.from_numpy(descriptions)).reshape(-1, len(SLOTS), VALUE_FEATURES)
     logits = torch.einsum("bsf,bsvf->bsv", parameters, torch.from_numpy(pools.values[tasks]))
     exists = torch.from_numpy(pools.value_exists[tasks])

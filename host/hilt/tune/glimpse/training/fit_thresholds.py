@@ -50,8 +50,7 @@ def fit_thresholds(pools: Pools, descriptions: Floats, learnt: Indices, steps: i
 
 
 def _balanced(valid: Booleans, exists: Booleans) -> Indices:
-    """(batch, CONFIGURATIONS) members of each pool, drawn with replacement; where all are valid, or none, only those.
-    """
+    """(batch, CONFIGURATIONS) members of each pool, drawn with replacement; where all are valid, or none, only those."""
     odds = torch.rand(len(valid), CONFIGURATIONS).numpy()
     sides = torch.rand(len(valid), CONFIGURATIONS).numpy() < 0.5
     chosen = np.empty((len(valid), CONFIGURATIONS), dtype=np.int64)

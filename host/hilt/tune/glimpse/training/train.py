@@ -104,7 +104,9 @@ def _fit_blueprint(plan: TrainingPlan) -> BlueprintEncoder:
 def _courses(pools: Pools, descriptions: Floats, plan: TrainingPlan) -> list[Course]:
     """What the acquisition function learns on. It will work beside a prior and a vote that were not taught the layer,
     so here too: half of the layers go by networks that were taught the other half."""
-    layers = {text: number for number, text in enumerate(sorted({format_workload(task.workload) for task in pools.tasks}))}
+    layers = {
+        text: number for number, text in enumerate(sorted({format_workload(task.workload) for task in pools.tasks}))
+    }
     half = np.array([layers[format_workload(pools.tasks[each.task].workload)] % 2 for each in pools.examples])
     found = []
     for side in (0, 1):
