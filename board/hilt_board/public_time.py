@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Optional
 
 from .machine import Machine
-from .model import DONE, RUNNING, Model
+from .model import DONE, Model
 from .personality import Personality
 from .registers import (
     COMPUTE_CONTROL,
@@ -32,7 +32,8 @@ _INSTRUCTION_BYTES = 16
 _OWN_REGISTERS = 0x40
 """From here on a page has hilt's own registers; a public bitstream reads 0 there."""
 _PAGE = 0xFFF
-_STEP = 1 << 30
+_MOST_WORK = 1 << 32
+"""Instructions and micro-ops of a program: more than any board would be given time for."""
 _ACCESS_SECONDS = (8e-6, 14e-6)
 """A register, read or written by Python."""
 _SWITCH_CHANCE, _SWITCH_SECONDS = 0.02, 150e-6
@@ -118,12 +119,10 @@ class PublicTime:
             return None
         instructions = self._model.view(first, size)
         cycles = self._machine.cycles(ctypes.addressof(instructions), self._count)
+        if cycles is None:
+            return None
         self._model.write_register(FETCH_CONTROL, START)
         for control in _CONTROLS[1:]:
             self._model.write_register(control, START_AND_AUTO_RESTART)
-        status = RUNNING
-        while status == RUNNING:
-            status, ran = self._model.step(_STEP)
-            if ran == 0 and status == RUNNING:
-                break
-        return None if cycles is None or status != DONE else cycles / self._clock_hz
+        status, _ = self._model.step(_MOST_WORK)
+        return cycles / self._clock_hz if status == DONE else None
