@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hilt.schedule import Conv2d, lower_many, space_for, verdicts
+from hilt.schedule import Conv2d, Reason, lower_many, space_for
+from hilt.schedule.checks import analyse
 from hilt.silicon.measured import event_machine
 from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError, packed_task
 from hilt.silicon.row_nest import RowTile
@@ -20,6 +21,7 @@ from hilt.vta.program import Program, ProgramError
 _TOGETHER = 128
 _LONGEST = 6000
 """Instructions: longer programs cost more in the runtime than any schedule gains."""
+_LONGEST_OF_SPACE = 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +84,11 @@ def _better(
 def _space_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tuple[str, Program]]:
     """The configurations of hilt's space that its compiler accepts."""
     space = space_for(workload, accelerator, orders=4)
-    indices = np.flatnonzero(verdicts(workload, accelerator, space.columns(range(len(space))), "compiler") == 0)
+    analysis = analyse(workload, accelerator, space.columns(range(len(space))))
+    instructions, _ = analysis.needs[Reason.INSN_LIMIT]
+    indices = np.flatnonzero((analysis.verdict("compiler") == 0) & (instructions <= _LONGEST_OF_SPACE))
     for index, program in zip(indices, lower_many(workload, space.columns(indices), accelerator), strict=True):
-        if isinstance(program, Program) and len(program.instructions) <= _LONGEST:
+        if isinstance(program, Program):
             knobs = space.configuration(int(index))
             yield " ".join(f"{name}={value}" for name, value in knobs.items()), program
 
