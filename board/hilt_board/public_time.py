@@ -1,8 +1,8 @@
 """A public bitstream on a virtual board: the registers that it has, and the time that a program takes on the wall.
 
 The golden model computes the outputs before the program is started. Time is the board's own, not the host's: a
-register takes as long as Python needs on a Cortex-A9, and now and then the kernel takes the processor away. So what a
-busy host does changes no measurement.
+register takes as long as Python needs on a Cortex-A9, and now and then the kernel takes the processor away. So a busy
+host changes no measurement.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .registers import (
 
 _INSTRUCTION_BYTES = 16
 _OWN_REGISTERS = 0x40
-"""From here on a page has hilt's own registers; a public bitstream reads 0 there."""
+"""The first of hilt's own registers on a page; a public bitstream reads 0 there."""
 _PAGE = 0xFFF
 _MOST_WORK = 1 << 32
 """Instructions and micro-ops of a program: more than any board would be given time for."""
 _ACCESS_SECONDS = (8e-6, 14e-6)
 """A register, read or written by Python."""
 _SWITCH_CHANCE, _SWITCH_SECONDS = 0.02, 150e-6
-"""How often a run loses the processor, and for how long in the mean."""
+"""The chance that a run loses the processor, and the mean time without it."""
 _HANGING_SECONDS = 0.01
 """Passes at each look at a program that never ends."""
 _CONTROLS = (FETCH_CONTROL, LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL)
@@ -47,6 +47,7 @@ class PublicTime:
     """Registers of a public bitstream over a golden model and a machine model."""
 
     def __init__(self, model: Model, library: Path, personality: Personality) -> None:
+        """Raise MachineError where the library has no machine models."""
         self._model = model
         self._machine = Machine(library, personality.machine or {})
         self._clock_hz = personality.clock_hz
@@ -61,7 +62,7 @@ class PublicTime:
         return self._now
 
     def reset(self) -> None:
-        """As after power-on."""
+        """Return to the state after power-on."""
         self._count = self._address = 0
         self._seconds: Optional[float] = None
         self._done_at: Optional[float] = None
@@ -77,7 +78,7 @@ class PublicTime:
         return self._model.read_register(offset)
 
     def write(self, offset: int, value: int) -> None:
-        """Write a register. The last address before the start computes what the program will do."""
+        """Write a register. The last address before the start runs the program on the models."""
         self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return

@@ -95,7 +95,7 @@ def choose_schedules(
     machine: Annotated[str, typer.Option(help="Without --records: the machine model.")] = "pynq_public",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print the schedule that hilt would choose for each layer on a public board, and what it is predicted to gain.
+    """Print the schedule that hilt would choose for each layer on a public board, and its predicted gain.
 
     Every chosen program runs on the golden model, and its output is compared in full.
     """

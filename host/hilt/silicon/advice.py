@@ -36,7 +36,7 @@ class Advice:
         machine: The machine model that chose.
         choice: The program that it finds fastest.
         exact: Whether the golden model computes the layer bit-exactly with it.
-        published: What TVM's log published, with its measurement; None where nothing is.
+        published: The published configuration with its measurement; None without one.
         published_cycles: Cycles of that by the model.
     """
 

@@ -53,7 +53,7 @@ def choose(workload: Conv2d, accelerator: Accelerator, machine: MachineParameter
 
 
 def _careful_cycles() -> float:
-    """Half of what the runtime is said to take for an instruction."""
+    """Return half of the runtime's cycles for an instruction."""
     return shipped_builds().runtime.instruction_seconds * CLOCK_HZ / 2
 
 

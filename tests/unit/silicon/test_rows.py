@@ -1,4 +1,4 @@
-"""hilt's row programs: exact with padding, strides and lost sums in play, and what the choice picks."""
+"""hilt's row programs: exact with padding, strides and lost sums in play, and the choice of a schedule."""
 
 from __future__ import annotations
 
