@@ -63,6 +63,10 @@ class DeviceRun:
     seconds: float
 
 
+def _host_clock() -> float:
+    return time.perf_counter()
+
+
 class Driver:
     """The accelerator behind pynq's active device."""
 
@@ -77,7 +81,7 @@ class Driver:
         self._described: Optional[Manifest] = None
         """Of the bitstream that was loaded last, whatever became of it since."""
         self._registers: Any = None
-        self._now: Callable[[], float] = time.perf_counter
+        self._now: Callable[[], float] = _host_clock
         """The board's wall clock; a virtual board with a public bitstream has its own."""
 
     @property
@@ -152,7 +156,7 @@ class Driver:
         _set_port_widths()
         self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
         device = getattr(getattr(pynq, "Device", None), "active_device", None)
-        self._now = getattr(device, "wall_clock", None) or time.perf_counter
+        self._now = getattr(device, "wall_clock", None) or _host_clock
         self._check_identity(manifest)
         self._bitstream, self._manifest = bitstream, manifest
         self._described = manifest

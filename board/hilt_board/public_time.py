@@ -1,8 +1,8 @@
 """A public bitstream on a virtual board: the registers that it has, and the time that a program takes on the wall.
 
 The golden model computes the outputs before the program is started. Time is the board's own, not the host's: a
-register takes as long as Python needs on a Cortex-A9, and now and then the kernel takes the processor away. So what a
-busy host does changes no measurement.
+register takes as long as Python needs on a Cortex-A9, and now and then the kernel takes the processor away. So a busy
+host changes no measurement.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Optional
 
 from .board_model import ModelSettings
 from .machine import Machine
-from .model import DONE, RUNNING, Model
+from .model import DONE, Model
 from .registers import (
     COMPUTE_CONTROL,
     COMPUTE_DONE,
@@ -30,13 +30,14 @@ from .registers import (
 
 _INSTRUCTION_BYTES = 16
 _OWN_REGISTERS = 0x40
-"""From here on a page has hilt's own registers; a public bitstream reads 0 there."""
+"""The first of hilt's own registers on a page; a public bitstream reads 0 there."""
 _PAGE = 0xFFF
-_STEP = 1 << 30
+_MOST_WORK = 1 << 32
+"""Instructions and micro-ops of a program: more than any board would be given time for."""
 _ACCESS_SECONDS = (8e-6, 14e-6)
 """A register, read or written by Python."""
 _SWITCH_CHANCE, _SWITCH_SECONDS = 0.02, 150e-6
-"""How often a run loses the processor, and for how long in the mean."""
+"""The chance that a run loses the processor, and the mean time without it."""
 _HANGING_SECONDS = 0.01
 """Passes at each look at a program that never ends."""
 _CONTROLS = (FETCH_CONTROL, LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL)
@@ -46,6 +47,7 @@ class PublicTime:
     """Registers of a public bitstream over a golden model and a machine model."""
 
     def __init__(self, model: Model, library: Path, board_model: ModelSettings) -> None:
+        """Raise MachineError where the library has no machine models."""
         self._model = model
         self._machine = Machine(library, board_model.machine or {})
         self._clock_hz = board_model.clock_hz
@@ -60,7 +62,7 @@ class PublicTime:
         return self._now
 
     def reset(self) -> None:
-        """As after power-on."""
+        """Return to the state after power-on."""
         self._count = self._address = 0
         self._seconds: Optional[float] = None
         self._done_at: Optional[float] = None
@@ -76,7 +78,7 @@ class PublicTime:
         return self._model.read_register(offset)
 
     def write(self, offset: int, value: int) -> None:
-        """Write a register. The last address before the start computes what the program will do."""
+        """Write a register. The last address before the start runs the program on the models."""
         self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return
@@ -118,12 +120,10 @@ class PublicTime:
             return None
         instructions = self._model.view(first, size)
         cycles = self._machine.cycles(ctypes.addressof(instructions), self._count)
+        if cycles is None:
+            return None
         self._model.write_register(FETCH_CONTROL, START)
         for control in _CONTROLS[1:]:
             self._model.write_register(control, START_AND_AUTO_RESTART)
-        status = RUNNING
-        while status == RUNNING:
-            status, ran = self._model.step(_STEP)
-            if ran == 0 and status == RUNNING:
-                break
-        return None if cycles is None or status != DONE else cycles / self._clock_hz
+        status, _ = self._model.step(_MOST_WORK)
+        return cycles / self._clock_hz if status == DONE else None

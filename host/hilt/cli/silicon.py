@@ -84,3 +84,30 @@ def fit_records(
         whole["machines"] = {**shipped_builds().to_dict()["machines"], **whole["machines"]}
         with atomic_write(output) as stream:
             stream.write(json.dumps(whole, indent=2) + "\n")
+
+
+@application.command("choose")
+def choose_schedules(
+    records: Annotated[
+        Path | None, typer.Option(help="Measurements: choose for each of their convolutions, on its board's build.")
+    ] = None,
+    network: Annotated[str, typer.Option(help="Without --records: a network of the catalogue.")] = "resnet18",
+    machine: Annotated[str, typer.Option(help="Without --records: the machine model.")] = "pynq_public",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print the schedule that hilt would choose for each layer on a public board, and its predicted gain.
+
+    Every chosen program runs on the golden model, and its output is compared in full.
+    """
+    from hilt.silicon.advice import advice_for_network, advice_for_records, advice_json, advice_lines, total_lines
+
+    layers = advice_for_records(records) if records is not None else advice_for_network(network, machine)
+    seen = []
+    for layer in layers:
+        seen.append(layer)
+        if not as_json:
+            typer.echo(advice_lines(layer))
+    if as_json:
+        typer.echo(json.dumps(advice_json(seen), indent=2, allow_nan=False))
+    elif records is None:
+        typer.echo("\n".join(total_lines(seen)))

@@ -1,1 +1,1 @@
-"""Machine models of boards that people own, fitted to what such boards measured."""
+"""Machine models of boards that people own, fitted to measurements of such boards."""

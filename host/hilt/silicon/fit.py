@@ -1,4 +1,4 @@
-"""Machine parameters from measurements: least squares of the log error, and how well they predict what they never saw.
+"""Machine parameters from measurements: least squares of the log error, and their errors on unseen workloads.
 
 Only costs that the source or physics leaves open are fitted, each within its range. Every other cost is fixed: a bus
 moves 8 bytes a cycle, a micro-op takes a cycle, an instruction's own cost cannot be told from the runtime's.
@@ -185,12 +185,12 @@ def rank_correlation(measured: Sequence[Measured], errors: NDArray[np.float64]) 
     tasks = [item.record.task for item in measured]
     macs = np.array([task.micro_ops * task.images * task.block**2 for task in tasks])
     seconds = np.array([item.record.mean_seconds for item in measured], dtype=np.float64)
-    first, second = (np.argsort(np.argsort(each)) for each in (seconds / macs, seconds * np.exp(errors) / macs))
+    first, second = (np.argsort(np.argsort(times)) for times in (seconds / macs, seconds * np.exp(errors) / macs))
     return float(np.corrcoef(first.astype(np.float64), second.astype(np.float64))[0, 1])
 
 
 def unidentified(result: Fit) -> list[str]:
-    """Return sentences on what the measurements do not tell, by standard error, bound and correlation."""
+    """Return sentences on the limits of the measurements, by standard error, bound and correlation."""
     sentences = []
     for free in FREE:
         value, error = result.values[free.name], result.standard_errors[free.name]

@@ -43,14 +43,14 @@ class Prediction:
 
     @property
     def counts(self) -> bool:
-        """Whether the record tells how good a model is: it has seconds and nobody doubts them."""
+        """Return whether the record can judge a model: it has seconds and nobody doubts them."""
         record = self.measured.record
         return bool(record.seconds) and record.doubt is None and not record.below_mac_bound
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How well a model predicts the records that count."""
+    """The accuracy of a model on the records that count."""
 
     records: int
     rms: float
@@ -79,7 +79,7 @@ def _twin(parameters: VTAParameters) -> Twin:
 
 
 def _twin_cycles(item: Measured) -> int | None:
-    """What hilt's RTL would take; None where the program is not one that it ends."""
+    """Return the cycles of hilt's RTL; None where it does not end the program."""
     (prediction,) = _twin(item.record.parameters).predict([item.program], MemoryModel())
     return int(prediction["cycles"]) if prediction["status"] == TwinStatus.DONE else None
 

@@ -54,7 +54,7 @@ class Record:
 
     @property
     def below_mac_bound(self) -> bool:
-        """Whether the seconds are less than a micro-op a cycle at 100 MHz allows."""
+        """Return whether the seconds are less than a micro-op a cycle at 100 MHz allows."""
         mean = self.mean_seconds
         return mean is not None and mean < self.task.micro_ops / 100e6
 
@@ -77,7 +77,7 @@ class RecordFile:
 
 
 def read_records(path: Path) -> RecordFile:
-    """Return what a file of measurements holds; blank lines count as nothing.
+    """Return the records of a file of measurements; blank lines count as nothing.
 
     Raises:
         RecordError: The file cannot be read or is larger than 64 MiB.
@@ -157,13 +157,13 @@ def _knobs(values: Mapping[str, Any]) -> dict[str, int]:
 
 def _seconds(values: Mapping[str, Any]) -> tuple[float, ...]:
     """Repeats; none where the field is missing or null."""
-    value = values.get("seconds")
-    if value is None:
+    given = values.get("seconds")
+    if given is None:
         return ()
-    repeats = value if isinstance(value, list) else [value]
-    if not all(type(each) in (int, float) and math.isfinite(each) and 0 < each < 1e6 for each in repeats):
-        raise TaskError(f"seconds are {value!r}; they must be positive numbers")
-    return tuple(float(each) for each in repeats)
+    repeats = given if isinstance(given, list) else [given]
+    if not all(type(value) in (int, float) and math.isfinite(value) and 0 < value < 1e6 for value in repeats):
+        raise TaskError(f"seconds are {given!r}; they must be positive numbers")
+    return tuple(float(value) for value in repeats)
 
 
 def _date(values: Mapping[str, Any]) -> str | None:

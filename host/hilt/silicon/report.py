@@ -111,5 +111,5 @@ def unseen_lines(kind: str, measured: Sequence[Measured], errors: NDArray[np.flo
 
 
 def identification_lines(result: Fit) -> list[str]:
-    """Return what the measurements do not tell."""
+    """Return the limits of the measurements."""
     return unidentified(result)

@@ -1,4 +1,4 @@
-"""How a tile of a packed tensor becomes the rows of one LOAD or STORE."""
+"""Tiles of packed tensors as the rows of one LOAD or STORE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in the form of TVM v0.9's VTA templates: what the boards of the published logs ran (docs/silicon.md).
+"""Programs in the form of TVM v0.9's VTA templates: the boards of the published logs ran them (docs/silicon.md).
 
 A tile is reset, reduced, shifted, clipped and stored. Two virtual threads take tiles in turn, each with buffers of its
 own, so that one loads while the other computes.

@@ -27,6 +27,7 @@ class TvmStream:
     """Instructions in the order of their making, with the micro-op kernels that they use."""
 
     def __init__(self, accelerator: Accelerator) -> None:
+        """Begin an empty stream in the accelerator's encoding."""
         self.accelerator = accelerator
         self._fields: list[dict[str, int]] = []
         self._pending: dict[str, set[str]] = {LOAD: set(), COMPUTE: set(), STORE: set()}
@@ -72,7 +73,7 @@ class TvmStream:
         self._execute(name, kernel, fields)
 
     def finish(self) -> None:
-        """Wait for what is pending and end."""
+        """Wait for the pending tokens and end."""
         for stage in (LOAD, STORE):
             if self._pending[stage]:
                 self._add_empty(stage)
@@ -120,7 +121,7 @@ class TvmStream:
         self._add(COMPUTE, {**fields, **loops})
 
     def _kernel(self, name: tuple[str, int], kernel: Kernel) -> tuple[int, int]:
-        """Where the kernel's micro-ops lie on chip; loads them on a miss. The oldest are overwritten."""
+        """Return the first and last micro-op of the kernel on chip; load them on a miss. The oldest are overwritten."""
         if name in self._on_chip:
             return self._on_chip[name]
         count = len(kernel.uops)

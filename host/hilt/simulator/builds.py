@@ -13,14 +13,14 @@ from hilt.simulator.machine import MachineParameters
 NEWER, OLDER, CHISEL = "pynq_public", "pynq_public_older", "chisel"
 
 CLOCK_HZ = 100e6
-"""Of the public PYNQ bitstreams (docs/silicon.md)."""
+"""The clock of the public PYNQ bitstreams (docs/silicon.md)."""
 
 _OLDER_FIRST, _OLDER_LAST = "2019-08-05", "2019-08-12"
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """What TVM's runtime adds to a call on the board's ARM core: seconds a call, and for each instruction."""
+    """The time that TVM's runtime adds to a call on the board's ARM core: seconds a call, and for each instruction."""
 
     call_seconds: float
     instruction_seconds: float
@@ -50,7 +50,7 @@ class Builds:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Builds:
-        """Return what to_dict gave."""
+        """Return the builds that to_dict wrote."""
         machines = {name: MachineParameters(**costs) for name, costs in values["machines"].items()}
         return cls(machines, Runtime(**values["runtime"]))
 

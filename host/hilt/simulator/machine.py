@@ -67,6 +67,7 @@ class MachineParameters:
     alu_micro_op: float
 
     def __post_init__(self) -> None:
+        """Raise SimulatorError for a cost that no machine has."""
         for name, value in asdict(self).items():
             if not np.isfinite(value) or value < 0:
                 raise SimulatorError(f"machine parameter {name} is {value}; give a finite number of at least 0")
@@ -77,7 +78,7 @@ class MachineParameters:
 
 
 class MachineStatus(IntEnum):
-    """How a program ends. NEVER: a token or FINISH is missing, and a board would hang."""
+    """The ways that a program ends. NEVER: a token or FINISH is missing, and a board would hang."""
 
     DONE = 0
     NEVER = 1
@@ -96,7 +97,7 @@ RESULT = np.dtype(
         ),
     ]
 )
-"""One program: MachineStatus, instructions, cycles to FINISH, each stage's busy cycles and what LOADs moved."""
+"""One program: MachineStatus, instructions, cycles to FINISH, each stage's busy cycles and the traffic of LOADs."""
 
 SPAN = np.dtype([("start", np.float64), ("end", np.float64), ("stage", np.uint32), ("reserved", np.uint32)])
 """One instruction: busy in the cycles [start, end) of stage 1 (load), 2 (compute) or 3 (store)."""
@@ -118,7 +119,7 @@ class EventMachine:
         self._library.vta_machine_predict.restype = ctypes.c_int
 
     def predict(self, programs: Iterable[Program], parameters: MachineParameters) -> NDArray[np.void]:
-        """Return RESULT (programs,): each program's cycles once the cache holds what a run before it left."""
+        """Return RESULT (programs,): each program's cycles with the cache as a run before left it."""
         return self._predict([program.instructions for program in programs], parameters, None)
 
     def timeline(self, program: Program, parameters: MachineParameters) -> NDArray[np.void]:

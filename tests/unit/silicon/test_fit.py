@@ -1,4 +1,4 @@
-"""Fits find what made the measurements, and the parameters that ship explain published ones."""
+"""Fits find the costs behind made-up measurements, and the parameters that ship explain published ones."""
 
 from __future__ import annotations
 
