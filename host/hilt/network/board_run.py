@@ -13,12 +13,12 @@ from typing import Any
 from hilt.link.deadline import Deadline
 from hilt.link.errors import LinkError, RefusedError
 from hilt.link.quarantine import check_free
-from hilt.measure.board_description import Target as BoardTarget
+from hilt.measure.board_description import CompileTarget as BoardTarget
 from hilt.measure.board_description import resolve
 from hilt.measure.connection import BoardConnection
 from hilt.measure.interfaces import BoardState, Listen
 from hilt.measure.recovery import FAULTS, Recovery
-from hilt.network.target import Target
+from hilt.network.target import CompileTarget
 from hilt.simulator.device import MemoryModel
 from hilt_board.protocol import NetworkRan, RunNetwork
 from hilt_runtime import Bundle, InferenceError, MemoryNeededError, NetworkError, TargetError, read_bundle
@@ -164,7 +164,7 @@ def require_target(bundle: Bundle, board: BoardTarget) -> None:
             )
 
 
-def target_of(name: str) -> Target:
+def target_of(name: str) -> CompileTarget:
     """Return what `hilt compile` compiles for, of a board by name.
 
     Raises UnknownBoardError, UnknownBoardModelError, BoardFileError or BitstreamError.
@@ -172,7 +172,7 @@ def target_of(name: str) -> Target:
     board = resolve(name)
     description, manifest = board.description, board.manifest
     identity = manifest.identity
-    return Target(
+    return CompileTarget(
         board=name,
         accelerator=description.accelerator,
         memory=_memory_of(name),

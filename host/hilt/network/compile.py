@@ -22,7 +22,7 @@ from hilt.network.lower_residual import identity_block, with_residual
 from hilt.network.lower_shift import Output, with_shifts
 from hilt.network.partition import Part, Placement, Tuned, parts, place
 from hilt.network.search import Searcher
-from hilt.network.target import Target
+from hilt.network.target import CompileTarget
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.vta.accelerator import Accelerator
@@ -48,7 +48,7 @@ class Compiled:
 
 
 def compile_network(
-    graph: Graph, target: Target, tuned: Tuned | None = None, tell: Callable[[str], None] = lambda line: None
+    graph: Graph, target: CompileTarget, tuned: Tuned | None = None, tell: Callable[[str], None] = lambda line: None
 ) -> Compiled:
     """Return the bundle of a network for a target.
 
@@ -107,7 +107,7 @@ class _Planner:
     """Goes through the parts in order and writes down steps, programs and the lives of tensors in VTA's memory."""
 
     graph: Graph
-    target: Target
+    target: CompileTarget
     searcher: Searcher
     grouped: Sequence[Part]
     steps: list[dict[str, Any]] = field(default_factory=list)

@@ -17,13 +17,13 @@ from hilt.network.lower_pool import Pool, lower_max_pool
 from hilt.network.lower_residual import with_residual
 from hilt.schedule import Conv2d, Rejected
 from hilt.schedule.checks import Checks
-from hilt.schedule.tiling import Problem as TilingProblem
 from hilt.schedule.tiling import Tiling
+from hilt.schedule.tiling import TuningProblem as TilingProblem
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.tune.model_guided.candidates import candidates_of
 from hilt.tune.model_guided.memories import prior_mean
-from hilt.tune.problem import Problem
+from hilt.tune.problem import TuningProblem
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 
@@ -101,7 +101,7 @@ class Searcher:
 
     def _search(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
         checks: Checks = "strict" if self.accelerator.hazards == "none" else "compiler"
-        problem = Problem.of(workload, self.accelerator, checks=checks, orders=4)
+        problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4)
         candidates = candidates_of(problem)
         if not len(candidates):
             raise NoScheduleError(f"layer {workload.name}: no tile of it fits {self.accelerator.parameters.name}")
@@ -125,7 +125,7 @@ class Searcher:
         best_index = ranked[0]
         return Schedule(problem.space.knobs_at(best_index), int(counted[best_index]), "twin")
 
-    def _count(self, problem: Problem, indices: list[int], counted: dict[int, float]) -> None:
+    def _count(self, problem: TuningProblem, indices: list[int], counted: dict[int, float]) -> None:
         """Add the cycles of configurations that are not counted yet."""
         new = np.array([index for index in indices if index not in counted], dtype=np.int64)
         if not len(new):
@@ -134,7 +134,9 @@ class Searcher:
         for index, value in zip(new.tolist(), cycles.tolist(), strict=True):
             counted[index] = value if value == value else float("inf")
 
-    def _with_residual(self, problem: Problem, ranked: list[int], shift: int, counted: dict[int, float]) -> list[int]:
+    def _with_residual(
+        self, problem: TuningProblem, ranked: list[int], shift: int, counted: dict[int, float]
+    ) -> list[int]:
         """Return those that have room for a residual, fastest first, and count them anew."""
         tiling = Tiling.of(
             TilingProblem.of(problem.workload, self.accelerator),

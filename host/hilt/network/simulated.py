@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.target import Target
+from hilt.network.target import CompileTarget
 from hilt.simulator.build import Form, build
-from hilt.simulator.device import SimulatedDevice, Status
+from hilt.simulator.device import DeviceStatus, SimulatedDevice
 from hilt.simulator.driver import execute
 from hilt_runtime.device import Device, Run
 from hilt_runtime.errors import MemoryNeededError
@@ -22,7 +22,7 @@ _PAGE = 4096
 class SimulatedVta(Device):
     """VTA in a model of hls/ (golden or rtl), with `memory_bytes` of memory. A context manager."""
 
-    def __init__(self, target: Target, form: Form = "golden", memory_bytes: int = 1 << 28) -> None:
+    def __init__(self, target: CompileTarget, form: Form = "golden", memory_bytes: int = 1 << 28) -> None:
         self.parameters = target.accelerator.parameters.name
         self.isa = str(target.accelerator.isa)
         self.bitstream = ""
@@ -57,7 +57,7 @@ class SimulatedVta(Device):
         limit = (1 << 40) if self._form == "golden" else int(limit_seconds * self.clock_hz)
         execution = execute(self._model, instructions.physical_address, count, limit)
         seconds = time.perf_counter() - started
-        if execution.status is Status.DONE:
+        if execution.status is DeviceStatus.DONE:
             return Run("ok", "", execution.cycles, seconds)
         if execution.fault is not None:
             return Run("crash", str(execution.fault), execution.cycles, seconds)

@@ -10,7 +10,7 @@ from hilt.vta.accelerator import Accelerator
 
 
 @dataclass(frozen=True)
-class Target:
+class CompileTarget:
     """An accelerator on a board.
 
     Attributes:

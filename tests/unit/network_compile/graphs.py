@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor, check
-from hilt.network.target import Target
+from hilt.network.target import CompileTarget
 from hilt.simulator.device import MemoryModel
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.parameters import VTAParameters
@@ -18,9 +18,9 @@ SMALL = "1x8_i8w8a32_12_13_14_15"
 BATCHED = "4x8_i8w8a32_15_16_16_18"
 
 
-def target(parameters: str = PYNQ) -> Target:
+def target(parameters: str = PYNQ) -> CompileTarget:
     accelerator = Accelerator.for_parameters(VTAParameters.from_name(parameters))
-    return Target("test", accelerator, MemoryModel(base=0x1000_0000))
+    return CompileTarget("test", accelerator, MemoryModel(base=0x1000_0000))
 
 
 class Builder:
