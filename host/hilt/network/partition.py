@@ -115,7 +115,13 @@ def _schedule(layer: Layer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Sch
     knobs = tuned.get(shape_of(layer.workload))
     if knobs is not None:
         try:
-            return searcher.judge(layer.workload, knobs, residual, "tuned")
+            tuned_schedule = searcher.judge(layer.workload, knobs, residual, "tuned")
+            if residual is None:
+                return tuned_schedule
+            # It was tuned without the residual, with which another schedule may be faster.
+            return min(
+                tuned_schedule, searcher.schedule(layer.workload, residual), key=lambda schedule: schedule.cycles
+            )
         except (Rejected, ConfigurationError):
             pass  # no room for the residual, or tuned for another form of the layer
     return searcher.schedule(layer.workload, residual)
