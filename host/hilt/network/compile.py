@@ -113,13 +113,13 @@ class _Planner:
     steps: list[dict[str, Any]] = field(default_factory=list)
     chains: list[tuple[list[Link], list[Placement]]] = field(default_factory=list)
     lives: dict[str, _Lifetime] = field(default_factory=dict)
-    """Of buffers with tensors, by name."""
+    """The buffers with tensors, by name."""
     buffer_of: dict[str, str] = field(default_factory=dict)
     """The buffer of each tensor that lies packed in memory."""
     plain: set[str] = field(default_factory=set)
     """Tensors that the processor has as arrays."""
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """What lies in VTA's memory and never changes, by buffer."""
+    """The contents of VTA's memory that never change, by buffer."""
     now: int = 0
 
     def plan(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

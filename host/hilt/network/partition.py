@@ -23,7 +23,7 @@ def shape_of(workload: Conv2d) -> Conv2d:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where one node runs: on VTA where it has a layer and a schedule, else on the processor; `reason` says why. A
+    """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why. A
     `view` runs nowhere: its output lies in VTA's memory as its input does."""
 
     node: Node
