@@ -34,7 +34,7 @@ class Bundle:
         self.manifest = manifest
         self.arrays = arrays
         self.sha256 = sha256
-        """Of the whole file."""
+        """The hash of the whole file."""
 
     @property
     def inputs(self) -> List[Dict[str, Any]]:

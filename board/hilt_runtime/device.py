@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 
 class Device:
-    """What a network runs on."""
+    """The accelerator that a network runs on."""
 
     parameters = ""
     """VTA's name for the parameters; empty where it is not known."""

@@ -1,4 +1,4 @@
-"""What a campaign of a quantised model ends with: the bundle of its schedules, run and verified on the board."""
+"""The end of a quantised model's campaign: the bundle of its schedules, run and verified on the board."""
 
 from __future__ import annotations
 

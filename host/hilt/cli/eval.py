@@ -74,10 +74,12 @@ def _data(path: Path, wanted: dict[str, Any], limit: int | None) -> tuple[Any, A
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as loaded:
-            arrays = dict(loaded)
-    except (OSError, ValueError, EOFError, AttributeError, TypeError) as error:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
         raise typer.BadParameter(f"{path} holds no arrays: {error}") from None
+    if not hasattr(loaded, "files"):
+        raise typer.BadParameter(f"{path} is one array; `hilt eval` takes a .npz with x and y")
+    arrays = dict(loaded)
     if missing := [name for name in ("x", "y") if name not in arrays]:
         raise typer.BadParameter(f"{path} has no array {missing[0]}; it has {', '.join(arrays)}")
     images, classes = arrays["x"][:limit], arrays["y"][:limit]

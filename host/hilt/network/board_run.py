@@ -30,7 +30,7 @@ _LOSSES_ALLOWED = 3
 
 @dataclass(frozen=True)
 class Inferences:
-    """What a board answered: arrays by name, and each inference's seconds and steps (hilt_runtime.StepRun)."""
+    """A board's answer: arrays by name, and each inference's seconds and steps (hilt_runtime.StepRun)."""
 
     arrays: dict[str, Any]
     runs: list[dict[str, Any]]

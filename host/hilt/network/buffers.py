@@ -1,4 +1,4 @@
-"""Where tensors and constants lie in the board's contiguous memory."""
+"""The places of tensors and constants in the board's contiguous memory."""
 
 from __future__ import annotations
 

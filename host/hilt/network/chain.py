@@ -61,7 +61,7 @@ def join(links: Sequence[Link], sizes: Mapping[str, int], accelerator: Accelerat
 
 
 class _Places:
-    """Where each layer lies on chip: at the start and at the end of each buffer in turns."""
+    """The place of each layer on chip: at the start and at the end of each buffer in turns."""
 
     def __init__(self, depths: Depths) -> None:
         self._depths = depths

@@ -6,13 +6,17 @@ the bias.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.layer_forms import Fold as Fold
+from hilt.network.layer_forms import Layer as Layer
+from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
+from hilt.network.layer_forms import PoolLayer as PoolLayer
+from hilt.network.layer_forms import folded as folded
 from hilt.network.lower_pool import Pool
 from hilt.network.lower_residual import LARGEST_SHIFT
 from hilt.schedule import Conv2d, WorkloadError
@@ -21,87 +25,6 @@ from hilt.vta.layout import blocks
 
 _LARGEST_IDENTITY = 6
 _LARGEST_RIGHT_SHIFT = 15
-
-
-class NotOnVtaError(ValueError):
-    """A node that VTA cannot run; the message says why in one line."""
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A kernel's columns as channels: channel k * C + c of column j is channel c of column j * stride + k - left.
-
-    An input of few channels leaves most of a block empty; with its kernel's columns in it less is. The processor
-    writes this form where it would pack the tensor.
-    """
-
-    kernel: int
-    stride: int
-    left: int
-
-
-@dataclass(frozen=True, eq=False)
-class PoolLayer:
-    """A max pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
-
-    node: Node
-    pool: Pool
-    data: str
-    output: str
-    residual: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A node as a convolution.
-
-    Attributes:
-        node: The node that it computes.
-        workload: With a bias; channels as they lie in memory, which may be more than the tensor's.
-        weights: int8 (CO, CI / groups, KH, KW), groups as `workload.block_groups` counts.
-        bias: int32 (CO,), the half of the shift included.
-        data: The tensor that is convolved.
-        output: The tensor that is made.
-        residual: The tensor that is added; "" for none.
-        residual_shift: By how much the residual is shifted left.
-        shifts: The right shift of each channel block, where they differ; else empty.
-        fold: How the processor writes the data; None where it lies as any packed tensor.
-    """
-
-    node: Node
-    workload: Conv2d
-    weights: NDArray[np.int8]
-    bias: NDArray[np.int32]
-    data: str
-    output: str
-    residual: str = ""
-    residual_shift: int = 0
-    shifts: tuple[int, ...] = ()
-    fold: Fold | None = None
-
-
-def folded(layer: Layer) -> Layer | None:
-    """Return a convolution with its kernel's columns as channels; None where it has groups or one column only."""
-    workload, weights = layer.workload, layer.weights
-    if workload.groups > 1 or workload.kernel[1] == 1:
-        return None
-    high, wide = workload.kernel
-    narrow = replace(
-        workload,
-        in_channels=workload.in_channels * wide,
-        width=workload.out_width,
-        kernel=(high, 1),
-        stride=(workload.stride[0], 1),
-        padding=(workload.padding[0], 0),
-        padding_end=(workload.pad_end[0], 0),
-    )
-    columns = weights.transpose(0, 3, 1, 2).reshape(len(weights), -1, high, 1)
-    return replace(
-        layer,
-        workload=narrow,
-        weights=np.ascontiguousarray(columns),
-        fold=Fold(wide, workload.stride[1], workload.padding[1]),
-    )
 
 
 def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> Layer | PoolLayer:

@@ -20,7 +20,7 @@ from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
 
 RESIDUAL, IDENTITY = "residual", "identity"
 LARGEST_SHIFT = 22
-"""What an identity of 2^6 and a left shift by 16 reach; 2^7 is no int8."""
+"""An identity of 2^6 and a left shift by 16 reach it; 2^7 is no int8."""
 _IDENTITY_SHIFT = 6
 
 

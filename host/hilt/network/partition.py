@@ -23,7 +23,7 @@ def shape_of(workload: Conv2d) -> Conv2d:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where one node runs: on VTA where it has a layer and a schedule, else on the processor; `reason` says why. A
+    """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why. A
     `view` runs nowhere: its output lies in VTA's memory as its input does."""
 
     node: Node
@@ -115,7 +115,13 @@ def _schedule(layer: Layer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Sch
     knobs = tuned.get(shape_of(layer.workload))
     if knobs is not None:
         try:
-            return searcher.judge(layer.workload, knobs, residual, "tuned")
+            tuned_schedule = searcher.judge(layer.workload, knobs, residual, "tuned")
+            if residual is None:
+                return tuned_schedule
+            # It was tuned without the residual, with which another schedule may be faster.
+            return min(
+                tuned_schedule, searcher.schedule(layer.workload, residual), key=lambda schedule: schedule.cycles
+            )
         except (Rejected, ConfigurationError):
             pass  # no room for the residual, or tuned for another form of the layer
     return searcher.schedule(layer.workload, residual)

@@ -1,4 +1,4 @@
-"""Where the time of an inference went: VTA by layer, the processor by operator, transfers, and starts.
+"""The time of an inference: VTA by layer, the processor by operator, transfers, and starts.
 
 VTA counts the cycles of each program. Of a program with several layers, each layer's share is the twin's, which counts
 hilt's RTL exactly; where the two totals differ, as on a physical board, the shares are scaled to the measured total.

@@ -1,4 +1,4 @@
-"""What a network is compiled for."""
+"""The board that a network is compiled for."""
 
 from __future__ import annotations
 

@@ -1,0 +1,322 @@
+"""A bundle's manifest: steps, programs, and the memory of tensors and constants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.buffers import Life, one_behind_another, shared
+from hilt.network.chain import Link, join
+from hilt.network.graph import Graph, Tensor
+from hilt.network.layers import Fold, Layer, PoolLayer
+from hilt.network.lower import Code, lower_convolution
+from hilt.network.lower_pool import lower_max_pool
+from hilt.network.lower_residual import identity_block, with_residual
+from hilt.network.lower_shift import Output, with_shifts
+from hilt.network.partition import Part, Placement
+from hilt.network.search import Searcher
+from hilt.network.target import CompileTarget
+from hilt.network.timing import layer_ends
+from hilt.schedule import bound_cycles
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.layout import blocks, pack_bias, pack_weights
+from hilt.vta.program import Program
+
+_LIMIT_FACTOR = 8
+_LIMIT_SECONDS = 1.0
+"""A program is given up after so many times what the twin counts for it, and so many seconds of the device."""
+
+
+@dataclass
+class _Lifetime:
+    bytes: int
+    shape: list[int]
+    first: int
+    last: int
+
+
+@dataclass
+class Planner:
+    """Goes through the parts in order and writes down steps, programs and the lives of tensors in VTA's memory."""
+
+    graph: Graph
+    target: CompileTarget
+    searcher: Searcher
+    grouped: Sequence[Part]
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    chains: list[tuple[list[Link], list[Placement]]] = field(default_factory=list)
+    lives: dict[str, _Lifetime] = field(default_factory=dict)
+    """The buffers with tensors, by name."""
+    buffer_of: dict[str, str] = field(default_factory=dict)
+    """The buffer of each tensor that lies packed in memory."""
+    plain: set[str] = field(default_factory=set)
+    """Tensors that the processor has as arrays."""
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """The contents of VTA's memory that never change, by buffer."""
+    now: int = 0
+
+    def plan(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        self.plain.update(self.graph.inputs)
+        for part in self.grouped:
+            if part.on_vta:
+                self._chain(part)
+            else:
+                for placement in part.placements:
+                    self._processor(placement)
+        for name in self.graph.outputs:
+            self._make_plain(name)
+        return self._manifest()
+
+    # --- steps ---
+
+    def _chain(self, part: Part) -> None:
+        layers = [placement.layer for placement in part.placements if placement.layer is not None]
+        made = {name for placement in part.placements for name in placement.node.outputs}
+        for layer in layers:
+            fold = layer.fold if isinstance(layer, Layer) else None
+            for name in filter(None, (None if fold else layer.data, layer.residual)):
+                if name not in made:
+                    self._make_packed(name)
+            if isinstance(layer, Layer) and fold:
+                self._make_folded(layer, fold)
+        links = []
+        for placement in part.placements:
+            self.now += 1
+            if placement.layer is None:
+                self._view(placement)
+            else:
+                layer = placement.layer
+                if isinstance(layer, PoolLayer):
+                    links.append(self._pool_link(layer, placement))
+                else:
+                    links.append(self._link(layer, placement))
+        number = len(self.chains)
+        self.chains.append((links, [each for each in part.placements if each.layer is not None]))
+        self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
+
+    def _pool_link(self, layer: PoolLayer, placement: Placement) -> Link:
+        assert placement.schedule is not None
+        identity = "identity of 1"
+        self.constants[identity] = identity_block(0, self.target.accelerator)
+        names = {"identity": identity, "inp": self._read(layer.data), "out": self._write(layer.output)}
+        rows = placement.schedule.knobs["rows"]
+        return Link(lower_max_pool(layer.pool, rows, self.target.accelerator), names)
+
+    def _make_folded(self, layer: Layer, fold: Fold) -> None:
+        """Let the processor write a layer's data with the kernel's columns as channels."""
+        self.now += 1
+        workload = layer.workload
+        shape = (workload.batch, workload.in_channels, workload.height, workload.width)
+        buffer = self._buffer(f"{layer.data} folded for {layer.node.name}", shape)
+        facts = {"kernel": fold.kernel, "stride": fold.stride, "left": fold.left}
+        self.steps.append(
+            {"kind": "pack", "name": f"fold {layer.data}", "tensor": layer.data, "buffer": buffer, "fold": facts}
+        )
+
+    def _link(self, layer: Layer, placement: Placement) -> Link:
+        assert placement.schedule is not None
+        accelerator, parameters = self.target.accelerator, self.target.accelerator.parameters
+        name = layer.node.name
+        names = {"wgt": f"weights of {name}", "bias": f"bias of {name}"}
+        self.constants[names["wgt"]] = pack_weights(layer.weights, parameters)
+        self.constants[names["bias"]] = pack_bias(layer.bias, parameters)
+        if layer.fold is None:
+            names["inp"] = self._read(layer.data)
+        else:
+            names["inp"] = f"tensor {layer.data} folded for {layer.node.name}"
+            self.lives[names["inp"]].last = self.now
+        knobs = placement.schedule.knobs
+        code: Code = lower_convolution(layer.workload, knobs, accelerator)
+        if layer.shifts:
+            plane = layer.workload.out_height * layer.workload.out_width
+            output = Output(len(layer.shifts), plane, knobs.get("tile_b", 1))
+            code = with_shifts(code, layer.shifts, output, accelerator)
+        if layer.residual:
+            code = with_residual(code, layer.residual_shift, accelerator)
+            block = identity_block(layer.residual_shift, accelerator)
+            names["identity"] = f"identity of {int(block.max())}"
+            self.constants[names["identity"]] = block
+            names["residual"] = self._read(layer.residual)
+        names["out"] = self._write(layer.output)
+        return Link(code, names)
+
+    def _processor(self, placement: Placement) -> None:
+        self.now += 1
+        node = placement.node
+        if placement.view and self.buffer_of.get(node.inputs[0]):
+            self._view(placement)
+            return
+        for name in node.inputs:
+            if name in self.graph.tensors:
+                self._make_plain(name)
+        self.plain.update(node.outputs)
+        self.steps.append(
+            {
+                "kind": "cpu",
+                "name": node.name,
+                "op": node.op,
+                "inputs": list(node.inputs),
+                "outputs": list(node.outputs),
+                "attributes": dict(node.attributes),
+            }
+        )
+
+    def _view(self, placement: Placement) -> None:
+        """Let the output lie where the input lies."""
+        node = placement.node
+        self.buffer_of[node.outputs[0]] = self.buffer_of[node.inputs[0]]
+
+    def _make_packed(self, name: str) -> None:
+        if name in self.buffer_of:
+            return
+        self.now += 1
+        buffer = self._write(name)
+        self.steps.append({"kind": "pack", "name": f"pack {name}", "tensor": name, "buffer": buffer})
+
+    def _make_plain(self, name: str) -> None:
+        if name in self.plain:
+            return
+        self.now += 1
+        buffer = self._read(name)
+        shape = list(self.graph.tensors[name].shape)
+        self.plain.add(name)
+        self.steps.append(
+            {"kind": "unpack", "name": f"unpack {name}", "tensor": name, "buffer": buffer, "shape": shape}
+        )
+
+    def _read(self, tensor: str) -> str:
+        buffer = self.buffer_of[tensor]
+        self.lives[buffer].last = self.now
+        return buffer
+
+    def _write(self, tensor: str) -> str:
+        buffer = self._buffer(tensor, self.graph.tensors[tensor].shape)
+        self.buffer_of[tensor] = buffer
+        return buffer
+
+    def _buffer(self, name: str, shape: tuple[int, ...]) -> str:
+        """Return a new buffer for a packed tensor of this shape."""
+        parameters = self.target.accelerator.parameters
+        images, channels, height, width = (*shape, 1, 1)[:4]
+        outer, inner = blocks(images, parameters.batch), blocks(channels, parameters.block)
+        packed = [outer, inner, height, width, parameters.batch, parameters.block]
+        self.lives[f"tensor {name}"] = _Lifetime(math.prod(packed), packed, self.now, self.now)
+        return f"tensor {name}"
+
+    # --- the manifest ---
+
+    def _manifest(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        sizes = {name: life.bytes for name, life in self.lives.items()}
+        sizes |= {name: array.nbytes for name, array in self.constants.items()}
+        programs, layers = [], []
+        for number, (links, placements) in enumerate(self.chains):
+            program = join(links, sizes, self.target.accelerator)
+            uops = f"micro-ops of vta {number}"
+            self.constants[uops] = program.uops
+            facts, about = self._program_facts(number, program, links, placements, uops, arrays)
+            programs.append(facts)
+            layers += about
+        used = {name: self._constant_part(name, array, arrays) for name, array in self.constants.items()}
+        offsets, constant_bytes = one_behind_another({name: array.nbytes for name, array in self.constants.items()})
+        lives = [Life(name, life.bytes, life.first, life.last) for name, life in self.lives.items()]
+        places, activation_bytes = shared(lives)
+        separate, separate_bytes = one_behind_another({life.name: life.bytes for life in lives})
+        manifest = {
+            "name": self.graph.name,
+            "target": self.target.facts(),
+            "inputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.inputs],
+            "outputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.outputs],
+            "memory": {"constants": constant_bytes, "activations": activation_bytes, "separate": separate_bytes},
+            "constants": {name: {"part": part, "offset": offsets[name]} for name, part in used.items()},
+            "buffers": {
+                name: {"bytes": life.bytes, "shape": life.shape, "offset": places[name], "separate": separate[name]}
+                for name, life in self.lives.items()
+            },
+            "packed": {
+                tensor: {"buffer": buffer, "shape": list(self.graph.tensors[tensor].shape)}
+                for tensor, buffer in self.buffer_of.items()
+            },
+            "arrays": self._host_constants(arrays),
+            "programs": programs,
+            "steps": self.steps,
+            "layers": layers,
+        }
+        return manifest, arrays
+
+    def _program_facts(
+        self,
+        number: int,
+        program: Program,
+        links: Sequence[Link],
+        placements: Sequence[Placement],
+        uops: str,
+        arrays: dict[str, NDArray[Any]],
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return a program's entry, and one for each of its layers with its share of the twin's cycles."""
+        accelerator = self.target.accelerator
+        prefix = f"programs/{number}"
+        arrays[f"{prefix}/instructions.npy"] = program.instructions
+        relocations = []
+        for index, buffer in enumerate(program.buffers):
+            part = f"{prefix}/relocations/{index}.npy"
+            arrays[part] = buffer.instructions.astype(np.uint32)
+            name = uops if buffer.name == "uop" else buffer.name
+            relocations.append({"buffer": name, "element_bytes": buffer.element_bytes, "part": part})
+        ends = layer_ends(program, [len(link.code.records) for link in links], self.searcher.twin, self.target.memory)
+        cycles = ends[-1]
+        facts = {
+            "instructions": f"{prefix}/instructions.npy",
+            "count": len(program.instructions),
+            "relocations": relocations,
+            "cycles": cycles,
+            "limit_seconds": _LIMIT_SECONDS + _LIMIT_FACTOR * cycles / accelerator.clock_hz,
+        }
+        about = []
+        for (before, end), placement in zip(itertools.pairwise([0, *ends]), placements, strict=True):
+            assert placement.layer is not None and placement.schedule is not None
+            about.append(
+                {
+                    "name": placement.node.name,
+                    "program": number,
+                    "op": placement.node.op,
+                    "macs": self.graph.macs(placement.node),
+                    "cycles": end - before,
+                    "alone": placement.schedule.cycles,
+                    "bound": _bound(placement.layer, accelerator),
+                    "residual": bool(placement.layer.residual),
+                    "schedule": placement.schedule.origin,
+                    "knobs": dict(placement.schedule.knobs),
+                }
+            )
+        return facts, about
+
+    def _constant_part(self, name: str, array: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> str:
+        part = f"memory/{sum(key.startswith('memory/') for key in arrays)}.npy"
+        arrays[part] = array
+        return part
+
+    def _host_constants(self, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
+        """Return the parts of constants that processor steps read, by name."""
+        names = [name for step in self.steps if step["kind"] == "cpu" for name in step["inputs"]]
+        wanted = [name for name in dict.fromkeys([*names, *self.graph.outputs]) if name in self.graph.constants]
+        for number, name in enumerate(wanted):
+            arrays[f"arrays/{number}.npy"] = self.graph.constants[name]
+        return {name: f"arrays/{number}.npy" for number, name in enumerate(wanted)}
+
+
+def _bound(layer: Layer | PoolLayer, accelerator: Accelerator) -> int:
+    """Return cycles that no schedule of this layer can beat."""
+    if isinstance(layer, PoolLayer):
+        return layer.pool.micro_ops
+    return bound_cycles(layer.workload, accelerator)
+
+
+def _tensor_facts(tensor: Tensor) -> dict[str, Any]:
+    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype, "scale": tensor.scale}
