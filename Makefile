@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fault nightly coverage resources clean
+.PHONY: help setup demo test lint bench fault nightly coverage registers resources clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ nightly: setup  ## a million random instructions, RTL against golden, for each o
 
 coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 	$(HOST)/bin/python -m tests.rtl.coverage
+
+registers: setup  ## write the register map's SystemVerilog, C, Python and Markdown from hls/registers
+	$(HOST)/bin/python hls/registers/generate.py
 
 resources: setup  ## what the RTL takes of each board's FPGA, by Yosys (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis

@@ -8,6 +8,7 @@
 
 module vta_dma_write
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 #(
   parameter int unsigned MaxBurstBeats = 256,
   parameter int unsigned MaxBursts = 32

@@ -7,6 +7,7 @@
 
 module vta_execute
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

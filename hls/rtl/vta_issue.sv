@@ -18,6 +18,7 @@
 
 module vta_issue
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

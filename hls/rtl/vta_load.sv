@@ -4,6 +4,7 @@
 
 module vta_load
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

@@ -9,6 +9,7 @@
 
 module vta_top
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                clk,
   input  logic                rst_n,
