@@ -103,6 +103,11 @@ module vta_top
   // ---- Registers -----------------------------------------------------------------------------------------------------------------
   logic [Stages-1:0] start;
   logic retire[Stages];
+  logic ended[Stages];  // an instruction has; fetch: its program has
+  assign ended[0] = fetch_done;
+  for (genvar s = 1; s < Stages; s++) begin : g_ended
+    assign ended[s] = retire[s];
+  end
   logic start_fetch, fetch_done, compute_repeat, soft_reset;
   logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
   logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
@@ -133,7 +138,7 @@ module vta_top
     .rready_i(s_axi_rready),
     .start_o(start),
     .compute_repeat_o(compute_repeat),
-    .retire_i('{fetch_done, retire[1], retire[2], retire[3]}),
+    .retire_i(ended),
     .soft_reset_o(soft_reset),
     .resetting_i(resetting_q),
     .insn_count_o(insn_count),
