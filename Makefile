@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fault nightly coverage registers resources clean
+.PHONY: help setup demo test lint bench fault nightly coverage registers resources timing clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,9 +61,13 @@ coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 registers: setup  ## write the register map's SystemVerilog, C, Python and Markdown from hls/registers
 	$(HOST)/bin/python hls/registers/generate.py
 
-resources: setup  ## what the RTL takes of each board's FPGA, by Yosys (minutes)
+resources: setup  ## resources of the RTL on each board's FPGA, by Yosys (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/yosys/resources.py
+
+timing: setup  ## slack, logic levels and worst paths on each board's FPGA, estimated from Yosys's netlist (minutes)
+	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
+	$(HOST)/bin/python hls/yosys/timing.py
 
 clean:
 	rm -rf $(BUILD)
