@@ -103,12 +103,13 @@ module vta_top
   // ---- Registers -----------------------------------------------------------------------------------------------------------------
   logic [Stages-1:0] start;
   logic retire[Stages];
-  logic ended[Stages];  // an instruction has; fetch: its program has
+  logic start_fetch, fetch_done, compute_repeat, soft_reset;
+
+  logic ended[Stages];  // an instruction ended; fetch: its program has
   assign ended[0] = fetch_done;
   for (genvar s = 1; s < Stages; s++) begin : g_ended
     assign ended[s] = retire[s];
   end
-  logic start_fetch, fetch_done, compute_repeat, soft_reset;
   logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
   logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
   logic [63:0] cycles_q, gemms_q;
