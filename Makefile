@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fault nightly coverage registers resources timing clean
+.PHONY: help setup demo test lint bench fault nightly coverage registers resources timing prove clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -68,6 +68,10 @@ resources: setup  ## resources of the RTL on each board's FPGA, by Yosys (minute
 timing: setup  ## slack, logic levels and worst paths on each board's FPGA, estimated from Yosys's netlist (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/yosys/timing.py
+
+prove: setup  ## prove FIFO, token queue and register file with yosys-smtbmc, to a stated depth (minutes)
+	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
+	$(HOST)/bin/python hls/formal/prove.py
 
 clean:
 	rm -rf $(BUILD)
