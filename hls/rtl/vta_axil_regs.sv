@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The register blocks of the four stages behind one AXI4-Lite slave, a page of 4 KiB each: docs/registers.md.
 //
 // A control register starts its stage with bit 0; the stage then executes one instruction (fetch: one program) and is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The compute stage: LOAD of UOP, ACC and ACC_8BIT, GEMM, ALU and FINISH.
 //
 // One instruction at a time; an instruction's last write to a buffer is done before its tokens are pushed.

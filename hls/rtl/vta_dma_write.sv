@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Writes a stream of beats to a two-dimensional block of memory over AXI4.
 //
 // Addresses run ahead of data by up to MaxBursts bursts whose response is outstanding. The first address is on the bus

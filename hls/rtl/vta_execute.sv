@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a cycle.
 //
 //   issue -> operands -> products -> sums of 4 -> dot -> new accumulator -> write

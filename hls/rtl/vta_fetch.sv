@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Reads the program and routes its instructions: STORE to the store queue, LOAD of INP and WGT to the load queue, all
 // else to the compute queue, illegal instructions included.
 //

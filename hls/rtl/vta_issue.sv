@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Decides which micro-ops of GEMM and ALU begin in which cycle: one, or two together in one cycle.
 //
 //   loops -> micro-op buffer -> indices -> issue

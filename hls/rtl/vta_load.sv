@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
 //
 // Cycle costs of a LOAD: see docs/microarchitecture.md.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Parameters, field positions and opcodes: the only place where they are written in the RTL.
 //
 // The macros are those of Accelerator.defines(); without them this is the pynq set. Layout of instructions and micro-ops:

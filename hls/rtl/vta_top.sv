@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite slave for its
 // registers, three AXI4 read masters and one AXI4 write master.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The C API of vta_sim.h over the golden model: its registers (docs/registers.md) and memory.
 // It has no time: `cycles`, here and in the register, count instructions and micro-ops (golden/accelerator.h), so that
 // a caller's limit on cycles bounds the work, and busy, starved and stalled are 0. Memory timing is ignored.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The C API of vta_sim.h over the Verilated RTL.
 //
 // Inputs are set before a rising edge from outputs that are a function of registers alone, so one evaluation per edge
