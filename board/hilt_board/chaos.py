@@ -113,7 +113,7 @@ def _struck(kind: str, plan: Plan) -> Iterator[None]:
 
 def _standing_still(read: Callable[[int], int]) -> Callable[[int], int]:
     """Never done, and no cycle passes."""
-    still = (registers.COMPUTE_DONE, registers.CYCLES_LOW, registers.CYCLES_HIGH)
+    still = (registers.DONE_READ, registers.CYCLES_LOW, registers.CYCLES_HIGH)
     return lambda offset: 0 if offset in still else read(offset)
 
 

@@ -23,7 +23,7 @@ from .board_model import ModelSettings, load_board_model
 from .contiguous import ContiguousAllocator
 from .home import open_home
 from .model import Model, ModelError
-from .registers import COMPUTE_DONE, FETCH_CONTROL, REGISTER_BYTES
+from .registers import DONE_READ, FETCH_CONTROL, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
 
@@ -91,7 +91,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
     def read_registers(self, address: int, length: int) -> bytes:
         """What MMIO.read calls: `length` bytes at a physical address, in words of four."""
         model, offset = self._decode(address, length)
-        if offset == COMPUTE_DONE:
+        if offset == DONE_READ:
             time.sleep(max(0.0, self._not_before - time.monotonic()))
             model.step(self.board_model.quantum_cycles)
         words = [model.read_register(offset + index) for index in range(0, length, 4)]
