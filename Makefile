@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage resources clean
+.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage registers resources timing prove clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,9 +72,20 @@ mutation: setup  ## small changes of the files that must not fail: how many thei
 coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 	$(HOST)/bin/python -m tests.rtl.coverage
 
-resources: setup  ## what the RTL takes of each board's FPGA, by Yosys (minutes)
+registers: setup  ## write the register map's SystemVerilog, C, Python and Markdown from hls/registers
+	$(HOST)/bin/python hls/registers/generate.py
+
+resources: setup  ## resources of the RTL on each board's FPGA, by Yosys (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/yosys/resources.py
+
+timing: setup  ## slack, logic levels and worst paths on each board's FPGA, estimated from Yosys's netlist (minutes)
+	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
+	$(HOST)/bin/python hls/yosys/timing.py
+
+prove: setup  ## prove FIFO, token queue and register file with yosys-smtbmc, to a stated depth (minutes)
+	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
+	$(HOST)/bin/python hls/formal/prove.py
 
 clean:
 	rm -rf $(BUILD)

@@ -127,7 +127,7 @@ def _struck(kind: str, plan: Plan) -> Iterator[None]:
 
 
 _CYCLES = (registers.CYCLES_LOW, registers.CYCLES_HIGH)
-_PROGRESS = (registers.COMPUTE_DONE, *_CYCLES)
+_PROGRESS = (registers.DONE_READ, *_CYCLES)
 
 
 def _standing_still(read: Callable[[int], int], still: Tuple[int, ...]) -> Callable[[int], int]:

@@ -116,7 +116,7 @@ class Driver:
             # A program that ended too early left instructions and tokens behind: no run may depend on the one before.
             self.soft_reset()
             return self._wait_counting(self._start(address, count), limit_seconds)
-        old_done = bool(self._registers.read(registers.COMPUTE_DONE) & 1)
+        old_done = bool(self._registers.read(registers.DONE_READ) & 1)
         return self._wait(self._start(address, count), limit_seconds, old_done)
 
     def soft_reset(self) -> None:
@@ -166,10 +166,10 @@ class Driver:
             return
         wanted = {
             registers.IDENTITY: registers.IDENTITY_VALUE,
-            registers.IDENTITY_VERSION: manifest.identity.version,
-            registers.IDENTITY_BLOCKS: manifest.identity.blocks,
-            registers.IDENTITY_BUFFERS: manifest.identity.buffers,
-            registers.IDENTITY_BUILD: manifest.identity.configuration,
+            registers.MAP_VERSION: manifest.identity.version,
+            registers.GEOMETRY: manifest.identity.blocks,
+            registers.BUFFER_SIZES: manifest.identity.buffers,
+            registers.BUILD: manifest.identity.configuration,
         }
         for offset, value in wanted.items():
             actual = self._registers.read(offset)
@@ -182,14 +182,14 @@ class Driver:
     def _start(self, address: int, count: int) -> float:
         """Returns when fetch was started. What comes before takes Python on a Cortex-A9 tens of microseconds."""
         write = self._registers.write
-        write(registers.FETCH_COUNT, count)
-        write(registers.FETCH_ADDRESS, address)
+        write(registers.INSN_COUNT, count)
+        write(registers.INSN_ADDR, address)
         # Address registers of 0: every dram_base is absolute, in elements.
-        write(registers.LOAD_INP_ADDRESS, 0)
-        write(registers.LOAD_WGT_ADDRESS, 0)
-        write(registers.COMPUTE_UOP_ADDRESS, 0)
-        write(registers.COMPUTE_BIAS_ADDRESS, 0)
-        write(registers.STORE_OUT_ADDRESS, 0)
+        write(registers.INP_ADDR, 0)
+        write(registers.WGT_ADDR, 0)
+        write(registers.UOP_ADDR, 0)
+        write(registers.BIAS_ADDR, 0)
+        write(registers.OUT_ADDR, 0)
         started = self._now()
         write(registers.FETCH_CONTROL, registers.START)
         write(registers.LOAD_CONTROL, registers.START_AND_AUTO_RESTART)
@@ -203,7 +203,7 @@ class Driver:
         done_since: Optional[float] = None
         late = False
         while True:
-            done = self._registers.read(registers.COMPUTE_DONE) & 1
+            done = self._registers.read(registers.DONE_READ) & 1
             elapsed = self._now() - started
             if not done:
                 old_done, done_since = False, None
@@ -223,7 +223,7 @@ class Driver:
         late = "no FINISH within {} cycles".format(limit)
         moved, moved_at, polls = -1, started, 0
         while True:
-            done = self._registers.read(registers.COMPUTE_DONE) & 1
+            done = self._registers.read(registers.DONE_READ) & 1
             fault = 0 if done else self._registers.read(registers.FAULT_CODE)
             cycles, now = self._cycles(), self._now()
             if fault:

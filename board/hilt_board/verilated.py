@@ -24,7 +24,7 @@ from .contiguous import ContiguousAllocator
 from .home import open_home
 from .model import Model, ModelError
 from .public_time import PublicTime
-from .registers import COMPUTE_DONE, FETCH_CONTROL, REGISTER_BYTES
+from .registers import DONE_READ, FETCH_CONTROL, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
 
@@ -111,7 +111,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         if self._public is not None:
             words = [self._public.read(offset + index) for index in range(0, length, 4)]
             return b"".join(word.to_bytes(4, "little") for word in words)
-        if offset == COMPUTE_DONE:
+        if offset == DONE_READ:
             time.sleep(max(0.0, self._not_before - time.monotonic()))
             model.step(self.board_model.quantum_cycles)
         words = [model.read_register(offset + index) for index in range(0, length, 4)]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The golden VTA: four stages joined by finite instruction queues and token queues, run to completion without time.
 //
 // Every stage runs until it is blocked (no instruction, no token, no room for a token), then the next one: fetch, load,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The on-chip buffers, and what LOAD and STORE do to them.
 //
 // As the public HLS design has it (TVM_FACTS.md section 3): WGT loads take no padding; a UOP load is one row of x_size

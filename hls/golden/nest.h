@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // GEMM and ALU: the two loops around a range of micro-ops, run a bounded number of micro-ops at a time so that no
 // instruction, however large its loops, holds a caller up.
 //

@@ -1,5 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The accelerator's sources by level: a file uses only what stands in levels above its own.
 // Level 0: what everything shares.
+vta_registers_pkg.sv
 vta_pkg.sv
 // Level 1: primitives.
 vta_alu.sv

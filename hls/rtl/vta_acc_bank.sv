@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // One bank of the accumulator with what changes it: LOAD, GEMM's addition and the ALU.
 //
 // Read in cycle 0, an element is at acc_o in cycle 1, where add_i or execute_i takes it; write_i writes the result in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Combines an accumulator tensor with another one, or with an immediate: MIN, MAX, ADD, SHR, MUL, element by element.
 //
 // result_o, registered, follows dst_i, src_i and execute_i by one cycle. ADD and MUL wrap at 32 bits. SHR shifts

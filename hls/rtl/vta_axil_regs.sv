@@ -1,5 +1,6 @@
-// The register blocks of the four stages behind one AXI4-Lite slave, a page of 4 KiB each: HARDWARE.md section 4, and
-// hilt's own registers (docs/architecture.md).
+// SPDX-License-Identifier: Apache-2.0
+//
+// The register blocks of the four stages behind one AXI4-Lite slave, a page of 4 KiB each: docs/registers.md.
 //
 // A control register starts its stage with bit 0; the stage then executes one instruction (fetch: one program) and is
 // ready again, or goes on as long as bit 7, auto restart, is set. Bits 1 (done) and 3 (ready) are cleared by reading.
@@ -10,6 +11,7 @@
 
 module vta_axil_regs
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -56,13 +58,8 @@ module vta_axil_regs
   input  logic [3:0][ 63:0] instructions_i
 );
 
-  localparam logic [1:0] Fetch = 2'd0;
-  localparam logic [1:0] Load = 2'd1;
   localparam logic [1:0] Compute = 2'd2;
-  localparam logic [1:0] Store = 2'd3;
 
-  localparam logic [31:0] Identity = 32'h48494C54;  // "HILT"
-  localparam logic [31:0] MapVersion = 32'd1;
   localparam logic [31:0] Geometry = {12'd0, 4'(LogAccWidth), 4'(LogWgtWidth), 4'(LogInpWidth), 4'(LogBlock), 4'(LogBatch)};
   localparam logic [31:0] Buffers = {8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)};
   localparam logic [31:0] Build = {19'd0, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)};
@@ -115,18 +112,18 @@ module vta_axil_regs
       done_write_q <= '0;
     end else if (write && awaddr_q[15:14] == '0) begin
       unique case (awaddr_q[13:0])
-        {Fetch, 12'h010}: insn_count_q <= wdata_q;
-        {Fetch, 12'h018}: insn_addr_q <= wdata_q;
-        {Load, 12'h010}: inp_addr_q <= wdata_q;
-        {Load, 12'h018}: wgt_addr_q <= wdata_q;
-        {Compute, 12'h010}: done_write_q <= wdata_q;
-        {Compute, 12'h020}: uop_addr_q <= wdata_q;
-        {Compute, 12'h028}: bias_addr_q <= wdata_q;
-        {Store, 12'h010}: out_addr_q <= wdata_q;
+        RegInsnCount: insn_count_q <= wdata_q;
+        RegInsnAddr: insn_addr_q <= wdata_q;
+        RegInpAddr: inp_addr_q <= wdata_q;
+        RegWgtAddr: wgt_addr_q <= wdata_q;
+        RegDoneWrite: done_write_q <= wdata_q;
+        RegUopAddr: uop_addr_q <= wdata_q;
+        RegBiasAddr: bias_addr_q <= wdata_q;
+        RegOutAddr: out_addr_q <= wdata_q;
         default: ;
       endcase
     end
-    soft_reset_q <= rst_ni && write && awaddr_q == 16'h0068 && wdata_q[0];
+    soft_reset_q <= rst_ni && write && awaddr_q == 16'(RegSoftReset) && wdata_q[0];
   end
 
   assign insn_count_o = insn_count_q;
@@ -143,7 +140,7 @@ module vta_axil_regs
   logic read;  // a read's value is taken
   always_comb begin
     write_control = '0;
-    if (write) write_control[awaddr_q[13:12]] = awaddr_q[15:14] == '0 && awaddr_q[11:0] == '0;
+    if (write) write_control[awaddr_q[13:12]] = awaddr_q[15:14] == '0 && awaddr_q[11:0] == PageControl;
   end
   assign start_o = start_q;
   assign compute_repeat_o = restart_q[Compute];
@@ -183,7 +180,7 @@ module vta_axil_regs
   assign read = ar_held_q && !rvalid_q;
   always_comb begin
     read_control = '0;
-    if (read) read_control[page] = araddr_q[15:14] == '0 && offset == '0;
+    if (read) read_control[page] = araddr_q[15:14] == '0 && offset == PageControl;
   end
 
   always_ff @(posedge clk_i) begin
@@ -199,41 +196,41 @@ module vta_axil_regs
     if (arvalid_i && arready_o) araddr_q <= araddr_i;
     if (read) begin
       unique case (offset)
-        12'h000: rdata_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
-        12'h080: rdata_q <= busy_i[page][31:0];
-        12'h084: rdata_q <= busy_i[page][63:32];
-        12'h088: rdata_q <= starved_i[page][31:0];
-        12'h08C: rdata_q <= starved_i[page][63:32];
-        12'h090: rdata_q <= stalled_i[page][31:0];
-        12'h094: rdata_q <= stalled_i[page][63:32];
-        12'h098: rdata_q <= bytes_i[page][31:0];
-        12'h09C: rdata_q <= bytes_i[page][63:32];
-        12'h0A0: rdata_q <= instructions_i[page][31:0];
-        12'h0A4: rdata_q <= instructions_i[page][63:32];
+        PageControl: rdata_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+        PageBusyLow: rdata_q <= busy_i[page][31:0];
+        PageBusyHigh: rdata_q <= busy_i[page][63:32];
+        PageStarvedLow: rdata_q <= starved_i[page][31:0];
+        PageStarvedHigh: rdata_q <= starved_i[page][63:32];
+        PageStalledLow: rdata_q <= stalled_i[page][31:0];
+        PageStalledHigh: rdata_q <= stalled_i[page][63:32];
+        PageBytesLow: rdata_q <= bytes_i[page][31:0];
+        PageBytesHigh: rdata_q <= bytes_i[page][63:32];
+        PageInstructionsLow: rdata_q <= instructions_i[page][31:0];
+        PageInstructionsHigh: rdata_q <= instructions_i[page][63:32];
         default: begin
           unique case ({page, offset})
-            {Fetch, 12'h010}: rdata_q <= insn_count_q;
-            {Fetch, 12'h018}: rdata_q <= insn_addr_q;
-            {Fetch, 12'h040}: rdata_q <= Identity;
-            {Fetch, 12'h044}: rdata_q <= MapVersion;
-            {Fetch, 12'h048}: rdata_q <= Geometry;
-            {Fetch, 12'h04C}: rdata_q <= Buffers;
-            {Fetch, 12'h050}: rdata_q <= Build;
-            {Fetch, 12'h054}: rdata_q <= 32'(fault_code_i);
-            {Fetch, 12'h058}: rdata_q <= fault_address_i[31:0];
-            {Fetch, 12'h05C}: rdata_q <= 32'(fault_address_i[AddrBits-1:32]);
-            {Fetch, 12'h060}: rdata_q <= cycles_i[31:0];
-            {Fetch, 12'h064}: rdata_q <= cycles_i[63:32];
-            {Fetch, 12'h068}: rdata_q <= 32'(resetting_i);
-            {Fetch, 12'h070}: rdata_q <= gemms_i[31:0];
-            {Fetch, 12'h074}: rdata_q <= gemms_i[63:32];
-            {Load, 12'h010}: rdata_q <= inp_addr_q;
-            {Load, 12'h018}: rdata_q <= wgt_addr_q;
-            {Compute, 12'h010}: rdata_q <= done_write_q;
-            {Compute, 12'h018}: rdata_q <= 32'(finished_i);
-            {Compute, 12'h020}: rdata_q <= uop_addr_q;
-            {Compute, 12'h028}: rdata_q <= bias_addr_q;
-            {Store, 12'h010}: rdata_q <= out_addr_q;
+            RegInsnCount: rdata_q <= insn_count_q;
+            RegInsnAddr: rdata_q <= insn_addr_q;
+            RegIdentity: rdata_q <= RegIdentityValue;
+            RegMapVersion: rdata_q <= RegMapVersionValue;
+            RegGeometry: rdata_q <= Geometry;
+            RegBufferSizes: rdata_q <= Buffers;
+            RegBuild: rdata_q <= Build;
+            RegFaultCode: rdata_q <= 32'(fault_code_i);
+            RegFaultAddressLow: rdata_q <= fault_address_i[31:0];
+            RegFaultAddressHigh: rdata_q <= 32'(fault_address_i[AddrBits-1:32]);
+            RegCyclesLow: rdata_q <= cycles_i[31:0];
+            RegCyclesHigh: rdata_q <= cycles_i[63:32];
+            RegSoftReset: rdata_q <= 32'(resetting_i);
+            RegGemmMicroOpsLow: rdata_q <= gemms_i[31:0];
+            RegGemmMicroOpsHigh: rdata_q <= gemms_i[63:32];
+            RegInpAddr: rdata_q <= inp_addr_q;
+            RegWgtAddr: rdata_q <= wgt_addr_q;
+            RegDoneWrite: rdata_q <= done_write_q;
+            RegDoneRead: rdata_q <= 32'(finished_i);
+            RegUopAddr: rdata_q <= uop_addr_q;
+            RegBiasAddr: rdata_q <= bias_addr_q;
+            RegOutAddr: rdata_q <= out_addr_q;
             default: rdata_q <= '0;
           endcase
         end

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Writes the beats of a two-dimensional LOAD to consecutive elements of a buffer, with zero elements for its pads.
 //
 // Beats are collected in a register of one element while pads are written, so that a pad costs no bus time where

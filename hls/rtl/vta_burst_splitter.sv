@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Splits a two-dimensional block of memory into AXI bursts: rows of row_beats_i beats, stride_i bytes apart, each cut
 // into INCR bursts of at most MaxBurstBeats that never cross a 4 KiB boundary.
 //

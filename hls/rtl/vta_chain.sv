@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation,
 // and the MIN and MAX that follow it, which together are a clamp between low_o and high_o.
 //

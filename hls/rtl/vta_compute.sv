@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The compute stage: LOAD of UOP, ACC and ACC_8BIT, GEMM, ALU and FINISH.
 //
 // One instruction at a time; an instruction's last write to a buffer is done before its tokens are pushed.
 
 module vta_compute
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // What a stage did with its time, since the start of the program: see docs/microarchitecture.md for what counts.
 
 module vta_counters

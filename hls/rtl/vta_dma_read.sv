@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Reads a two-dimensional block of memory over AXI4 and hands its beats on in order.
 //
 // Addresses run ahead of data: bursts are asked for, one a cycle, until MaxBursts are outstanding or MaxBeats beats are
@@ -9,6 +11,7 @@
 
 module vta_dma_read
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 #(
   parameter int unsigned MaxBurstBeats = 256,
   parameter int unsigned MaxBursts = 32,

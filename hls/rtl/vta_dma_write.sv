@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Writes a stream of beats to a two-dimensional block of memory over AXI4.
 //
 // Addresses run ahead of data by up to MaxBursts bursts whose response is outstanding. The first address is on the bus
@@ -8,6 +10,7 @@
 
 module vta_dma_write
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 #(
   parameter int unsigned MaxBurstBeats = 256,
   parameter int unsigned MaxBursts = 32

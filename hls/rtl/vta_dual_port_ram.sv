@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A memory with two ports: a writes or reads, b reads, but not the word being written. a_data_o and b_data_o have the word
 // of the last cycle in which their port read. Contents are zero after configuration and kept through every reset.
 //

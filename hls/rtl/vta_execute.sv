@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a cycle.
 //
 //   issue -> operands -> products -> sums of 4 -> dot -> new accumulator -> write
@@ -7,6 +9,7 @@
 
 module vta_execute
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

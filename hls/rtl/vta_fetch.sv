@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Reads the program and routes its instructions: STORE to the store queue, LOAD of INP and WGT to the load queue, all
 // else to the compute queue, illegal instructions included.
 //
@@ -7,6 +9,7 @@
 
 module vta_fetch
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                clk_i,
   input  logic                rst_ni,      // falls with a soft reset too

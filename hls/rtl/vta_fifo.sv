@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A queue of up to Depth entries whose head is shown while valid_o is high.
 //
 // A memory with one write and one read port and an output register, so that deep queues map to block RAM. An entry

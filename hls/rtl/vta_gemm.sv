@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Multiplies one input tensor with one weight tensor every cycle.
 //
 // The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18 bits or more):

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Decides which micro-ops of GEMM and ALU begin in which cycle: one, or two together in one cycle.
 //
 //   loops -> micro-op buffer -> indices -> issue
@@ -18,6 +20,7 @@
 
 module vta_issue
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

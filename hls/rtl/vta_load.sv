@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
 //
 // Cycle costs of a LOAD: see docs/microarchitecture.md.
 
 module vta_load
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Walks the two loops of GEMM and ALU around their range of micro-ops, two micro-ops a cycle.
 //
 // From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there is one: their indices

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The output buffer: a bank for even and one for odd elements, written both at once, read one element at a time.
 // data_o has the element of the last cycle in which read_i was high.
 

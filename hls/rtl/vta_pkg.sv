@@ -1,4 +1,6 @@
-// Parameters, field positions, opcodes and fault codes: the only place where they are written in the RTL.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parameters, field positions and opcodes: the only place where they are written in the RTL.
 //
 // The macros are those of Accelerator.defines(); without them this is the pynq set. Layout of instructions and micro-ops:
 // HARDWARE.md section 2 for revisions A and B, docs/architecture.md for the wide ISA.
@@ -44,6 +46,8 @@
 `endif
 
 package vta_pkg;
+
+  import vta_registers_pkg::*;  // fault codes
 
   // ---- Build -------------------------------------------------------------------------------------------------------
   localparam int unsigned LogInpWidth = `VTA_LOG_INP_WIDTH;
@@ -193,18 +197,6 @@ package vta_pkg;
     AluShr = 3'd3,
     AluMul = 3'd4
   } alu_opcode_e;
-
-  typedef enum logic [3:0] {
-    FaultNone    = 4'd0,
-    FaultSlverr  = 4'd1,
-    FaultDecerr  = 4'd2,
-    FaultUop     = 4'd3,
-    FaultInp     = 4'd4,
-    FaultWgt     = 4'd5,
-    FaultAcc     = 4'd6,
-    FaultOut     = 4'd7,
-    FaultIllegal = 4'd8
-  } fault_e;
 
   localparam logic [1:0] AxiRespSlverr = 2'b10;
   localparam logic [1:0] AxiRespDecerr = 2'b11;

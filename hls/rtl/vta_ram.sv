@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A buffer of whole elements with one write and one read port; reading the element being written gives its old value.
 // data_o has the element of the last cycle in which read_i was high. Contents are zero after configuration and kept
 // through every reset.

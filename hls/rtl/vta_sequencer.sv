@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Takes a stage's instructions from its queue, one after another, in step with the neighbour stages' tokens.
 //
 // An instruction is taken in the cycle (take_o) in which it is at the head of the queue, the stage is enabled and every

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The store stage: STORE from the output buffer, whatever its memory type says, without pads.
 //
 // An instruction ends when the memory has answered every write, so that its tokens say that the data is there.
 
 module vta_store
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A queue of dependence tokens. Tokens carry nothing, so it is a counter. A token pushed in cycle t can be popped in
 // t+1. The pusher waits while ready_o is low, the popper while valid_o is low.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite slave for its
 // registers, three AXI4 read masters and one AXI4 write master.
 //
@@ -9,6 +11,7 @@
 
 module vta_top
   import vta_pkg::*;
+  import vta_registers_pkg::*;
 (
   input  logic                clk,
   input  logic                rst_n,
@@ -103,6 +106,12 @@ module vta_top
   logic [Stages-1:0] start;
   logic retire[Stages];
   logic start_fetch, fetch_done, compute_repeat, soft_reset;
+
+  logic ended[Stages];  // an instruction ended; fetch: its program has
+  assign ended[0] = fetch_done;
+  for (genvar s = 1; s < Stages; s++) begin : g_ended
+    assign ended[s] = retire[s];
+  end
   logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
   logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
   logic [63:0] cycles_q, gemms_q;
@@ -132,7 +141,7 @@ module vta_top
     .rready_i(s_axi_rready),
     .start_o(start),
     .compute_repeat_o(compute_repeat),
-    .retire_i('{fetch_done, retire[1], retire[2], retire[3]}),
+    .retire_i(ended),
     .soft_reset_o(soft_reset),
     .resetting_i(resetting_q),
     .insn_count_o(insn_count),

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The micro-op buffer, and the LOAD that fills it at one beat a cycle.
 //
 // A beat holds several micro-ops, which may start anywhere in their beat and go anywhere in the buffer. So the buffer

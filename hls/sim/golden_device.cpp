@@ -1,4 +1,6 @@
-// The C API of vta_sim.h over the golden model: its registers (HARDWARE.md section 4, docs/architecture.md) and memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C API of vta_sim.h over the golden model: its registers (docs/registers.md) and memory.
 // It has no time: `cycles`, here and in the register, count instructions and micro-ops (golden/accelerator.h), so that
 // a caller's limit on cycles bounds the work, and busy, starved and stalled are 0. Memory timing is ignored.
 #include <cstdio>
@@ -10,23 +12,17 @@
 #include "accelerator.h"
 #include "physical_memory.h"
 #include "parameters.h"
+#include "vta_registers.h"
 #include "vta_sim.h"
 
 namespace {
-
-enum Page : uint32_t { kFetch = 0x0000, kLoadPage = 0x1000, kComputePage = 0x2000, kStorePage = 0x3000, kEnd = 0x4000 };
-
-constexpr uint32_t kControlStart = 1u << 0, kControlDone = 1u << 1, kControlIdle = 1u << 2, kControlReady = 1u << 3,
-                   kControlAutoRestart = 1u << 7;
-
-constexpr uint32_t kIdentity = 0x48494C54, kMapVersion = 1;
 
 uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
 
 uint32_t control(bool running, bool auto_restart, uint64_t completed) {
-  const uint32_t done = completed != 0 ? kControlDone | kControlReady : 0;
-  return (running ? kControlStart : kControlIdle | done) | (auto_restart ? kControlAutoRestart : 0);
+  const uint32_t done = completed != 0 ? VTA_CONTROL_DONE | VTA_CONTROL_READY : 0;
+  return (running ? VTA_CONTROL_START : VTA_CONTROL_IDLE | done) | (auto_restart ? VTA_CONTROL_AUTO_RESTART : 0);
 }
 
 uint32_t control(const vta::Stage &stage) {
@@ -35,10 +31,10 @@ uint32_t control(const vta::Stage &stage) {
 
 uint32_t read_stage_counters(uint32_t offset, const vta::StageCounters &counters) {
   switch (offset) {
-    case 0x98: return low(counters.bytes);
-    case 0x9C: return high(counters.bytes);
-    case 0xA0: return low(counters.instructions);
-    case 0xA4: return high(counters.instructions);
+    case VTA_REG_FETCH_BYTES_LOW: return low(counters.bytes);
+    case VTA_REG_FETCH_BYTES_HIGH: return high(counters.bytes);
+    case VTA_REG_FETCH_INSTRUCTIONS_LOW: return low(counters.instructions);
+    case VTA_REG_FETCH_INSTRUCTIONS_HIGH: return high(counters.instructions);
     default: return 0;
   }
 }
@@ -72,25 +68,25 @@ struct vta_device {
 uint32_t vta_device::read_fetch(uint32_t offset) const {
   const vta::Counters counters = accelerator.counters();
   switch (offset) {
-    case 0x00: return control(accelerator.fetching(), false, counters.fetch.instructions);
-    case 0x10: return accelerator.addresses.insn_count;
-    case 0x18: return accelerator.addresses.insn_addr;
-    case 0x40: return kIdentity;
-    case 0x44: return kMapVersion;
-    case 0x48:
+    case VTA_REG_FETCH_CONTROL: return control(accelerator.fetching(), false, counters.fetch.instructions);
+    case VTA_REG_INSN_COUNT: return accelerator.addresses.insn_count;
+    case VTA_REG_INSN_ADDR: return accelerator.addresses.insn_addr;
+    case VTA_REG_IDENTITY: return VTA_IDENTITY_VALUE;
+    case VTA_REG_MAP_VERSION: return VTA_MAP_VERSION_VALUE;
+    case VTA_REG_GEOMETRY:
       return VTA_LOG_BATCH | VTA_LOG_BLOCK << 4 | VTA_LOG_INP_WIDTH << 8 | VTA_LOG_WGT_WIDTH << 12 |
              VTA_LOG_ACC_WIDTH << 16;
-    case 0x4C:
+    case VTA_REG_BUFFER_SIZES:
       return VTA_LOG_UOP_BUFF_SIZE | VTA_LOG_INP_BUFF_SIZE << 8 | VTA_LOG_WGT_BUFF_SIZE << 16 |
              VTA_LOG_ACC_BUFF_SIZE << 24;
-    case 0x50: return VTA_ISA_REVISION | vta::log2_of(VTA_BUS_WIDTH) << 8 | VTA_HAZARD_INTERLOCK << 12;
-    case 0x54: return accelerator.fault().code;
-    case 0x58: return low(accelerator.fault().address);
-    case 0x5C: return high(accelerator.fault().address);
-    case 0x60: return low(counters.work);
-    case 0x64: return high(counters.work);
-    case 0x70: return low(counters.gemm_micro_ops);
-    case 0x74: return high(counters.gemm_micro_ops);
+    case VTA_REG_BUILD: return VTA_ISA_REVISION | vta::log2_of(VTA_BUS_WIDTH) << 8 | VTA_HAZARD_INTERLOCK << 12;
+    case VTA_REG_FAULT_CODE: return accelerator.fault().code;
+    case VTA_REG_FAULT_ADDRESS_LOW: return low(accelerator.fault().address);
+    case VTA_REG_FAULT_ADDRESS_HIGH: return high(accelerator.fault().address);
+    case VTA_REG_CYCLES_LOW: return low(counters.work);
+    case VTA_REG_CYCLES_HIGH: return high(counters.work);
+    case VTA_REG_GEMM_MICRO_OPS_LOW: return low(counters.gemm_micro_ops);
+    case VTA_REG_GEMM_MICRO_OPS_HIGH: return high(counters.gemm_micro_ops);
     default: return read_stage_counters(offset, counters.fetch);
   }
 }
@@ -98,33 +94,33 @@ uint32_t vta_device::read_fetch(uint32_t offset) const {
 uint32_t vta_device::read(uint32_t offset) const {
   const vta::Addresses &addresses = accelerator.addresses;
   const uint32_t page = offset & 0xF000;
-  if (page == kFetch) return read_fetch(offset);
+  if (page == VTA_PAGE_FETCH) return read_fetch(offset);
   switch (offset) {
-    case kLoadPage: return control(accelerator.load_stage());
-    case kLoadPage + 0x10: return addresses.inp_addr;
-    case kLoadPage + 0x18: return addresses.wgt_addr;
-    case kComputePage: return control(accelerator.compute_stage());
-    case kComputePage + 0x10: return done_written;
-    case kComputePage + 0x18: return accelerator.state() == vta::RunState::kDone;
-    case kComputePage + 0x20: return addresses.uop_addr;
-    case kComputePage + 0x28: return addresses.bias_addr;
-    case kStorePage: return control(accelerator.store_stage());
-    case kStorePage + 0x10: return addresses.out_addr;
+    case VTA_REG_LOAD_CONTROL: return control(accelerator.load_stage());
+    case VTA_REG_INP_ADDR: return addresses.inp_addr;
+    case VTA_REG_WGT_ADDR: return addresses.wgt_addr;
+    case VTA_REG_COMPUTE_CONTROL: return control(accelerator.compute_stage());
+    case VTA_REG_DONE_WRITE: return done_written;
+    case VTA_REG_DONE_READ: return accelerator.state() == vta::RunState::kDone;
+    case VTA_REG_UOP_ADDR: return addresses.uop_addr;
+    case VTA_REG_BIAS_ADDR: return addresses.bias_addr;
+    case VTA_REG_STORE_CONTROL: return control(accelerator.store_stage());
+    case VTA_REG_OUT_ADDR: return addresses.out_addr;
     default: break;
   }
   const vta::Counters counters = accelerator.counters();
-  return read_stage_counters(offset & 0xFFF, page == kLoadPage      ? counters.load
-                                             : page == kComputePage ? counters.compute
+  return read_stage_counters(offset & 0xFFF, page == VTA_PAGE_LOAD      ? counters.load
+                                             : page == VTA_PAGE_COMPUTE ? counters.compute
                                                                     : counters.store);
 }
 
 void vta_device::write_control(uint32_t page, uint32_t value) {
-  if ((value & kControlStart) == 0) return;
-  const bool auto_restart = value & kControlAutoRestart;
+  if ((value & VTA_CONTROL_START) == 0) return;
+  const bool auto_restart = value & VTA_CONTROL_AUTO_RESTART;
   switch (page) {
-    case kFetch: accelerator.start_fetch(); break;
-    case kLoadPage: accelerator.start_load(auto_restart); break;
-    case kComputePage: accelerator.start_compute(auto_restart); break;
+    case VTA_REG_FETCH_CONTROL: accelerator.start_fetch(); break;
+    case VTA_REG_LOAD_CONTROL: accelerator.start_load(auto_restart); break;
+    case VTA_REG_COMPUTE_CONTROL: accelerator.start_compute(auto_restart); break;
     default: accelerator.start_store(auto_restart); break;
   }
 }
@@ -132,21 +128,21 @@ void vta_device::write_control(uint32_t page, uint32_t value) {
 void vta_device::write(uint32_t offset, uint32_t value) {
   vta::Addresses &addresses = accelerator.addresses;
   switch (offset) {
-    case kFetch:
-    case kLoadPage:
-    case kComputePage:
-    case kStorePage: write_control(offset, value); break;
-    case kFetch + 0x10: addresses.insn_count = value; break;
-    case kFetch + 0x18: addresses.insn_addr = value; break;
-    case kFetch + 0x68:
+    case VTA_REG_FETCH_CONTROL:
+    case VTA_REG_LOAD_CONTROL:
+    case VTA_REG_COMPUTE_CONTROL:
+    case VTA_REG_STORE_CONTROL: write_control(offset, value); break;
+    case VTA_REG_INSN_COUNT: addresses.insn_count = value; break;
+    case VTA_REG_INSN_ADDR: addresses.insn_addr = value; break;
+    case VTA_REG_SOFT_RESET:
       if (value & 1) accelerator.soft_reset();
       break;
-    case kLoadPage + 0x10: addresses.inp_addr = value; break;
-    case kLoadPage + 0x18: addresses.wgt_addr = value; break;
-    case kComputePage + 0x10: done_written = value; break;
-    case kComputePage + 0x20: addresses.uop_addr = value; break;
-    case kComputePage + 0x28: addresses.bias_addr = value; break;
-    case kStorePage + 0x10: addresses.out_addr = value; break;
+    case VTA_REG_INP_ADDR: addresses.inp_addr = value; break;
+    case VTA_REG_WGT_ADDR: addresses.wgt_addr = value; break;
+    case VTA_REG_DONE_WRITE: done_written = value; break;
+    case VTA_REG_UOP_ADDR: addresses.uop_addr = value; break;
+    case VTA_REG_BIAS_ADDR: addresses.bias_addr = value; break;
+    case VTA_REG_OUT_ADDR: addresses.out_addr = value; break;
     default: break;
   }
 }
@@ -211,13 +207,13 @@ int vta_write_memory(vta_device *device, uint64_t address, const void *bytes, ui
 }
 
 int vta_read_register(vta_device *device, uint32_t offset, uint32_t *value) {
-  if (offset % 4 != 0 || offset >= kEnd) return VTA_BAD_ADDRESS;
+  if (offset % 4 != 0 || offset >= VTA_PAGE_END) return VTA_BAD_ADDRESS;
   *value = device->read(offset);
   return 0;
 }
 
 int vta_write_register(vta_device *device, uint32_t offset, uint32_t value) {
-  if (offset % 4 != 0 || offset >= kEnd) return VTA_BAD_ADDRESS;
+  if (offset % 4 != 0 || offset >= VTA_PAGE_END) return VTA_BAD_ADDRESS;
   device->write(offset, value);
   return 0;
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The timing of the memory behind the accelerator's AXI4 ports: three read ports and one write port share its
 // bandwidth. Deterministic in the memory model and the sequence of requests.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The memory behind the AXI ports: [base, base + size) of zeroed bytes, taken from the system page by page.
 #ifndef HILT_SIM_PHYSICAL_MEMORY_H
 #define HILT_SIM_PHYSICAL_MEMORY_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // For measuring what tests reach: line and toggle coverage, no assertions (coverage counts them as lines).
 -O3
 --x-assign fast

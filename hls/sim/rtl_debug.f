@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // For finding faults in the RTL: assertions, random initial values, VCD traces (FST needs the headers of lz4 and zlib).
 -O2
 --x-assign unique

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The C API of vta_sim.h over the Verilated RTL.
 //
 // Inputs are set before a rising edge from outputs that are a function of registers alone, so one evaluation per edge
@@ -13,6 +15,7 @@
 #include "Vvta_top___024root.h"
 #include "memory_ports.h"
 #include "verilated.h"
+#include "vta_registers.h"
 #include "vta_sim.h"
 #if VM_COVERAGE
 #include <unistd.h>
@@ -33,7 +36,7 @@ void Vvta_top___024root___eval_nba(Vvta_top___024root *);
 
 namespace {
 
-constexpr uint32_t kRegisterBytes = 0x4000;
+constexpr uint32_t kRegisterBytes = VTA_PAGE_END;
 constexpr int kResetCycles = 4;
 constexpr int kAccessCycles = 1000;  // an AXI4-Lite access that takes longer never ends
 
@@ -287,11 +290,11 @@ bool read_long(vta_device *device, uint32_t offset, uint64_t &value) {
 }
 
 void read_stage(vta_device *device, uint32_t page, vta_stage_counters &stage) {
-  read_long(device, page + 0x80, stage.busy);
-  read_long(device, page + 0x88, stage.starved);
-  read_long(device, page + 0x90, stage.stalled);
-  read_long(device, page + 0x98, stage.bytes);
-  read_long(device, page + 0xA0, stage.instructions);
+  read_long(device, page + VTA_REG_FETCH_BUSY_LOW, stage.busy);
+  read_long(device, page + VTA_REG_FETCH_STARVED_LOW, stage.starved);
+  read_long(device, page + VTA_REG_FETCH_STALLED_LOW, stage.stalled);
+  read_long(device, page + VTA_REG_FETCH_BYTES_LOW, stage.bytes);
+  read_long(device, page + VTA_REG_FETCH_INSTRUCTIONS_LOW, stage.instructions);
 }
 
 }  // namespace
@@ -379,13 +382,13 @@ int vta_step(vta_device *device, uint64_t max_cycles, uint64_t *ran) {
 }
 
 void vta_read_counters(vta_device *device, vta_counters *counters) {
-  read_long(device, 0x60, counters->cycles);
-  read_long(device, 0x70, counters->macs);
+  read_long(device, VTA_REG_CYCLES_LOW, counters->cycles);
+  read_long(device, VTA_REG_GEMM_MICRO_OPS_LOW, counters->macs);
   counters->macs <<= VTA_LOG_BATCH + 2 * VTA_LOG_BLOCK;
-  read_stage(device, 0x0000, counters->fetch);
-  read_stage(device, 0x1000, counters->load);
-  read_stage(device, 0x2000, counters->compute);
-  read_stage(device, 0x3000, counters->store);
+  read_stage(device, VTA_PAGE_FETCH, counters->fetch);
+  read_stage(device, VTA_PAGE_LOAD, counters->load);
+  read_stage(device, VTA_PAGE_COMPUTE, counters->compute);
+  read_stage(device, VTA_PAGE_STORE, counters->store);
 }
 
 int vta_trace(vta_device *device, const char *path) { return device->trace(path); }

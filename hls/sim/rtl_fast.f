@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Verilator's flags, the RTL and the harness for the fast profile: no assertions, no trace.
 -O3
 --x-assign fast

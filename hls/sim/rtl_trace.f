@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // For looking at the RTL: every signal as an FST waveform (GTKWave, Surfer), written only when vta_trace asks for it.
 -O3
 --x-assign fast

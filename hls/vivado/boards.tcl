@@ -1,23 +1,26 @@
-# What each board is to Vivado. Parameter files are those of bitstreams/parameters; part, clock, bus and register base
+# SPDX-License-Identifier: Apache-2.0
+#
+# Each board as Vivado needs it. Parameter files are those of bitstreams/parameters; part, clock, bus and register base
 # are those of bitstreams/manifest.toml (a test compares the two).
 #
-# ps: processing system. memory: its port for VTA's memory masters. control: its port for VTA's registers.
+# ps: processing system. memory_ports: its HP ports for VTA's four memory masters: 1 shared, or 4, one for each. Four
+# ports have four times the bandwidth on the side of the PL; they take three more SmartConnects.
 
 set boards [dict create \
   pynq-z2 {
     bitstream hilt-pynq-z2 part xc7z020clg400-1 parameters pynq isa 0
-    ps processing_system7 clock_mhz 100 bus_bits 64 register_base 0x43C00000
+    ps processing_system7 clock_mhz 100 bus_bits 64 memory_ports 1 register_base 0x43C00000
   } \
   ultra96 {
     bitstream hilt-ultra96 part xczu3eg-sbva484-1-e parameters ultra96 isa 0
-    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 register_base 0xA0000000
+    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
   zcu104 {
     bitstream hilt-zcu104 part xczu7ev-ffvc1156-2-e parameters zcu104 isa 0
-    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 register_base 0xA0000000
+    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
   zcu102 {
     bitstream hilt-zcu102 part xczu9eg-ffvb1156-2-e parameters zcu102 isa 2
-    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 register_base 0xA0000000
+    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
 ]

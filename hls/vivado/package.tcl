@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+#
 # Packages the RTL as an IP, so that a block design can hold it. Its top is the module of wrapper.tcl.
 
 proc package_vta {board sources folder} {

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+#
 # The RTL with a board's parameters: the files of rtl/vta.f, and vta_pkg.sv with the macros written at its head. Macros
 # set on a project do not travel with a packaged IP, and only the package reads them.
 
@@ -18,13 +20,13 @@ proc log_parameters {path} {
   set file [open $path]
   set text [read $file]
   close $file
-  set found {}
-  foreach {all key value} [regexp -all -inline {"(LOG_[A-Z_]+)"\s*:\s*(\d+)} $text] { dict set found $key $value }
+  set parameters {}
+  foreach {all key value} [regexp -all -inline {"(LOG_[A-Z_]+)"\s*:\s*(\d+)} $text] { dict set parameters $key $value }
   foreach key {LOG_INP_WIDTH LOG_WGT_WIDTH LOG_ACC_WIDTH LOG_BATCH LOG_BLOCK
                LOG_UOP_BUFF_SIZE LOG_INP_BUFF_SIZE LOG_WGT_BUFF_SIZE LOG_ACC_BUFF_SIZE} {
-    if {![dict exists $found $key]} { error "$path has no $key: give a VTA parameter file" }
+    if {![dict exists $parameters $key]} { error "$path has no $key: give a VTA parameter file" }
   }
-  return $found
+  return $parameters
 }
 
 # Writes the configured package into `folder` and returns all source files.

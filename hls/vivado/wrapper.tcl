@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+#
 # A Verilog module around vta_top: the top of a packaged IP must not be SystemVerilog (UG1118, "Top-Level HDL
 # Requirements"), and a port's width be no name out of a package. Its attributes say which ports are a bus (UG994, "List
 # of Supported X_ Attributes"), for that is guessed of whole buses, and ours only read or only write.
 
-# What a bus is to that which it is joined to. Bursts outstanding: docs/microarchitecture.md.
+# The parameters of a bus for its other end. Bursts outstanding: docs/microarchitecture.md.
 proc bus_parameters {bus} {
   if {$bus eq "s_axi"} { return "PROTOCOL AXI4LITE" }
   set mode [expr {$bus eq "m_axi_store" ? "WRITE" : "READ"}]
@@ -44,6 +46,14 @@ proc verilog_wrapper {rtl board folder} {
         append attributes "  (* X_INTERFACE_PARAMETER = \"XIL_INTERFACENAME $bus, [bus_parameters $bus]\" *)\n"
         lappend buses $bus
       }
+    }
+    if {$name eq "clk"} {
+      append attributes "  (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)\n" \
+        "  (* X_INTERFACE_PARAMETER = \"XIL_INTERFACENAME clk, ASSOCIATED_RESET rst_n, ASSOCIATED_BUSIF" \
+        " s_axi:m_axi_fetch:m_axi_load:m_axi_compute:m_axi_store\" *)\n"
+    } elseif {$name eq "rst_n"} {
+      append attributes "  (* X_INTERFACE_INFO = \"xilinx.com:signal:reset:1.0 rst_n RST\" *)\n" \
+        "  (* X_INTERFACE_PARAMETER = \"XIL_INTERFACENAME rst_n, POLARITY ACTIVE_LOW\" *)\n"
     }
     set range [expr {$width == 1 ? "" : "\[[expr {$width - 1}]:0\] "}]
     lappend declared "$attributes  $direction wire $range$name"

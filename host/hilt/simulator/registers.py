@@ -1,4 +1,5 @@
-"""The accelerator's registers, by byte offset: HARDWARE.md section 4 and hilt's own of docs/architecture.md."""
+# SPDX-License-Identifier: Apache-2.0
+"""The accelerator's registers, by byte offset. Generated from hls/registers/registers.toml: do not edit."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ START_AND_AUTO_RESTART = 0x81
 
 
 class Register(IntEnum):
-    """Fetch is at 0x0000, load 0x1000, compute 0x2000, store 0x3000."""
+    """Byte offset of a register. Fetch is at 0x0000, load 0x1000, compute 0x2000, store 0x3000."""
 
     FETCH_CONTROL = 0x0000
     INSN_COUNT = 0x0010
@@ -27,20 +28,60 @@ class Register(IntEnum):
     SOFT_RESET = 0x0068
     GEMM_MICRO_OPS_LOW = 0x0070
     GEMM_MICRO_OPS_HIGH = 0x0074
+    FETCH_BUSY_LOW = 0x0080
+    FETCH_BUSY_HIGH = 0x0084
+    FETCH_STARVED_LOW = 0x0088
+    FETCH_STARVED_HIGH = 0x008C
+    FETCH_STALLED_LOW = 0x0090
+    FETCH_STALLED_HIGH = 0x0094
+    FETCH_BYTES_LOW = 0x0098
+    FETCH_BYTES_HIGH = 0x009C
+    FETCH_INSTRUCTIONS_LOW = 0x00A0
+    FETCH_INSTRUCTIONS_HIGH = 0x00A4
     LOAD_CONTROL = 0x1000
     INP_ADDR = 0x1010
     WGT_ADDR = 0x1018
+    LOAD_BUSY_LOW = 0x1080
+    LOAD_BUSY_HIGH = 0x1084
+    LOAD_STARVED_LOW = 0x1088
+    LOAD_STARVED_HIGH = 0x108C
+    LOAD_STALLED_LOW = 0x1090
+    LOAD_STALLED_HIGH = 0x1094
+    LOAD_BYTES_LOW = 0x1098
+    LOAD_BYTES_HIGH = 0x109C
+    LOAD_INSTRUCTIONS_LOW = 0x10A0
+    LOAD_INSTRUCTIONS_HIGH = 0x10A4
     COMPUTE_CONTROL = 0x2000
     DONE_WRITE = 0x2010
     DONE_READ = 0x2018
     UOP_ADDR = 0x2020
     BIAS_ADDR = 0x2028
+    COMPUTE_BUSY_LOW = 0x2080
+    COMPUTE_BUSY_HIGH = 0x2084
+    COMPUTE_STARVED_LOW = 0x2088
+    COMPUTE_STARVED_HIGH = 0x208C
+    COMPUTE_STALLED_LOW = 0x2090
+    COMPUTE_STALLED_HIGH = 0x2094
+    COMPUTE_BYTES_LOW = 0x2098
+    COMPUTE_BYTES_HIGH = 0x209C
+    COMPUTE_INSTRUCTIONS_LOW = 0x20A0
+    COMPUTE_INSTRUCTIONS_HIGH = 0x20A4
     STORE_CONTROL = 0x3000
     OUT_ADDR = 0x3010
+    STORE_BUSY_LOW = 0x3080
+    STORE_BUSY_HIGH = 0x3084
+    STORE_STARVED_LOW = 0x3088
+    STORE_STARVED_HIGH = 0x308C
+    STORE_STALLED_LOW = 0x3090
+    STORE_STALLED_HIGH = 0x3094
+    STORE_BYTES_LOW = 0x3098
+    STORE_BYTES_HIGH = 0x309C
+    STORE_INSTRUCTIONS_LOW = 0x30A0
+    STORE_INSTRUCTIONS_HIGH = 0x30A4
 
 
 class FaultCode(IntEnum):
-    """Why the accelerator stopped itself."""
+    """Reason why the accelerator stopped itself."""
 
     NONE = 0
     SLVERR = 1

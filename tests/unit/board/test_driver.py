@@ -37,7 +37,7 @@ class PublicRegisters:
             self.polls = 0
 
     def read(self, offset: int) -> int:
-        assert offset == registers.COMPUTE_DONE
+        assert offset == registers.DONE_READ
         self.polls += 1
         if self.polls > self.until_first:
             self.done = int(self.polls > self.until_finish)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hls/vivado under tclsh, with stand-ins that record Vivado's commands: every path, part, parameter and connection."""
 
 from __future__ import annotations
@@ -35,11 +36,26 @@ class Build:
         return [command[1:] for command in self.commands if command[0] == name]
 
 
-def build(folder: Path, *arguments: str, setup: str = "0.125", hold: str = "0.031") -> Build:
+def build(
+    folder: Path,
+    *arguments: str,
+    setup: str = "0.125",
+    hold: str = "0.031",
+    clock: str = "",
+    script: str = str(VIVADO / "build.tcl"),
+    **stand_ins: str,
+) -> Build:
+    """Run build.tcl. `stand_ins`: answers of the stand-ins (PULSE, ROUTING_ERRORS, UNCONSTRAINED)."""
     log = folder / "commands.log"
+    entry = bitstreams.find(BOARDS.get(arguments[0] if arguments else "", "hilt-pynq-z2"))
+    answers = {"PULSE": "0", "ROUTING_ERRORS": "0", "UNCONSTRAINED": "0", "CLOCK": clock or str(entry.clock_hz)}
     process = subprocess.run(
-        ["tclsh", str(HERE / "stand_ins.tcl"), str(log), str(VIVADO / "build.tcl"), *arguments],
-        env={**os.environ, "STAND_IN_SLACK": f"-setup {setup} -hold {hold}"},
+        ["tclsh", str(HERE / "stand_ins.tcl"), str(log), script, *arguments],
+        env={
+            **os.environ,
+            "STAND_IN_SLACK": f"-setup {setup} -hold {hold}",
+            **{f"STAND_IN_{name}": value for name, value in (answers | stand_ins).items()},
+        },
         capture_output=True,
         text=True,
         timeout=60,
@@ -174,6 +190,8 @@ def test_every_bus_is_said_to_be_one(built: Build) -> None:
         "m_axi_store": AXI_SIGNALS - reads,
     }
     said = dict(re.findall(r'X_INTERFACE_PARAMETER = "XIL_INTERFACENAME (\w+), ([^"]*)"', wrapper))
+    assert "ASSOCIATED_RESET rst_n" in said.pop("clk")
+    assert "ACTIVE_LOW" in said.pop("rst_n")
     assert said.keys() == signals.keys()
     assert all(f"{'WRITE' if bus == 'm_axi_store' else 'READ'}_ONLY" in said[bus] for bus in signals.keys() - {"s_axi"})
 
@@ -209,3 +227,48 @@ def test_parameters_of_ones_own(tmp_path: Path) -> None:
     result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), str(tmp_path / "own.json"))
     assert result.process.returncode == 0, result.process.stderr
     assert "`define VTA_LOG_WGT_BUFF_SIZE 17" in (tmp_path / "out" / "rtl" / "vta_pkg.sv").read_text()
+
+
+def test_a_clock_that_the_pll_does_not_make_is_refused(tmp_path: Path) -> None:
+    """PL0 of an UltraScale+ makes 299.997 MHz where 333 MHz is asked for."""
+    result = build(tmp_path, "zcu104", str(tmp_path / "out"), clock="299997009")
+    assert result.process.returncode != 0
+    assert "clock ps/pl_clk0 is 299.997 MHz, but 333 MHz was asked for" in result.process.stderr
+    assert not result.calls("launch_runs")
+
+
+@pytest.mark.parametrize(
+    ("stand_ins", "message"),
+    [
+        ({"PULSE": "-0.1"}, "pulse width is missed by 0.1 ns"),
+        ({"ROUTING_ERRORS": "3"}, "3 nets with routing errors"),
+        ({"UNCONSTRAINED": "7"}, "check_timing: unconstrained_internal_endpoints has 7"),
+    ],
+)
+def test_a_design_with_a_problem_leaves_no_bitstream(tmp_path: Path, stand_ins: dict[str, str], message: str) -> None:
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), **stand_ins)
+    assert result.process.returncode != 0
+    assert message in result.process.stderr
+    assert not list((tmp_path / "out").glob("*.bit"))
+
+
+def test_every_strategy_is_tried_before_timing_is_given_up(tmp_path: Path) -> None:
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), setup="-0.250")
+    strategies = [call[1] for call in result.calls("set_property") if call[0] == "strategy"]
+    assert len(strategies) == len(set(strategies)) == len(result.calls("launch_runs")) == 3
+
+
+def test_each_master_may_have_a_port_of_its_own(tmp_path: Path) -> None:
+    copy = tmp_path / "vivado"
+    shutil.copytree(VIVADO, copy)
+    boards = (copy / "boards.tcl").read_text()
+    (copy / "boards.tcl").write_text(boards.replace("memory_ports 1", "memory_ports 4"))
+    (copy.parent / "rtl").symlink_to(RTL)
+    for board, last in (("pynq-z2", "ps/S_AXI_HP3"), ("zcu104", "ps/S_AXI_HP3_FPD")):
+        folder = tmp_path / board
+        folder.mkdir()
+        parameters = paths.bitstreams_directory() / "parameters" / "pynq.json"
+        result = build(folder, board, str(folder / "out"), str(parameters), script=str(copy / "build.tcl"))
+        assert result.process.returncode == 0, result.process.stderr
+        joined = {pin for call in result.calls("get_bd_intf_pins") for pin in call}
+        assert {last, *(f"memory{port}/S00_AXI" for port in range(4))} <= joined
