@@ -35,7 +35,7 @@ def start(
     Raises SettingsError, OnnxError, StoreError, EngineStartError, and what describe_board and design raise.
     """
     campaign = make_campaign(network, settings, budget)
-    runs = make_runs(campaign, boards, settings.board)
+    runs = make_runs(campaign, boards.describe_board(settings.board))
     with Store(database_path(home)) as store:
         store.create_campaign(campaign)
         for run in runs:
@@ -68,7 +68,7 @@ def resume(
             return campaign
         if campaign.state is RunState.FINISHED:
             short = campaign.uuid[:8]
-            raise RunOverError(f"campaign {short} has finished; `hilt report {short} --html FILE` shows it")
+            raise RunOverError(f"campaign {short} has finished; `hilt show {short}` shows it")
         if board is not None:
             described = boards.describe_board(board)
             for _, run in layer_runs(store, campaign, boards):
@@ -79,22 +79,11 @@ def resume(
 
 
 def find(store: Store, identifier: str) -> Campaign:
-    """The campaign with a budget of this uuid or of the only one that begins with it; `last` is the newest.
+    """Return the campaign of this uuid or of the only one that begins with it; `last` is the newest.
 
     Raises UnknownRunError, AmbiguousRunError.
     """
-    if identifier == "last":
-        for each in store.campaigns():
-            if each.budget is not None:
-                return each
-    of_it = [each for each in store.campaigns() if identifier and each.uuid.startswith(identifier.lower())]
-    budgeted = [each for each in of_it if each.budget is not None]
-    if len(budgeted) == 1:
-        return budgeted[0]
-    found = store.campaign(identifier)
-    if found is not None and found.budget is not None:
-        return found
-    if found is not None:
-        short = found.uuid[:8]
-        raise UnknownRunError(f"campaign {short} is of `hilt tune`, run by run: `hilt resume {short}` goes on with it")
-    raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")
+    campaign = next(iter(store.campaigns()), None) if identifier == "last" else store.campaign(identifier)
+    if campaign is None:
+        raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")
+    return campaign

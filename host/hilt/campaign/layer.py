@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hilt import tune
 from hilt.campaign.allocation import LayerStatus
 from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.fallback import FallbackFirst, fallback_candidates
 from hilt.engine.events import Event, TrialRecorded, TunerUpdated
+from hilt.engine.job import Publish
 from hilt.engine.loop import TrialBatch, TuningLoop
 from hilt.engine.run_spec import RunTask
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, RunState, Store
-
-Publish = Callable[[Event], None]
 
 
 class LayerSearch:
@@ -29,6 +26,8 @@ class LayerSearch:
         store: Store,
         control: CampaignControl,
         publish: Publish,
+        *,
+        fallback_first: bool = True,
     ) -> None:
         self.layer = layer
         self.run = run
@@ -45,7 +44,7 @@ class LayerSearch:
         self._ended = run.state is RunState.FINISHED
         task = RunTask(run, measurer.description)
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
-        self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem))
+        self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem) if fallback_first else [])
         self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
         self._publish(self._loop.progress)  # what earlier sessions recorded is part of it from the start
 

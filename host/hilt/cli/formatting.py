@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from hilt.store import Run, RunState, Store, Trial
+from hilt.store import Campaign, Run, RunState, Store, Trial
 from hilt.trial import Outcome
 
 
@@ -48,11 +48,11 @@ def time_text(since_epoch: float) -> str:
     return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def state_text(run: Run, running: bool) -> str:
-    """A run that should be going on but has no engine was interrupted."""
-    if run.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED) and not running:
+def state_text(record: Run | Campaign, running: bool) -> str:
+    """Return the state; a run that should be going on but has no engine was interrupted."""
+    if record.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED) and not running:
         return "interrupted"
-    return str(run.state)
+    return str(record.state)
 
 
 def outcomes_text(store: Store, run: Run) -> list[tuple[str, int, str]]:

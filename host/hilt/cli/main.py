@@ -19,8 +19,9 @@ from hilt.cli.report import report
 from hilt.cli.runs import best, runs, show
 from hilt.cli.sim import sim
 from hilt.cli.space import space
+from hilt.cli.steering import pause, resume, skip, stop
 from hilt.cli.trace import trace
-from hilt.cli.tune import resume, tune
+from hilt.cli.tune import tune
 from hilt.cli.tuners import tuners
 
 application = typer.Typer(
@@ -60,7 +61,7 @@ def tui(
 
 
 _PANELS = {
-    "Tuning": (tune, campaign, resume, tui),
+    "Tuning": (tune, campaign, pause, resume, stop, skip, tui),
     "Results": (runs, campaigns, show, best, report),
     "Schedules and hardware": (space, explain, trace, sim),
     "Tuners and experiments": (tuners, bench),

@@ -1,4 +1,4 @@
-"""`hilt runs`, `hilt show` and `hilt best`: what the store holds."""
+"""`hilt runs`, `hilt show` and `hilt best`: the contents of the store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from hilt.cli.formatting import (
     state_text,
     time_text,
 )
+from hilt.cli.identifiers import run_or_campaign
+from hilt.cli.network_text import show_campaign
 from hilt.engine.run_files import RunFiles
-from hilt.store import Run, Store, database_path
+from hilt.store import Campaign, Run, Store, database_path
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -63,13 +65,19 @@ def runs(
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")], as_json: Json = False
+    identifier: Annotated[
+        str, typer.Argument(metavar="ID", help="The id of a run or a campaign, the beginning of it, or `last`.")
+    ],
+    as_json: Json = False,
 ) -> None:
-    """Show a run: what it is, its outcomes, its best configuration and how it came to it."""
+    """Show a run (settings, outcomes, best configuration, progress) or a campaign (layers, latency, gain)."""
     home = paths.home()
     with Store(database_path(home)) as store:
-        record = store.run(run)
+        record = run_or_campaign(store, identifier)
         running = _running(home, record)
+        if isinstance(record, Campaign):
+            show_campaign(store, record, running, as_json=as_json)
+            return
         if as_json:
             print_json(run_json(store, record, running) | _details_json(store, record))
             return
@@ -190,5 +198,5 @@ def _details_json(store: Store, run: Run) -> dict[str, object]:
     }
 
 
-def _running(home: Path, run: Run) -> bool:
-    return RunFiles(home, run.uuid).is_running()
+def _running(home: Path, record: Run | Campaign) -> bool:
+    return RunFiles(home, record.uuid).is_running()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from hilt.engine.campaigns import network_of, run_of_layer
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Run, Store, Trial
 from hilt.trial import Outcome
@@ -92,6 +91,22 @@ class CampaignResult:
         return sum(each.trials for each in self.layers)
 
 
+def network_of(campaign: Campaign) -> Network:
+    """Return the network of a stored campaign."""
+    return Network.from_dict(campaign.network)
+
+
+def run_of_layer(store: Store, campaign: Campaign, layer: Layer) -> Run | None:
+    """Return the layer's run, the newest where there are several."""
+    return next((run for run in reversed(store.runs_of(campaign.uuid)) if run.workload == layer.workload), None)
+
+
+def board_of(store: Store, campaign: Campaign) -> str:
+    """Return the board that a campaign goes on with: it may have been moved since it was made."""
+    runs = store.runs_of(campaign.uuid)
+    return runs[0].board if runs else str(campaign.settings["board"])
+
+
 def load_result(store: Store, campaign: Campaign) -> CampaignResult:
     """As far as it is recorded. Raises StoreError."""
     network = network_of(campaign)
@@ -104,7 +119,7 @@ def _layer(store: Store, campaign: Campaign, layer: Layer) -> LayerResult:
     if run is None:
         return LayerResult(layer, None)
     summary = store.summary(run.uuid)
-    first = store.trials(run.uuid, 0, FALLBACK_ATTEMPTS) if campaign.budget is not None else []
+    first = store.trials(run.uuid, 0, FALLBACK_ATTEMPTS) if campaign.fallback_first else []
     return LayerResult(layer, run, summary.trials, summary.valid, summary.best, fallback_of(first))
 
 

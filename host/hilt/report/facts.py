@@ -126,8 +126,9 @@ def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
     """Raises StoreError."""
     uuid = result.campaign.uuid
     runs = tuple(_run_facts(store, each.run, each) for each in result.layers if each.run is not None)
-    told = [uuid] if result.campaign.budget is not None else [each.run.uuid for each in runs]  # who had an engine
-    events = [event for each in told for event in _events(store, each)]
+    # Campaigns of schema 7 and older without a budget had an engine for each layer.
+    engines = [uuid] if result.campaign.fallback_first else [uuid, *(each.run.uuid for each in runs)]
+    events = [event for engine in engines for event in _events(store, engine)]
     return Facts(runs, events, result, slices(store, uuid))
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 
-from hilt.engine.campaigns import network_of
+from hilt.engine.campaign_results import network_of
 from hilt.report.facts import Facts, RunFacts
 from hilt.schedule.networks import network_names
 from hilt.schedule.onnx_model import SUFFIX
@@ -16,7 +16,7 @@ from hilt.store import Campaign, Run
 def commands(facts: Facts) -> list[str]:
     """What makes these trials again: a campaign, or a run."""
     campaign = facts.result.campaign if facts.result else None
-    if campaign is not None and campaign.budget is not None:
+    if campaign is not None:
         return [_campaign_command(campaign, facts.runs[0].run)] if facts.runs else []
     return [_run_command(each.run) for each in facts.runs]
 
@@ -66,7 +66,7 @@ def _figures(run: Run) -> str:
 
 
 def _campaign_command(campaign: Campaign, run: Run) -> str:
-    budget = campaign.budget or {}
+    budget = campaign.budget
     spend = str(int(budget["trials"])) if "trials" in budget else f"{budget['seconds']:g}s"
     network = campaign.name if campaign.name in network_names() else f"{campaign.name}{SUFFIX}"
     return shlex.join(["hilt", "campaign", network, *_boards(run), "--budget", spend, *_options(run)])

@@ -92,26 +92,25 @@ class Run:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A network that is tuned: its runs name it. What it is, is fixed when it is created.
-
-    With a `budget` for all its layers together it has an engine of its own (hilt.campaign), and a state. Without one
-    its runs are made one after another by who asks for them, and how far it came is what they say."""
+    """A network that is tuned with one budget for all its layers. Its runs name it."""
 
     uuid: str
     name: str
     network: Mapping[str, Any]
     """Its layers, plain: hilt.schedule.onnx_model.Network."""
     settings: Mapping[str, Any]
-    """What all its runs have in common, plain."""
+    """The settings that all its runs share, as plain values."""
     created: float
-    budget: Mapping[str, float] | None = None
+    budget: Mapping[str, float]
     """`trials` or `seconds`."""
+    fallback_first: bool = True
+    """Each run begins with the search for the fallback. False for campaigns of schema 7 and older without a budget."""
     state: RunState = field(default=RunState.CREATED, compare=False)
     detail: str = field(default="", compare=False)
     failure: str = field(default="", compare=False)
     finished: float | None = field(default=None, compare=False)
     spent_seconds: float = field(default=0.0, compare=False)
-    """Of its engine's time, in all sessions, pauses left out."""
+    """Wall-clock seconds of its engine over all sessions, without pauses."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ TRIAL_COLUMNS = (
     "ordinal", "index", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
     "mismatched", "first", "largest_error", "output_elements", "board", "attempt", "seconds", "recorded_at",
 )  # fmt: skip
-CAMPAIGN_COLUMNS = ("uuid", "name", "network", "settings", "created", "budget", "state")
-"""What is given when a campaign is created."""
+CAMPAIGN_COLUMNS = ("uuid", "name", "network", "settings", "created", "budget", "fallback_first", "state")
+"""The columns that are written when a campaign is created."""
 _RUN_JSON = ("workload_spec", "tuner_options", "versions")
 
 
@@ -42,9 +42,9 @@ def run_of(row: sqlite3.Row) -> Run:
 
 def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
     """In the order of CAMPAIGN_COLUMNS."""
-    network, settings = to_json(campaign.network), to_json(campaign.settings)
-    budget = None if campaign.budget is None else to_json(dict(campaign.budget))
-    return (campaign.uuid, campaign.name, network, settings, campaign.created, budget, str(campaign.state))
+    network, settings, budget = to_json(campaign.network), to_json(campaign.settings), to_json(dict(campaign.budget))
+    facts = (campaign.created, budget, campaign.fallback_first, str(campaign.state))
+    return (campaign.uuid, campaign.name, network, settings, *facts)
 
 
 def campaign_of(row: sqlite3.Row) -> Campaign:
@@ -54,7 +54,8 @@ def campaign_of(row: sqlite3.Row) -> Campaign:
         network=json.loads(row["network"]),
         settings=json.loads(row["settings"]),
         created=row["created"],
-        budget=None if row["budget"] is None else json.loads(row["budget"]),
+        budget=json.loads(row["budget"]),
+        fallback_first=bool(row["fallback_first"]),
         state=RunState(row["state"]),
         detail=row["detail"],
         failure=row["failure"],

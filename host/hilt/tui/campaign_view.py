@@ -28,21 +28,18 @@ class CampaignView:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
         runs = [each.run.uuid for each in result.layers if each.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
-        live = RunFiles(home, campaign.uuid).is_running() if campaign.budget is not None else bool(live_runs)
+        live = RunFiles(home, campaign.uuid).is_running()
         return cls(result, live, live_runs)
 
     @property
     def engine(self) -> str:
-        """What its engine holds: the campaign, or, of one without a budget, the run that is going on."""
-        campaign = self.result.campaign
-        return campaign.uuid if campaign.budget is not None else next(iter(self.live_runs), campaign.uuid)
+        """The uuid that its engine holds."""
+        return self.result.campaign.uuid
 
     @property
     def budget_trials(self) -> int | None:
         """Of all layers together; None where the budget is a time."""
         campaign = self.result.campaign
-        if campaign.budget is None:
-            return int(campaign.settings["trials"]) * len(self.result.layers)
         return int(campaign.budget["trials"]) if "trials" in campaign.budget else None
 
     @property
@@ -51,14 +48,13 @@ class CampaignView:
         campaign, trials = self.result.campaign, self.budget_trials
         if trials is not None:
             return min(self.result.trials / trials, 1.0) if trials else 1.0
-        assert campaign.budget is not None
         return min(campaign.spent_seconds / campaign.budget["seconds"], 1.0)
 
     @property
     def seconds_left(self) -> float | None:
         """At the pace until now; None where that is not known."""
         campaign = self.result.campaign
-        if campaign.budget is not None and "seconds" in campaign.budget:
+        if "seconds" in campaign.budget:
             return max(campaign.budget["seconds"] - campaign.spent_seconds, 0.0)
         done = self.share_done
         spent = campaign.spent_seconds
@@ -70,10 +66,6 @@ class CampaignView:
         campaign = self.result.campaign
         if self.live and self.silent:
             return "NOT ANSWERING: an engine holds it; is its process stopped?"
-        if campaign.budget is None:
-            done = sum(each.run is not None and each.run.state is RunState.FINISHED for each in self.result.layers)
-            word = "RUNNING" if self.live else "FINISHED" if done == len(self.result.layers) else "NOT RUNNING"
-            return f"{word}: {done} of {len(self.result.layers)} layers are done"
         if not self.live and campaign.state not in _ENDED:
             return f"INTERRUPTED (was {campaign.state}): r goes on with it"
         return f"{campaign.state.upper()}: {campaign.detail}" if campaign.detail else campaign.state.upper()
@@ -89,4 +81,4 @@ class CampaignView:
         state = layer.run.state
         if state in (RunState.RUNNING, RunState.PAUSED) and layer.run.uuid not in self.live_runs:
             return "interrupted"
-        return "skipped" if state is RunState.STOPPED and self.result.campaign.budget is not None else str(state)
+        return layer.run.detail if state is RunState.FINISHED and layer.run.detail == "skipped" else str(state)

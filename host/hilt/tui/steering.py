@@ -31,14 +31,14 @@ def answers(home: Path, uuid: str) -> bool:
 
 
 def resume_run(store: Store, home: Path, uuid: str) -> None:
-    """Starts an engine for a run that has none: that of its campaign, where it is of one with a budget. Raises what
+    """Starts an engine for a run that has none: that of its campaign, where it has one. Raises what
     hilt.engine.launch.resume and hilt.campaign.launch.resume raise."""
     from hilt.campaign import launch as campaign_launch
     from hilt.engine import launch
 
     run = store.run(uuid)
     campaign = store.campaign(run.campaign) if run.campaign else None
-    if campaign is not None and campaign.budget is not None:
+    if campaign is not None:
         campaign_launch.resume(campaign.uuid, home)
     else:
         launch.resume(uuid, home)

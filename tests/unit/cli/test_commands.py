@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hilt.cli.attending import attend_campaign
 
 from hilt.cli import reference
 from hilt.cli.exit_codes import Exit, report_error
-from hilt.cli.following_campaign import attend
 from hilt.cli.formatting import seconds_text
 from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.main import run as hilt
@@ -187,9 +187,6 @@ def test_an_id_of_a_run_and_of_a_campaign_is_not_guessed_at(filled: Path, capsys
         assert run_or_campaign(store, "ab0") == store.campaign("ab0")
         assert run_or_campaign(store, "aa") == store.run("aa") == run_or_campaign(store, "A" * 32)
         assert run_or_campaign(store, "last") == store.run("b")
-        store.create_campaign(Campaign("de" * 16, "net", {}, {}, 1.0))
-    assert hilt(["campaign", "de"]) == 2
-    assert "`hilt resume dededede` goes on" in capsys.readouterr().err
     for identifier, words in (("a", "campaign begins with 'a'"), ("ab", "more than one campaign begins with 'ab'")):
         for command in (["resume", identifier], ["report", identifier, "--csv", str(filled / "a.csv")]):
             assert hilt(command) == 2
@@ -201,7 +198,7 @@ def test_who_leaves_a_campaign_hears_with_json_how_far_it_is(home: Path, capsys:
     found = Campaign("c" * 32, "net", Network("net", (), {}).to_dict(), {"board": "virtual:pynq"}, 1.0, {"trials": 8})
     with Store(database_path(home)) as store:
         store.create_campaign(found)
-    assert attend(home, found, True, True, None) == 0
+    assert attend_campaign(home, found, detach=True, as_json=True) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["campaign"] == found.uuid and "goes on by itself" in said.err
 
@@ -314,7 +311,7 @@ def test_a_run_that_has_finished_is_not_resumed_wherever_it_ran(home: Path, caps
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--output", "results", "--detach"], "`hilt campaign ID --output FOLDER` writes it later"),
+        (["--output", "results", "--detach"], "`hilt resume ID --output FOLDER` writes it later"),
         (["--output", f"{__file__}/results"], "cannot make the folder"),
     ],
 )

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from hilt.cli.exit_codes import Exit
 from hilt.cli.following import Ending, exit_after
-from hilt.cli.progress import PlainRunView, live_view
+from hilt.cli.progress import live_run_view, run_view
 from hilt.engine.client import EngineClient
 from hilt.engine.events import BoardChanged, EngineCommand, FailureCause, Finished, Logged, RunProgress, StateChanged
 from hilt.store import Run, RunState
@@ -36,7 +36,7 @@ EVENTS = [
 
 def test_plain_lines_say_each_thing_once() -> None:
     console = Console(file=io.StringIO(), width=60)
-    with PlainRunView(example_run("a" * 32), console) as view:
+    with run_view(example_run("a" * 32), console) as view:
         for event in EVENTS:
             view.show(event)
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def test_plain_lines_say_each_thing_once() -> None:
 
 def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
-    view = live_view(example_run("a" * 32), console)
+    view = live_run_view(example_run("a" * 32), console)
     for event in EVENTS[:-1]:
         view.show(event)
     console.print(view._render())

@@ -224,16 +224,7 @@ class CampaignScreen(Screen[None]):
         view = self._view
         if view is None:
             return
-        if view.result.campaign.budget is not None:
-            await self._do("resume", steering.resume_campaign, self._home, view.result.campaign.uuid)
-            return
-        layer = self._selected()
-        if layer is None or layer.run is None:
-            self.notify("`hilt tune` of the same model goes on with this campaign", timeout=6)
-        elif layer.run.uuid in view.live_runs:
-            await self._do("resume", steering.send, self._home, layer.run.uuid, EngineCommand.RESUME)
-        else:
-            await self._do("resume", steering.resume_run, self._store, self._home, layer.run.uuid)
+        await self._do("resume", steering.resume_campaign, self._home, view.result.campaign.uuid)
 
     @work(group="command", exit_on_error=False)
     async def _steer(self, word: str, command: EngineCommand) -> None:
