@@ -242,10 +242,10 @@ def test_show(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (shown["valid"], shown["outcomes"]) == (2, {"ok": 3, "rejected": 1})
     best = shown["best"]
     assert best["knobs"] == {"tile_h": 2, "tile_w": 7}
-    assert (best["index"], best["number"], best["cycles"], best["microseconds"]) == (8, 3, 600_000, 6000.0)
+    assert (best["index"], best["ordinal"], best["cycles"], best["microseconds"]) == (8, 3, 600_000, 6000.0)
     assert best["verified"] is True
     assert best["percent_of_bound"] == pytest.approx(100 * 4515.84 / 6000)
-    assert shown["improvements"] == [{"number": 1, "microseconds": 9000.0}, {"number": 3, "microseconds": 6000.0}]
+    assert shown["improvements"] == [{"ordinal": 1, "microseconds": 9000.0}, {"ordinal": 3, "microseconds": 6000.0}]
     assert hilt(["show", "aaa"]) == 0
     text = capsys.readouterr().out
     for words in ("inp_overflow 1", "tile_h=2 tile_w=7", "600,000 cycles = 6,000.0 µs at 100 MHz", "75.3% of the roof"):
