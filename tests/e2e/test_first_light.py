@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.events import AgentHello, Finished, TrialRecorded
+from hilt.engine.events import EngineHello, Finished, TrialRecorded
 from hilt.engine.run_files import RunFiles
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
@@ -144,7 +144,7 @@ def measured_events(client: EngineClient) -> Iterator[int | Finished]:
     """The engine's process id at each trial that came from the board; the end last."""
     engine = 0
     for event in client.events(SECONDS):
-        if isinstance(event, AgentHello):
+        if isinstance(event, EngineHello):
             engine = event.pid
         elif isinstance(event, Finished):
             yield event

@@ -32,8 +32,8 @@ def tune(
     workload: Annotated[
         str,
         typer.Argument(
-            help="resnet18.C5, deepbench.107, one spelled out as conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1; "
-            "or a network, resnet18 or a model.onnx, whose layers become a campaign."
+            help="resnet18.C5, deepbench.107, one spelled out as conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1 "
+            "or a network (resnet18, a model.onnx), whose layers become a campaign."
         ),
     ],
     board: Boards = None,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hilt.cli.attending import attend_campaign
 
 from hilt.cli import reference
+from hilt.cli.attending import attend_campaign
 from hilt.cli.exit_codes import Exit, report_error
 from hilt.cli.formatting import seconds_text
 from hilt.cli.identifiers import run_or_campaign
@@ -104,14 +104,15 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--orders", "3"], 2, ["--orders is 3", "1 or 4"]),
         (["tune", "resnet18.C5", "--space", "ml2", "--orders", "4"], 2, ["orders is 4", "ml2 has 1"]),
         (["tune", "resnet18.C5", "--time-limit", "-1"], 2, ["time limit", "above 0"]),
-        (["show", "cc"], 2, ["no run 'cc'", "hilt runs"]),
+        (["show", "cc"], 2, ["no run or campaign 'cc'", "hilt runs"]),
         (["runs", "--limit", "1" + "0" * 30], 2, ["--limit", str(2**63 - 1)]),
         (["resume", "cc"], 2, ["no run or campaign 'cc'", "hilt runs", "hilt campaigns"]),
         (["report", "cc", "--csv", "cc.csv"], 2, ["no run or campaign 'cc'"]),
-        (["campaign", "resnet81", "--budget", "60"], 2, ["no network is named 'resnet81'", "resnet18", "model.onnx"]),
-        (["campaign", "cc", "--tuner", "random"], 2, ["--tuner is for a new campaign"]),
-        (["campaign", "--resume", "last", "--space", "autotvm"], 2, ["--space is for a new campaign"]),
-        (["campaign", "cc", "--stop", "--json"], 2, ["--json is not for --pause, --stop and --skip"]),
+        (["campaign", "resnet81", "--budget", "60"], 2, ["no network named 'resnet81'", "resnet18", "model.onnx"]),
+        (["campaign", "resnet18", "--tuner", "random"], 2, ["Missing option '--budget'"]),
+        (["stop", "cc"], 2, ["no run or campaign 'cc'"]),
+        (["pause", "last"], 2, ["no runs yet"]),
+        (["skip", "cc", "C2"], 2, ["no run or campaign 'cc'"]),
         (["resume", "last"], 2, ["no runs yet", "hilt tune"]),
         (["trace", "resnet18.C5", "0", "--waves", "gone/w.fst"], 2, ["cannot write gone/w.fst: its folder is missing"]),
         (["glimpse", "train", "--output", "/dev/null"], 2, ["cannot write /dev/null: it is no ordinary file"]),

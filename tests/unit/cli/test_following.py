@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def attached(home: Path, run: Run, *options: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={"HILT_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        env={"HILT_HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
     )
     read_until(process, f"run {run.uuid[:8]}", bool(options))
     return process
@@ -158,7 +159,11 @@ def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Ga
         wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
         gate.open()
         wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
-        environment = {"HILT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        environment = {
+            "HILT_HOME": str(tmp_path),
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        }
         command = [sys.executable, "-c", "from hilt.cli.main import main; main()", "resume", run.uuid, "--detach"]
         said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
         assert "goes on by itself" in said
