@@ -148,7 +148,7 @@ def measured_events(client: EngineClient) -> Iterator[int | Finished]:
             engine = event.pid
         elif isinstance(event, Finished):
             yield event
-        elif isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED:
+        elif isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED:
             yield engine
 
 

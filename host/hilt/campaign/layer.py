@@ -97,8 +97,8 @@ class LayerSearch:
         return self._loop.confirm()
 
     def _hear(self, event: Event) -> None:
-        if isinstance(event, TrialRecorded) and event.verified:
-            self._latencies[event.ordinal] = event.microseconds
+        if isinstance(event, TrialRecorded) and event.trial.verified:
+            self._latencies[event.trial.ordinal] = event.trial.microseconds
         elif isinstance(event, TunerUpdated) and event.confidence is not None:
             self._confidence = event.confidence
         self._publish(event)

@@ -36,8 +36,8 @@ class Infrastructure:
                     self._in_a_row.setdefault(event.board, 0)
                 elif event.state == BoardState.RECOVERING:
                     self._recovering[event.board] = event.detail
-            elif isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED:
-                return self._count(event.board)
+            elif isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED:
+                return self._count(event.trial.board)
             return None
 
     def _count(self, board: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What the engine says and is told: one JSON object a line, each of bounded size.
+"""The engine's events and commands: one JSON object a line, each of bounded size.
 
 Events go out: `hello`, `state`, `trial`, `progress`, `board`, `tuner`, `log`, `finished`. Commands come in: `pause`,
 `resume`, `stop`. On attaching a client gets `hello`, then the latest `state`, `progress`, `board` and `tuner`; earlier
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from hilt.store import RunState
-from hilt.trial import Outcome
+from hilt.trial import Trial
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MAX_EVENT_BYTES = 64 * 1024
 MAX_COMMAND_BYTES = 1024
 _MAX_TEXT = 4000
@@ -64,17 +64,7 @@ class TrialRecorded:
     """A trial that is in the store now."""
 
     kind: ClassVar[str] = "trial"
-    ordinal: int
-    index: int
-    knobs: Mapping[str, int]
-    outcome: Outcome
-    reason: str
-    cycles: int | None
-    microseconds: float | None
-    verified: bool
-    board: str
-    at: float
-    """Seconds since the epoch, as all times here."""
+    trial: Trial
 
 
 @dataclass(frozen=True)
@@ -113,7 +103,7 @@ class BoardChanged:
 
 @dataclass(frozen=True)
 class TunerUpdated:
-    """What the tuner makes of the results that it was told last."""
+    """The tuner's view after the latest results."""
 
     kind: ClassVar[str] = "tuner"
     trials: int
@@ -148,11 +138,14 @@ _KINDS: dict[str, type[Event]] = {
     each.kind: each
     for each in (EngineHello, StateChanged, TrialRecorded, RunProgress, BoardChanged, TunerUpdated, Logged, Finished)
 }
-_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "outcome": Outcome, "failure": FailureCause}
+_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "failure": FailureCause}
 
 
 def event_line(event: Event) -> bytes:
-    """The event as a line with its newline. Long texts are cut so that it fits MAX_EVENT_BYTES."""
+    """Return the event as a line with its newline. Long texts are cut so that it fits MAX_EVENT_BYTES."""
+    if isinstance(event, TrialRecorded):
+        trial = replace(event.trial, reason=event.trial.reason[:_MAX_TEXT])
+        return json.dumps({"event": event.kind, "trial": trial.to_dict()}, separators=(",", ":")).encode() + b"\n"
     values = {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in asdict(event).items()}
     return json.dumps({"event": event.kind, **values}, separators=(",", ":")).encode() + b"\n"
 
@@ -164,10 +157,12 @@ def parse_event(line: bytes) -> Event:
     if kind is None:
         raise EngineProtocolError(f"not an event of protocol {PROTOCOL_VERSION}: {line[:80]!r}")
     try:
+        if kind is TrialRecorded:
+            return TrialRecorded(Trial.from_dict(values["trial"]))
         if kind is not BoardChanged:  # whose state is a word of the measurer's
             values |= {name: _WORDS[name](values[name]) for name in _WORDS if values.get(name) is not None}
         return kind(**values)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise EngineProtocolError(f"a malformed {kind.kind} event: {error}") from error
 
 

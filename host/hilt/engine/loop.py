@@ -259,7 +259,8 @@ class TuningLoop:
 
     def _trial(self, ordinal: int, index: int, result: Result, attempt: int) -> Trial:
         elements = self._run.output_elements if result.outcome is not Outcome.REJECTED else 0
-        return Trial.of(ordinal, index, self._task.knobs(index), result, elements, attempt)
+        trial = Trial.of(ordinal, index, self._task.knobs(index), result, elements, attempt)
+        return replace(trial, recorded_at=time())
 
     def _record(self, trials: Sequence[Trial]) -> None:
         """On disk first; only then does anybody hear of it."""
@@ -269,7 +270,7 @@ class TuningLoop:
         for trial in trials:
             self._untold[trial.ordinal] = trial
             self._tally.add(trial)
-            self._publish(_event_of(trial))
+            self._publish(TrialRecorded(trial))
         self._publish(self.progress)
 
     def tell(self, batch: TrialBatch) -> None:
@@ -278,18 +279,3 @@ class TuningLoop:
         self._tuner.tell([Feedback(each.index, each.outcome, each.microseconds) for each in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time()))
-
-
-def _event_of(trial: Trial) -> TrialRecorded:
-    return TrialRecorded(
-        ordinal=trial.ordinal,
-        index=trial.index,
-        knobs=trial.knobs,
-        outcome=trial.outcome,
-        reason=trial.reason,
-        cycles=trial.cycles,
-        microseconds=trial.microseconds,
-        verified=trial.verified,
-        board=trial.board,
-        at=time(),
-    )

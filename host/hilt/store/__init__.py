@@ -12,8 +12,9 @@ from hilt.store.errors import (
     StoreWriteError,
     UnknownRunError,
 )
-from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice
 from hilt.store.remeasurements import DRIFT_TOLERANCE, Purpose, Remeasurement, confirmed_latencies, largest_drift
+from hilt.trial import Trial
 
 __all__ = [
     "DRIFT_TOLERANCE",

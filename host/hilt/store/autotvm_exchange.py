@@ -13,8 +13,8 @@ from hilt.schedule import ConfigurationError, Conv2d, Reason, WorkloadError, bou
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord
 from hilt.store.autotvm_tasks import CONV2D, args_of, entity_of, index_of, knobs_of, task_of, workload_of
-from hilt.store.records import Run, RunState, Trial
-from hilt.trial import Outcome
+from hilt.store.records import Run, RunState
+from hilt.trial import Outcome, Trial
 from hilt.vta.accelerator import Accelerator, ParameterError, VTAParameters
 from hilt.vta.layout import blocks
 

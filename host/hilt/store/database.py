@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from hilt.store.errors import AmbiguousRunError, StoreError, UnknownRunError, explained
-from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
 from hilt.store.rows import (
     CAMPAIGN_COLUMNS,
@@ -26,7 +26,7 @@ from hilt.store.rows import (
     trial_row,
 )
 from hilt.store.schema import VERIFIED, prepare
-from hilt.trial import Outcome
+from hilt.trial import Outcome, Trial
 
 FILE_NAME = "hilt.db"
 _BUSY_SECONDS = 30.0
@@ -122,7 +122,7 @@ class Store:
                 raise _unknown(uuid)
 
     def record(self, uuid: str, trials: Sequence[Trial]) -> None:
-        """Puts trials on disk, all or none, stamped with the time.
+        """Put trials on disk, all or none; one that has no time yet gets the time of now.
 
         A trial whose ordinal or index the run has already is refused. The budget of a run that has finished is
         what it was given: trials of a layer that were on the board when it was skipped are part of that.
@@ -130,7 +130,9 @@ class Store:
         with self.writing() as connection:
             if not _is_there(connection, uuid):
                 raise _unknown(uuid)
-            _insert_trials(connection, uuid, (trial_row(trial) | {"recorded_at": self._now()} for trial in trials))
+            now = self._now()
+            rows = (trial_row(trial) | {"recorded_at": trial.recorded_at or now} for trial in trials)
+            _insert_trials(connection, uuid, rows)
             connection.execute(
                 "UPDATE runs SET budget = max(budget, (SELECT count(*) FROM trials WHERE run = runs.id)) "
                 "WHERE uuid = ? AND state = ?",

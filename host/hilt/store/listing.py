@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hilt.store.database import Store
-from hilt.store.records import Trial
 from hilt.store.rows import TRIAL_COLUMNS, trial_of
 from hilt.store.schema import VERIFIED
+from hilt.trial import Trial
 
 _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
 _TRIAL = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)

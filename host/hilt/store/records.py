@@ -1,4 +1,4 @@
-"""A run and a trial as the database holds them."""
+"""Runs and campaigns as the database holds them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from hilt.trial import Outcome, Result, Verification
+from hilt.trial import Trial
 
 
 class RunState(StrEnum):
@@ -124,65 +124,6 @@ class Slice:
     """Asked of the layer's tuner, which may have fewer."""
     expected_gain: float
     """Microseconds of the whole network a trial; 0 where it was the layer's turn."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One configuration and how it went. Equality is of the facts; where and when it was measured is left out."""
-
-    ordinal: int
-    index: int
-    """Index in the space."""
-    knobs: Mapping[str, int]
-    outcome: Outcome
-    reason: str = ""
-    cycles: int | None = None
-    microseconds: float | None = None
-    repeats: tuple[float, ...] = ()
-    verification: Verification | None = None
-    output_elements: int = 0
-    board: str = field(default="", compare=False)
-    attempt: int = field(default=0, compare=False)
-    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """Wall-clock cost by step."""
-    recorded_at: float = field(default=0.0, compare=False)
-
-    @classmethod
-    def of(
-        cls,
-        ordinal: int,
-        index: int,
-        knobs: Mapping[str, int],
-        result: Result,
-        output_elements: int,
-        attempt: int = 0,
-    ) -> Trial:
-        return cls(
-            ordinal=ordinal,
-            index=index,
-            knobs=knobs,
-            outcome=result.outcome,
-            reason=result.reason,
-            cycles=result.cycles,
-            microseconds=result.microseconds,
-            repeats=result.repeats,
-            verification=result.verification,
-            output_elements=output_elements,
-            board=result.board,
-            attempt=attempt,
-            seconds=result.seconds,
-        )
-
-    @property
-    def verified(self) -> bool:
-        """Every element of the output was compared, and none differed. Only such a trial can be the best."""
-        seen = self.verification
-        return (
-            self.outcome is Outcome.OK
-            and seen is not None
-            and seen.mismatched == 0
-            and seen.compared == self.output_elements > 0
-        )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from hilt.store.records import Campaign, Run, RunState, Trial
-from hilt.trial import Outcome, Verification
+from hilt.store.records import Campaign, Run, RunState
+from hilt.trial import Outcome, Trial, Verification
 
 RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",

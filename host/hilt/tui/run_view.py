@@ -18,7 +18,6 @@ PAGE_TRIALS = 128
 RECENT_TRIALS = 64
 """Of so many the recent share of valid ones is."""
 
-TrialFacts = Trial | TrialRecorded
 """A row of the table: from the store, or as the engine told of it."""
 
 
@@ -44,8 +43,8 @@ class RunView:
     detail: str
     progress: RunProgress
     curve: list[tuple[int, float]]
-    trials: Sequence[TrialFacts]
-    best: Trial | TrialRecorded | None = None
+    trials: Sequence[Trial]
+    best: Trial | None = None
     boards: dict[str, BoardChanged] = field(default_factory=dict)
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TRIALS))
     """Whether each of the latest trials was valid, oldest first."""
@@ -80,9 +79,9 @@ class RunView:
             case BoardChanged():
                 self.boards[event.board] = event
             case TrialRecorded():
-                self._take_trial(event)
+                self._take_trial(event.trial)
 
-    def _take_trial(self, trial: TrialRecorded) -> None:
+    def _take_trial(self, trial: Trial) -> None:
         """They come as they are answered, which is not always in the order of their numbers."""
         if any(each.ordinal == trial.ordinal for each in self.trials):
             return  # it was loaded

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hilt.store import CorruptStoreError, Store, StoreError
+from hilt.store import CorruptStoreError, Store, StoreError, Trial
 from hilt.store.listing import Listing, trials_of
-from hilt.tui.run_view import TrialFacts
 
 _BLOCK = 128
 _MOST_KEPT = 8192
@@ -19,7 +18,7 @@ class TrialList:
     def __init__(self, store: Store, uuid: str) -> None:
         self._store = store
         self._uuid = uuid
-        self._kept: dict[int, TrialFacts | None] = {}
+        self._kept: dict[int, Trial | None] = {}
         self._end = 0
         self._numbers: list[int] | None = None
         self.listing = Listing()
@@ -37,7 +36,7 @@ class TrialList:
             return ordinal if ordinal < self._end else None
         return self._numbers.index(ordinal) if ordinal in self._numbers else None
 
-    def trial(self, row: int) -> TrialFacts | None:
+    def trial(self, row: int) -> Trial | None:
         """None for a number that is on the board still, or that cannot be read. Raises IndexError."""
         ordinal = self.ordinal(row)
         if ordinal not in self._kept:
@@ -48,7 +47,7 @@ class TrialList:
         """Whether it was looked at and could not be read: a damaged page of the database hides its own rows only."""
         return self.ordinal(row) in self._unreadable
 
-    def add(self, trials: Iterable[TrialFacts]) -> None:
+    def add(self, trials: Iterable[Trial]) -> None:
         """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
         for trial in trials:
             self._kept[trial.ordinal] = trial
@@ -77,7 +76,7 @@ class TrialList:
             if self._kept.get(ordinal) is None:
                 self._kept[ordinal] = found.get(ordinal)
 
-    def _readable(self, ordinals: Sequence[int]) -> Sequence[TrialFacts]:
+    def _readable(self, ordinals: Sequence[int]) -> Sequence[Trial]:
         """Those that there are; where a page of them is damaged, each is read by itself."""
         try:
             return trials_of(self._store, self._uuid, ordinals)

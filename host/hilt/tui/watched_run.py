@@ -65,7 +65,7 @@ class WatchedRun:
                     self.view.apply(event)
                     if isinstance(event, TunerUpdated):
                         self.told = event
-                self.trials.add(event for event in events if isinstance(event, TrialRecorded))
+                self.trials.add(event.trial for event in events if isinstance(event, TrialRecorded))
                 self._add_history(events)
             case EngineGone() if self.view is not None:
                 self.view.engine_gone()

@@ -178,8 +178,8 @@ def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
 
     def publish(event: Event) -> None:
         if isinstance(event, TrialRecorded):
-            assert on_disk(event.ordinal)
-            heard.append(event.ordinal)
+            assert on_disk(event.trial.ordinal)
+            heard.append(event.trial.ordinal)
 
     bench.session(tuner=Suspicious(), publish=publish)
     assert sorted(heard) == list(range(BUDGET))
@@ -361,7 +361,7 @@ def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: li
     assert bench.run.state is RunState.PAUSED
     assert 5 <= measured < BUDGET / 2
     with pytest.raises(TimeoutError):
-        wait_for(events, lambda event: isinstance(event, TrialRecorded) and event.outcome != "rejected", 0.2)
+        wait_for(events, lambda event: isinstance(event, TrialRecorded) and event.trial.outcome != "rejected", 0.2)
     assert len(measurer.keys) == measured
     measurer.before = lambda request: None
     control.obey(EngineCommand.RESUME)

@@ -147,7 +147,9 @@ def test_the_same_events_in_asyncio(tmp_path: Path, gate: Gate) -> None:
 
 def measured(events: list[Event]) -> list[TrialRecorded]:
     """Those of trials that the gate held up: all clients are there by then."""
-    return [event for event in events if isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED]
+    return [
+        event for event in events if isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED
+    ]
 
 
 def test_two_clients_and_pause_resume_stop(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:

@@ -20,9 +20,9 @@ from textual.strip import Strip
 
 from hilt.store import Run
 from hilt.store.listing import Listing, Order, Which
-from hilt.trial import Outcome
+from hilt.trial import Outcome, Trial
 from hilt.tui import formatting
-from hilt.tui.run_view import Link, RunView, TrialFacts
+from hilt.tui.run_view import Link, RunView
 from hilt.tui.trial_list import TrialList
 
 _RESIZE_SECONDS = 2.0
@@ -121,7 +121,7 @@ class TrialsTable(ScrollView, can_focus=True):
     def row_count(self) -> int:
         return len(self._trials)
 
-    def selected_trial(self) -> TrialFacts | None:
+    def selected_trial(self) -> Trial | None:
         return self._trials.trial(self._cursor) if len(self._trials) else None
 
     def selected(self) -> str | None:
@@ -295,7 +295,7 @@ def _fit(column: _Column, text: str) -> str:
     return cut.rjust(column.width) if column.right else cut.ljust(column.width)
 
 
-def _text(title: str, trial: TrialFacts, run: Run | None) -> str:
+def _text(title: str, trial: Trial, run: Run | None) -> str:
     match title:
         case "trial":
             return str(trial.ordinal)
