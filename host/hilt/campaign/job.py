@@ -19,6 +19,7 @@ from hilt.campaign.design import layer_runs
 from hilt.campaign.layer import LayerSearch
 from hilt.campaign.loop import CampaignLoop
 from hilt.campaign.outputs import write_outputs
+from hilt.engine.campaign_results import Source, load_result
 from hilt.engine.errors import RunOverError
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import (
@@ -27,6 +28,7 @@ from hilt.engine.events import (
     Event,
     Finished,
     Logged,
+    NetworkUpdated,
     RunProgress,
     StateChanged,
 )
@@ -102,7 +104,10 @@ class CampaignJob:
     def search(self, measurer: Measurer) -> bool:
         """See Job."""
         layers = [self._search_of(layer, run, measurer) for layer, run in self._layers]
-        return CampaignLoop(self._campaign, self._budget, layers, self._store, self.control, self._announce).run()
+        loop = CampaignLoop(
+            self._campaign, self._budget, layers, self._store, self.control, self._announce, self._publish_network
+        )
+        return loop.run()
 
     def end(self, finished: Finished) -> None:
         """Store how the layers and the campaign ended, then write the files. See Job."""
@@ -160,6 +165,23 @@ class CampaignJob:
             valid=sum(part.valid for part in parts),
             elapsed_seconds=elapsed,
             seconds_left=left,
+        )
+
+    def _publish_network(self, workload: str) -> None:
+        """Publish the network's latency at the begin of a slice of the layer of this workload."""
+        result = load_result(self._store, self._campaign)
+        layer = next(each for each in result.layers if each.layer.workload == workload)
+        estimate = result.estimate
+        self._publish(
+            NetworkUpdated(
+                layer=workload,
+                layer_microseconds=layer.best.microseconds if layer.best else None,
+                microseconds=estimate.microseconds,
+                measured_microseconds=result.microseconds,
+                measured_layers=estimate.layers_by.get(Source.MEASURED, 0),
+                layers=len(result.layers),
+                gain=result.gain,
+            )
         )
 
     def _write_outputs(self) -> None:

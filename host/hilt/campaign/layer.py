@@ -6,6 +6,7 @@ from hilt import tune
 from hilt.campaign.allocation import LayerStatus
 from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.fallback import FallbackFirst, fallback_candidates
+from hilt.campaign.prediction import predicted_microseconds
 from hilt.engine.events import Event, TrialRecorded, TunerUpdated
 from hilt.engine.job import Publish
 from hilt.engine.loop import TrialBatch, TuningLoop
@@ -13,6 +14,7 @@ from hilt.engine.run_spec import RunTask
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, RunState, Store
+from hilt.store.campaigns import set_prediction
 
 
 class LayerSearch:
@@ -34,6 +36,7 @@ class LayerSearch:
         self.exhausted = False
         """Its tuner has nothing left that it takes to be worth a trial."""
         self._publish = publish
+        self._store = store
         self._control = control
         self._confidence = 0.0
         recorded = store.trials(run.uuid)
@@ -44,9 +47,17 @@ class LayerSearch:
         self._ended = run.state is RunState.FINISHED
         task = RunTask(run, measurer.description)
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
+        self._predict(task.problem)
         self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem) if fallback_first else [])
         self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
         self._publish(self._loop.progress)  # what earlier sessions recorded is part of it from the start
+
+    def _predict(self, problem: tune.TuningProblem) -> None:
+        if self.run.predicted_microseconds is not None or self._latencies:
+            return
+        predicted = predicted_microseconds(problem, self.run.clock_hz, self.run.seed)
+        if predicted is not None:
+            set_prediction(self._store, self.run.uuid, predicted)
 
     @property
     def workload(self) -> str:

@@ -41,6 +41,7 @@ class CampaignLoop:
         store: Store,
         control: CampaignControl,
         say: Callable[[str], None],
+        begin_slice: Callable[[str], None] = lambda workload: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._campaign = campaign
@@ -50,6 +51,7 @@ class CampaignLoop:
         self._store = store
         self._control = control
         self._say = say
+        self._begin_slice = begin_slice
         self._clock = clock
         self._recorded = slices(store, campaign.uuid)
         self._made = 0
@@ -74,6 +76,7 @@ class CampaignLoop:
     def _find_fallback(self, layer: LayerSearch) -> bool:
         while layer.searches_fallback and self._left > 0:
             self._say(f"{layer.workload}: the fallback schedule")
+            self._begin_slice(layer.workload)
             batch = layer.ask(1)
             layer.measure(batch)
             if self._control.stopping:
@@ -102,6 +105,7 @@ class CampaignLoop:
             batch = layer.ask(made.trials)
             if batch.indices:
                 self._say(f"{layer.workload}: trials {batch.first} to {batch.first + len(batch.indices) - 1}")
+                self._begin_slice(layer.workload)
                 return _Step(layer, batch)
             self._say(f"{layer.workload}: its tuner takes nothing that is left to be worth a trial")
         return None

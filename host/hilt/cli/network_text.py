@@ -9,7 +9,7 @@ from rich.table import Table
 from hilt.campaign.budget import Budget
 from hilt.cli import tables
 from hilt.cli.formatting import best_json, print_json, short, state_text, time_text
-from hilt.engine.campaign_results import CampaignResult, LayerResult, board_of, load_result
+from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, Source, board_of, load_result
 from hilt.report.html import latency_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial
@@ -56,7 +56,7 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
 
 def format_total(result: CampaignResult) -> str:
     """Return the network's latency now, and with the fallback schedules, in words."""
-    words = f"{result.network.name}: {latency_text(result.microseconds)} in all its layers on the board"
+    words = _latency_text(result)
     if result.gain is not None:
         fallback = latency_text(result.fallback_microseconds)
         words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
@@ -65,9 +65,32 @@ def format_total(result: CampaignResult) -> str:
     wanted = result.campaign.budget.get("trials", 0)
     if result.campaign.state is RunState.FINISHED and result.trials < wanted:
         words += f"\n{result.trials} of {wanted:.0f} trials: no tuner took what was left to be worth one"
-    if result.unsolved:
+    if result.unsolved and result.campaign.state is RunState.FINISHED:
         words += f"; without {', '.join(each.layer.workload for each in result.unsolved)}: nothing verified was found"
     return words
+
+
+def _latency_text(result: CampaignResult) -> str:
+    estimate = result.estimate
+    if estimate.complete:
+        return f"{result.network.name}: {latency_text(result.microseconds)} in all its layers on the board"
+    words = f"{result.network.name}: about {latency_text(estimate.microseconds)} in all its layers: "
+    words += f"{latency_text(result.microseconds)} measured in {estimate.layers_by.get(Source.MEASURED, 0)} of them"
+    for source, text in ((Source.TWIN, "predicted by the twin"), (Source.BOUND, "the roofline bound, so at least")):
+        if source in estimate.layers_by:
+            words += f", {latency_text(estimate.microseconds_by[source])} {text} in {estimate.layers_by[source]}"
+    return words
+
+
+def _estimate_values(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "microseconds": estimate.microseconds,
+        "complete": estimate.complete,
+        "parts": {
+            str(source): {"microseconds": value, "layers": estimate.layers_by[source]}
+            for source, value in estimate.microseconds_by.items()
+        },
+    }
 
 
 def result_table(result: CampaignResult) -> Table:
@@ -110,7 +133,8 @@ def result_values(result: CampaignResult) -> dict[str, Any]:
         "budget": dict(result.campaign.budget),
         "spent_seconds": result.campaign.spent_seconds,
         "trials": result.trials,
-        "microseconds": result.microseconds,
+        "microseconds": result.microseconds if result.estimate.complete else None,
+        "estimate": _estimate_values(result.estimate),
         "fallback_microseconds": result.fallback_microseconds,
         "gain": result.gain,
         "layers": [

@@ -14,7 +14,7 @@ from rich.text import Text
 from hilt.campaign.budget import Budget
 from hilt.cli.formatting import seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
-from hilt.engine.events import BoardChanged, Event, Logged, RunProgress, StateChanged
+from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
 from hilt.store import Campaign, Run, RunState
 
 _LINES_A_RUN = 10
@@ -62,7 +62,9 @@ def campaign_view(campaign: Campaign, console: Console) -> View:
     def milestone(progress: RunProgress) -> object:
         return progress.trials * _LINES_A_CAMPAIGN // budget.trials if budget.trials else progress.trials // 50
 
-    return PlainView(console, campaign_title(campaign), milestone, lambda progress: campaign_pace(progress, budget))
+    return PlainView(
+        console, campaign_title(campaign), milestone, lambda progress: campaign_pace(progress, budget), states=False
+    )
 
 
 def run_title(run: Run) -> str:
@@ -102,6 +104,19 @@ def campaign_pace(progress: RunProgress, budget: Budget) -> str:
     return words
 
 
+def format_network(update: NetworkUpdated) -> str:
+    """Return the layer's and the network's latency, as in `C4 812.0 µs; network about 68.0 ms (3 of 10 measured)`."""
+    layer = f"{update.layer} "
+    layer += "not measured yet" if update.layer_microseconds is None else f"{update.layer_microseconds:,.1f} µs"
+    if update.measured_layers == update.layers:
+        network = f"network {update.microseconds / 1e3:,.2f} ms"
+    else:
+        part = f"{update.measured_layers} of {update.layers} layers measured"
+        network = f"network about {update.microseconds / 1e3:,.2f} ms ({part}, the others predicted)"
+    gain = "" if update.gain is None else f", {update.gain:.2f} times as fast as the fallback"
+    return f"{layer}; {network}{gain}"
+
+
 class PlainView:
     """A title, a line of progress at each milestone, and a line for each other event."""
 
@@ -111,7 +126,12 @@ class PlainView:
         title: str,
         milestone: Callable[[RunProgress], object],
         line: Callable[[RunProgress], str],
+        *,
+        states: bool = True,
     ) -> None:
+        """With `states`, print what the engine does while it runs; its other states are always printed."""
+        self._states = states
+        self._network: NetworkUpdated | None = None
         self._console = console
         self._title = title
         self._milestone = milestone
@@ -134,8 +154,11 @@ class PlainView:
     def show(self, event: Event) -> None:
         if isinstance(event, RunProgress):
             if (milestone := self._milestone(event)) != self._passed:
-                self.note(self._line(event))
+                network = f"; {format_network(self._network)}" if self._network is not None else ""
+                self.note(self._line(event) + network)
             self._passed = milestone
+        elif isinstance(event, NetworkUpdated):
+            self._network = event
         elif isinstance(event, StateChanged):
             self._state(event)
         elif isinstance(event, BoardChanged) and event.state not in _QUIET | {self._boards.get(event.board)}:
@@ -145,14 +168,16 @@ class PlainView:
             self.note(f"{event.level}: {event.text}")
 
     def _state(self, event: StateChanged) -> None:
-        if event.detail or event.state is not RunState.RUNNING:
+        if event.state is not RunState.RUNNING or (event.detail and self._states):
             self.note(f"{event.state}: {event.detail}" if event.detail else event.state)
 
 
 def live_run_view(run: Run, console: Console) -> LiveView:
     """Return a panel with progress, the best, outcomes and boards below a bar."""
 
-    def draw(progress: RunProgress, state: str, boards: Mapping[str, str]) -> RenderableType:
+    def draw(
+        progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
+    ) -> RenderableType:
         counts = ", ".join(f"{outcome} {count}" for outcome, count in sorted(progress.counts.items())) or "none yet"
         facts = facts_table()
         facts.add_row("progress", Text(format_pace(progress)))
@@ -172,10 +197,14 @@ def live_campaign_view(campaign: Campaign, console: Console) -> LiveView:
     """Return a panel with progress, the current layer and boards."""
     budget = Budget.from_dict(campaign.budget)
 
-    def draw(progress: RunProgress, state: str, boards: Mapping[str, str]) -> RenderableType:
+    def draw(
+        progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
+    ) -> RenderableType:
         facts = facts_table()
         facts.add_row("campaign", Text(campaign_title(campaign), style="bold"))
         facts.add_row("progress", Text(campaign_pace(progress, budget)))
+        if network is not None:
+            facts.add_row("latency", Text(format_network(network), style="bold"))
         facts.add_row("now", Text(state))
         add_boards(facts, boards)
         return facts

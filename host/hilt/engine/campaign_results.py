@@ -1,9 +1,11 @@
-"""What a network's campaign has found so far: each layer's best schedule beside its fallback, and the sums."""
+"""The results of a campaign so far: each layer's best schedule and fallback, and the network's latency."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 from hilt.schedule.onnx_model import Layer, Network
@@ -23,9 +25,51 @@ def fallback_of(trials: Iterable[Trial]) -> Trial | None:
     return None
 
 
+class Source(StrEnum):
+    """The origin of a layer's latency in an estimate."""
+
+    MEASURED = "measured"
+    """The best verified trial."""
+    TWIN = "twin"
+    """The cycle model's prediction."""
+    BOUND = "bound"
+    """The roofline bound: the layer takes at least that long."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A network's latency over all its layers at any time: measured where it can be, predicted elsewhere.
+
+    Microseconds and layers by source; the layers are different ones, the microseconds are of all their instances.
+    """
+
+    microseconds_by: Mapping[Source, float]
+    layers_by: Mapping[Source, int]
+
+    @property
+    def microseconds(self) -> float:
+        """All layers together."""
+        return sum(self.microseconds_by.values())
+
+    @property
+    def predicted_microseconds(self) -> float:
+        """The part that no trial has measured."""
+        return self.microseconds - self.microseconds_by.get(Source.MEASURED, 0.0)
+
+    @property
+    def layers(self) -> int:
+        """Layers in the sum."""
+        return sum(self.layers_by.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every layer is measured."""
+        return self.layers_by.get(Source.MEASURED, 0) == self.layers
+
+
 @dataclass(frozen=True)
 class LayerResult:
-    """A layer, its run (None: not begun), and what that found; latencies are of one of its `layer.count` instances."""
+    """A layer, its run (None: not begun) and its results; latencies are of one of its `layer.count` instances."""
 
     layer: Layer
     run: Run | None
@@ -38,6 +82,17 @@ class LayerResult:
     def microseconds(self) -> float | None:
         """Of all instances together with the best schedule."""
         return _all(self.layer, self.best)
+
+    @property
+    def estimate(self) -> tuple[Source, float] | None:
+        """The latency of all instances together: measured, else the twin's, else the bound; None without a run."""
+        if self.microseconds is not None:
+            return Source.MEASURED, self.microseconds
+        if self.run is None:
+            return None
+        if self.run.predicted_microseconds is not None:
+            return Source.TWIN, self.layer.count * self.run.predicted_microseconds
+        return Source.BOUND, self.layer.count * self.run.bound_microseconds
 
     @property
     def fallback_microseconds(self) -> float | None:
@@ -71,8 +126,20 @@ class CampaignResult:
         return tuple(each for each in self.layers if each.microseconds is None)
 
     @property
+    def estimate(self) -> Estimate:
+        """The network's latency over all layers; a layer without a run is left out."""
+        microseconds: dict[Source, float] = {}
+        layers: Counter[Source] = Counter()
+        for result in self.layers:
+            if result.estimate is not None:
+                source, value = result.estimate
+                microseconds[source] = microseconds.get(source, 0.0) + value
+                layers[source] += 1
+        return Estimate(microseconds, dict(layers))
+
+    @property
     def microseconds(self) -> float:
-        """Of all layers that have a verified best."""
+        """The measured part: all layers that have a verified best. The network's latency is `estimate`."""
         return sum(each.microseconds or 0.0 for each in self.layers)
 
     @property

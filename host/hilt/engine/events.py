@@ -1,9 +1,9 @@
 """The engine's events and commands: one JSON object a line, each of bounded size.
 
-Events go out: `hello`, `state`, `trial`, `progress`, `board`, `tuner`, `log`, `finished`. Commands come in: `pause`,
-`resume`, `stop`. On attaching a client gets `hello`, then the latest `state`, `progress`, `board` and `tuner`; earlier
-trials it reads in the store, after attaching, so that it misses none. `finished` is the last event; then the engine
-closes the connection.
+Events go out: `hello`, `state`, `trial`, `progress`, `network`, `board`, `tuner`, `log`, `finished`. Commands come in:
+`pause`, `resume`, `stop`. On attaching a client gets `hello`, then the latest of every other kind but `trial` and
+`log`. It reads earlier trials in the store, after attaching, so that it misses none. `finished` is the last event;
+then the engine closes the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from hilt.store import RunState
 from hilt.trial import Trial
@@ -90,6 +90,25 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
+class NetworkUpdated:
+    """A campaign begins a slice: the layer that gets it, and the network's latency so far."""
+
+    kind: ClassVar[str] = "network"
+    layer: str
+    """The workload."""
+    layer_microseconds: float | None
+    """The best verified latency of one instance."""
+    microseconds: float
+    """The estimate over all layers."""
+    measured_microseconds: float
+    """The part of it that trials have measured."""
+    measured_layers: int
+    layers: int
+    gain: float | None
+    """Over the fallback, of the layers that have both."""
+
+
+@dataclass(frozen=True)
 class BoardChanged:
     kind: ClassVar[str] = "board"
     board: str
@@ -132,12 +151,19 @@ class Finished:
     failure: FailureCause | None = field(default=None)
 
 
-Event = EngineHello | StateChanged | TrialRecorded | RunProgress | BoardChanged | TunerUpdated | Logged | Finished
+Event = (
+    EngineHello
+    | StateChanged
+    | TrialRecorded
+    | RunProgress
+    | NetworkUpdated
+    | BoardChanged
+    | TunerUpdated
+    | Logged
+    | Finished
+)
 
-_KINDS: dict[str, type[Event]] = {
-    each.kind: each
-    for each in (EngineHello, StateChanged, TrialRecorded, RunProgress, BoardChanged, TunerUpdated, Logged, Finished)
-}
+_KINDS: dict[str, type[Event]] = {kind.kind: kind for kind in get_args(Event)}
 _WORDS: dict[str, type[StrEnum]] = {"state": RunState, "failure": FailureCause}
 
 

@@ -48,6 +48,12 @@ def slices(store: Store, uuid: str) -> list[Slice]:
     return [Slice(*row) for row in store.rows(query, uuid)]
 
 
+def set_prediction(store: Store, run: str, microseconds: float) -> None:
+    """Store the twin's prediction for the run of a layer. Raises StoreError."""
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET predicted_microseconds = ? WHERE uuid = ?", (microseconds, run))
+
+
 def end_layer(store: Store, uuid: str, detail: str = "") -> None:
     """The run of a layer gets no more trials: it has finished, and its budget is what it was given (1 at
     least, as of any run)."""

@@ -75,7 +75,9 @@ class Run:
     """Of a failed run, whose fault that was: a word of hilt.engine.events.FailureCause."""
     finished: float | None = field(default=None, compare=False)
     campaign: str | None = field(default=None, compare=False)
-    """Of a run of a network's layer, the campaign that it is part of."""
+    """The uuid of its campaign, where it is the run of a network's layer."""
+    predicted_microseconds: float | None = field(default=None, compare=False)
+    """The twin's prediction of the best latency, made before the first trial of a campaign's layer."""
 
     @property
     def bound_microseconds(self) -> float:

@@ -14,7 +14,7 @@ RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
     "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
     "number", "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
-    "finished", "versions", "campaign",
+    "finished", "versions", "campaign", "predicted_microseconds",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "ordinal", "index", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",

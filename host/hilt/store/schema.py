@@ -72,6 +72,7 @@ SELECT campaign, row_number() OVER (PARTITION BY campaign ORDER BY id, first) - 
   min(batch, budget - first), 0.0
 FROM part WHERE first < trials AND first < budget"""
 _RUNS_IN_A_ROW_GET_A_BUDGET = (  # campaigns without a budget were runs in a row, each with a budget of its own
+    "ALTER TABLE runs ADD COLUMN predicted_microseconds REAL",
     _FALLBACK_FIRST,
     _SLICES_OF_RUNS_IN_A_ROW,
     f"UPDATE campaigns SET fallback_first = 0, state = iif({_DONE} >= {_LAYERS}, 'finished', 'stopped'), "  # noqa: S608
@@ -115,7 +116,8 @@ CREATE TABLE runs (
   created REAL NOT NULL,
   finished REAL,
   versions TEXT NOT NULL,
-  campaign TEXT REFERENCES campaigns (uuid)
+  campaign TEXT REFERENCES campaigns (uuid),
+  predicted_microseconds REAL
 ) STRICT;
 
 CREATE TABLE trials (
