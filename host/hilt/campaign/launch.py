@@ -1,4 +1,4 @@
-"""Starts campaigns: records in the store, then a process of its own that outlives whoever asked for it."""
+"""Starts campaigns: records in the store, then a process of its own that outlives the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunSpec, check_same
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, UnknownRunError, database_path
-from hilt.store.campaigns import move_campaign, set_campaign_state
+from hilt.store.campaigns import discard_campaign, move_campaign
 
 ENGINE = (sys.executable, "-m", "hilt.campaign")
 
@@ -26,13 +26,14 @@ def start(
     budget: Budget,
     home: Path,
     *,
+    wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
 ) -> Campaign:
-    """Makes a new campaign and starts its process; returns when clients can attach (hilt.engine.client.EngineClient, by
-    the campaign's uuid).
+    """Make a new campaign and start its process; return when clients can attach (hilt.engine.client.EngineClient).
 
-    Raises SettingsError, OnnxError, StoreError, EngineStartError, and what describe_board and design raise.
+    `wait` waits for a board that is in use. A campaign whose process did not start is removed. Raises SettingsError,
+    OnnxError, StoreError, EngineStartError, and the errors of describe_board and make_run.
     """
     campaign = make_campaign(network, settings, budget)
     runs = make_runs(campaign, boards.describe_board(settings.board))
@@ -41,9 +42,9 @@ def start(
         for run in runs:
             store.create_run(run)
         try:
-            spawn(campaign.uuid, home, engine)
-        except EngineStartError as error:
-            set_campaign_state(store, campaign.uuid, RunState.FAILED, str(error), error.failure)
+            spawn(campaign.uuid, home, engine, wait=wait)
+        except EngineStartError:
+            discard_campaign(store, campaign.uuid)
             raise
     return campaign
 
@@ -53,14 +54,15 @@ def resume(
     home: Path,
     *,
     board: str | None = None,
+    wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
 ) -> Campaign:
-    """Starts a process for a campaign that has none; does nothing where one is running. Returns when clients can
-    attach.
+    """Start a process for a campaign that has none; return when clients can attach. A running one is left alone.
 
-    `board` moves it to another board of the same kind. Raises UnknownRunError, RunOverError, RunMismatchError,
-    StoreError, EngineStartError.
+    `board` moves it to another board of the same kind; `wait` waits for a board that is in use.
+
+    Raises UnknownRunError, RunOverError, RunMismatchError, StoreError, EngineStartError.
     """
     with Store(database_path(home)) as store:
         campaign = find(store, identifier)
@@ -74,7 +76,7 @@ def resume(
             for _, run in layer_runs(store, campaign, boards):
                 check_same(run, described)
             move_campaign(store, campaign.uuid, board)
-    spawn_unless_served(campaign.uuid, home, engine)
+    spawn_unless_served(campaign.uuid, home, engine, wait=wait)
     return campaign
 
 

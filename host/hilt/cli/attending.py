@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
 from hilt.cli import tables
-from hilt.cli.exit_codes import Exit
+from hilt.cli.exit_codes import Exit, exit_of, say
 from hilt.cli.following import Ending, Record, exit_after, follow, name_of
 from hilt.cli.following import wake as wake_up
 from hilt.cli.formatting import print_json, run_json, short
@@ -21,6 +21,7 @@ from hilt.engine.campaign_results import load_result
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX
 from hilt.store import Campaign, Run, RunState, Store, database_path
+from hilt.store.campaigns import discard_campaign
 
 
 def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json: bool, wake: bool = False) -> Exit:
@@ -35,6 +36,8 @@ def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json
     compared = "nothing is" if run.board.startswith(DATASET_PREFIX) else "its whole output is"
     print_text(console, f"a program may run for {limit}; {compared} compared with the reference")
     ending = follow(home, run, run_view(run, console), wake=wake)
+    if not wake and (failed := _never_began(home, run, ending)) is not None:
+        return failed
     verified = _print_run(home, run, console, as_json, ended=ending.finished is not None)
     return _exit(run, ending, verified, console)
 
@@ -50,6 +53,8 @@ def attend_campaign(
             _print_campaign(home, campaign, as_json)
         return Exit.OK
     ending = follow(home, campaign, campaign_view(campaign, console), wake=wake)
+    if not wake and (failed := _never_began(home, campaign, ending)) is not None:
+        return failed
     if ending.finished is not None:
         _write_missing(home, campaign, ending.finished.state, output, console)
     solved = True
@@ -69,6 +74,19 @@ def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> No
     name = short(record.uuid)
     text = f"{name_of(record)} goes on by itself; `hilt tui {name}` or `hilt resume {name}` attaches to it"
     print_text(console, text)
+
+
+def _never_began(home: Path, record: Record, ending: Ending) -> Exit | None:
+    """Remove a new run or campaign that failed before its first trial; return the exit code, None for any other."""
+    if ending.finished is None or ending.finished.failure is None:
+        return None
+    with Store(database_path(home)) as store:
+        is_campaign = isinstance(record, Campaign)
+        removed = discard_campaign(store, record.uuid) if is_campaign else store.discard_run(record.uuid)
+    if not removed:
+        return None
+    say(ending.finished.detail)
+    return exit_of(ending.finished.failure)
 
 
 def _print_run(home: Path, run: Run, console: Console, as_json: bool, *, ended: bool) -> bool:

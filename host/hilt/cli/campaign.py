@@ -27,6 +27,7 @@ from hilt.cli.run_options import (
     TimeLimit,
     Tuner,
     TunerOptions,
+    Wait,
     board_names,
     tuner_options,
 )
@@ -59,6 +60,7 @@ def campaign(
     tuner_option: TunerOptions = None,
     chaos: Chaos = None,
     output: Output = None,
+    wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
@@ -89,7 +91,7 @@ def campaign(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),
     )
-    raise typer.Exit(start_campaign(found, spec, spend, detach=detach, as_json=as_json, output=output))
+    raise typer.Exit(start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output))
 
 
 def read_network(text: str) -> Network:
@@ -100,7 +102,14 @@ def read_network(text: str) -> Network:
 
 
 def start_campaign(
-    network: Network, spec: RunSpec, budget: Budget, *, detach: bool, as_json: bool, output: Path | None = None
+    network: Network,
+    spec: RunSpec,
+    budget: Budget,
+    *,
+    wait: bool,
+    detach: bool,
+    as_json: bool,
+    output: Path | None = None,
 ) -> Exit:
     """Start a campaign, follow it unless detached, and return the exit code."""
     from rich.console import Console
@@ -116,7 +125,7 @@ def start_campaign(
     confirm_host_key(spec.board)
     print_text(Console(stderr=as_json), listing(network))
     home = paths.home()
-    made = launch.start(network, spec, budget, home)
+    made = launch.start(network, spec, budget, home, wait=wait)
     return attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
 
 

@@ -55,6 +55,7 @@ Chaos = Annotated[
     ),
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on by itself.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for a board that is in use, instead of failing.")]
 Boards = Annotated[
     list[str] | None,
     typer.Option("--board", help="A board of `hilt boards`; virtual:pynq unless given. Equal boards measure together."),

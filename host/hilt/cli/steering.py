@@ -11,7 +11,7 @@ from hilt import paths
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import short
 from hilt.cli.identifiers import run_or_campaign
-from hilt.cli.run_options import Detach, Json, Output
+from hilt.cli.run_options import Detach, Json, Output, Wait
 from hilt.engine.events import EngineCommand
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, RunState, Store, database_path
@@ -77,6 +77,7 @@ def resume(
     identifier: Identifier,
     board: Annotated[str | None, typer.Option(help="Go on with another board of the same kind.")] = None,
     output: Output = None,
+    wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
@@ -99,11 +100,11 @@ def resume(
         confirm_host_key(board or known)
     if isinstance(record, Campaign):
         if record.state is not RunState.FINISHED:
-            record = campaign_launch.resume(record.uuid, home, board=board)
+            record = campaign_launch.resume(record.uuid, home, board=board, wait=wait)
         raise typer.Exit(attend_campaign(home, record, detach=detach, as_json=as_json, output=output, wake=True))
     uuid = record.uuid
     started = attend_run(
-        home, lambda: launch.resume(uuid, home, board=board), detach=detach, as_json=as_json, wake=True
+        home, lambda: launch.resume(uuid, home, board=board, wait=wait), detach=detach, as_json=as_json, wake=True
     )
     raise typer.Exit(started)
 

@@ -32,6 +32,8 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
     best = summary.best
     if run.board.startswith(DATASET_PREFIX):
         lines += _recorded(store, run)
+    elif not summary.trials:
+        lines.append("no trial was made")
     elif best is None or best.microseconds is None:
         lines.append("no verified configuration was found; more trials or another seed may find one")
     else:

@@ -22,6 +22,7 @@ from hilt.cli.run_options import (
     TimeLimit,
     Tuner,
     TunerOptions,
+    Wait,
     board_names,
     tuner_options,
 )
@@ -57,6 +58,7 @@ def tune(
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
     chaos: Chaos = None,
+    wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
@@ -88,9 +90,9 @@ def tune(
 
         network = read_network(workload)
         budget = Budget(trials=trials * max(1, len(network.supported)))
-        raise typer.Exit(start_campaign(network, spec, budget, detach=detach, as_json=as_json))
+        raise typer.Exit(start_campaign(network, spec, budget, wait=wait, detach=detach, as_json=as_json))
     confirm_host_key(spec.board)
-    raise typer.Exit(attend_run(home, lambda: launch.start(spec, home), detach=detach, as_json=as_json))
+    raise typer.Exit(attend_run(home, lambda: launch.start(spec, home, wait=wait), detach=detach, as_json=as_json))
 
 
 def is_network(text: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from hilt import measure
 from hilt.engine.board_health import BoardHealthMonitor
+from hilt.engine.board_holder import holder_of
 from hilt.engine.errors import failure_of
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import (
@@ -33,6 +34,7 @@ from hilt.engine.job import Job, RunJob
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import check_same
 from hilt.engine.server import EngineServer
+from hilt.link.errors import BoardBusyError
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import RunState, Store, StoreError, database_path
 
@@ -41,6 +43,9 @@ _OBEYED = {
     EngineCommand.RESUME: "",
     EngineCommand.STOP: "stopping after what is on the board",
 }
+
+_RETRY_SECONDS = 2.0
+"""Between two attempts to open a board that is in use."""
 
 Announce = Callable[[dict[str, object]], None]
 
@@ -72,6 +77,7 @@ def main(
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Run one job; clients attach to it.")
     parser.add_argument("uuid", help="the whole uuid of a run or a campaign")
     parser.add_argument("--home", type=Path, required=True, help="hilt's home directory")
+    parser.add_argument("--wait", action="store_true", help="wait for a board that is in use")
     parser.add_argument("--ready-fd", type=int, help="the descriptor that is told when clients can attach, or why not")
     options = parser.parse_args(arguments)
     os.environ["HILT_HOME"] = str(options.home)  # the layers below keep their state in the same home
@@ -80,7 +86,8 @@ def main(
         with Store(database_path(options.home)) as store:
             files = RunFiles(options.home, options.uuid)
             with files.locked():
-                return _EngineSession(open_job(store, options.uuid, boards), files, boards, announce).run()
+                job = open_job(store, options.uuid, boards)
+                return _EngineSession(job, store, files, boards, announce, wait=options.wait).run()
     except Exception as error:
         log_unexpected(error)
         announce({"failure": failure_of(error), "message": str(error)})
@@ -90,8 +97,12 @@ def main(
 class _EngineSession:
     """One process's work on a job whose lock it holds."""
 
-    def __init__(self, job: Job, files: RunFiles, boards: Boards, announce: Announce) -> None:
+    def __init__(
+        self, job: Job, store: Store, files: RunFiles, boards: Boards, announce: Announce, *, wait: bool
+    ) -> None:
         self._job = job
+        self._store = store
+        self._wait = wait
         self._files = files
         self._boards = boards
         self._announce = announce
@@ -127,17 +138,33 @@ class _EngineSession:
 
     def _search(self, board: BoardDescription) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
-        measurer = self._boards.open_measurer(board.name, self._hear)
-        try:
-            self._set_state(RunState.RUNNING, "")
-            complete = self._job.search(measurer)
-        finally:
-            measurer.close()
+        measurer = self._open(board)
+        complete = False
+        if measurer is not None:
+            try:
+                self._set_state(RunState.RUNNING, "")
+                complete = self._job.search(measurer)
+            finally:
+                measurer.close()
         if complete:
             return Finished(RunState.FINISHED, "")
         if self._health.failing is not None:
             return Finished(RunState.FAILED, self._health.failing, FailureCause.BOARD)
         return Finished(RunState.STOPPED, f"`hilt resume {self._job.uuid[:8]}` goes on")
+
+    def _open(self, board: BoardDescription) -> Measurer | None:
+        """Return the open board; with --wait, once it is free, or None where a stop came first."""
+        while True:
+            try:
+                return self._boards.open_measurer(board.name, self._hear)
+            except BoardBusyError as error:
+                holder = holder_of(self._store, self._files.home, board.name, self._job.uuid)
+                reason = f"board {board.name} is in use by {holder}" if holder else str(error)
+                if not self._wait:
+                    raise BoardBusyError(f"{reason}; `--wait` waits for it") from error
+            self._set_state(RunState.RUNNING, f"waiting: {reason}")
+            if self._job.control.wait_for_stop(_RETRY_SECONDS):
+                return None
 
     def _end(self, finished: Finished) -> Finished:
         try:

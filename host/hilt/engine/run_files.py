@@ -24,6 +24,7 @@ class RunFiles:
 
     def __init__(self, home: Path, uuid: str) -> None:
         self.uuid = uuid
+        self.home = home
         self.directory = home / "runs" / uuid
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -268,7 +268,7 @@ class AgentClient:
 
 def _refusal(failure: AgentFailure) -> LinkError:
     if failure.code == "board_busy":
-        return BoardBusyError(f"board is in use: {failure.message}; wait for it, or take another board")
+        return BoardBusyError(failure.message)
     if failure.code in ("bitstream_refused", "identity_mismatch"):
         return BitstreamRefusedError(failure.code, failure.message)
     return RefusedError(failure.code, failure.message)

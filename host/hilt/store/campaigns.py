@@ -48,6 +48,17 @@ def slices(store: Store, uuid: str) -> list[Slice]:
     return [Slice(*row) for row in store.rows(query, uuid)]
 
 
+def discard_campaign(store: Store, uuid: str) -> bool:
+    """Remove a campaign without any trial, with its runs; return False where it has trials. Raises StoreError."""
+    with store.writing() as connection:
+        runs = "SELECT id FROM runs WHERE campaign = ?"
+        if connection.execute(f"SELECT 1 FROM trials WHERE run IN ({runs}) LIMIT 1", (uuid,)).fetchone():  # noqa: S608
+            return False
+        connection.execute("DELETE FROM runs WHERE campaign = ?", (uuid,))
+        connection.execute("DELETE FROM campaigns WHERE uuid = ?", (uuid,))
+    return True
+
+
 def set_prediction(store: Store, run: str, microseconds: float) -> None:
     """Store the twin's prediction for the run of a layer. Raises StoreError."""
     with store.writing() as connection:

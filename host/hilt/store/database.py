@@ -115,6 +115,14 @@ class Store:
             if not changed.rowcount and not _is_there(connection, uuid):
                 raise _unknown(uuid)
 
+    def discard_run(self, uuid: str) -> bool:
+        """Remove a run without any trial; return False where it has trials. Raises StoreError."""
+        with self.writing() as connection:
+            if connection.execute(f"SELECT 1 FROM trials WHERE {_OF_RUN} LIMIT 1", (uuid,)).fetchone():  # noqa: S608
+                return False
+            connection.execute("DELETE FROM runs WHERE uuid = ?", (uuid,))
+        return True
+
     def move(self, uuid: str, board: str) -> None:
         """The run goes on on another board."""
         with self.writing() as connection:
