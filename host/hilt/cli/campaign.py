@@ -15,7 +15,6 @@ from hilt.cli.run_options import (
     SHORT_RUN_PLANS,
     Boards,
     Chaos,
-    CheckLevel,
     Detach,
     Json,
     Number,
@@ -23,7 +22,6 @@ from hilt.cli.run_options import (
     Output,
     Repeat,
     SpaceKind,
-    SpaceName,
     TimeLimit,
     Tuner,
     TunerOptions,
@@ -31,8 +29,8 @@ from hilt.cli.run_options import (
     board_names,
     tuner_options,
 )
-from hilt.cli.space import orders_of
 from hilt.engine.run_files import RunFiles
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 
 if TYPE_CHECKING:
@@ -83,9 +81,9 @@ def campaign(
         trials=max(1, share),
         seed=seed,
         batch=batch,
-        space_kind=kind.value,
-        orders=None if orders is None else orders_of(orders),
-        checks=checks.value,
+        space_kind=kind,
+        orders=orders,
+        checks=checks,
         repeat=repeat,
         number=number,
         limit_seconds=time_limit,

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from hilt.run_choices import SpaceName
 
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
 """AutoTVM's plan size is 64: in a run as short as that its model would never be used. Such a run is four plans."""
 _LARGEST_NUMBER = (1 << 31) - 1
 """The largest absolute value of a tuner's option: the libraries below take 32 bits."""
-
-
-class CheckLevel(StrEnum):
-    STRICT = "strict"
-    COMPILER = "compiler"
-    TVM = "tvm"
-    OFF = "off"
-
-
-class SpaceName(StrEnum):
-    AUTOTVM = "autotvm"
-    ML2 = "ml2"
 
 
 Tuner = Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")]

@@ -37,12 +37,13 @@ def space(
 ) -> None:
     """Size of a space, the share of it that each level of checks accepts, and why the rest is rejected."""
     from hilt.measure import describe_board
+    from hilt.run_choices import CheckLevel
     from hilt.schedule import load_workload, workload_names
     from hilt.schedule.validity_summary import CHECK_LEVELS
 
     if checks is not None and checks not in CHECK_LEVELS:
         raise typer.BadParameter(f"--checks {checks!r} is none of {', '.join(CHECK_LEVELS)}")
-    levels = CHECK_LEVELS if checks is None else (checks,)
+    levels = CHECK_LEVELS if checks is None else (CheckLevel(checks),)
     accelerator = describe_board(board).accelerator
     group = [name for name in workload_names() if name.startswith(f"{workload}.")]
     if group:

@@ -11,14 +11,12 @@ from hilt.cli.run_options import (
     SHORT_RUN_PLANS,
     Boards,
     Chaos,
-    CheckLevel,
     Detach,
     Json,
     Number,
     Orders,
     Repeat,
     SpaceKind,
-    SpaceName,
     TimeLimit,
     Tuner,
     TunerOptions,
@@ -26,7 +24,7 @@ from hilt.cli.run_options import (
     board_names,
     tuner_options,
 )
-from hilt.cli.space import orders_of
+from hilt.run_choices import CheckLevel, SpaceName
 
 
 def tune(
@@ -75,9 +73,9 @@ def tune(
         trials=trials,
         seed=seed,
         batch=batch,
-        space_kind=kind.value,
-        orders=None if orders is None else orders_of(orders),
-        checks=checks.value,
+        space_kind=kind,
+        orders=orders,
+        checks=checks,
         repeat=repeat,
         number=number,
         limit_seconds=time_limit,

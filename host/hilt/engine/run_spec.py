@@ -1,4 +1,4 @@
-"""What a run is made of: from what a user asks for to the record of a run, and from a record back to the things."""
+"""Makes a run from the settings a user asked for, and its space, tensors and programs from the run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 from math import prod
-from typing import Any
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule.checks import Checks, Rejected
-from hilt.schedule.space import ORDERS_OF, Orders, Space, SpaceKind
+from hilt.schedule.space import ORDERS_OF, Space, SpaceKind, orders_of
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.schedule.workload import Conv2d
@@ -35,9 +36,12 @@ _MOST_RUNS = 1000
 """Figures of a trial, and runs averaged in each: what the board's protocol can say."""
 
 
+Choice = TypeVar("Choice", SpaceName, CheckLevel)
+
+
 @dataclass(frozen=True)
 class RunSpec:
-    """What a user asks for. Raises SettingsError for a number that cannot be."""
+    """The settings a user asked for. Raises SettingsError for a value that no run can have."""
 
     workload: str
     board: str
@@ -45,10 +49,10 @@ class RunSpec:
     trials: int
     seed: int = 0
     batch: int = 8
-    space_kind: SpaceKind = "autotvm"
-    orders: Orders | None = None
+    space_kind: SpaceKind = SpaceName.AUTOTVM
+    orders: int | None = None
     """Loop orders that the space has. None: all that its kind knows."""
-    checks: Checks = "compiler"
+    checks: Checks = CheckLevel.COMPILER
     repeat: int = 1
     number: int = 1
     limit_seconds: float | None = None
@@ -68,9 +72,11 @@ class RunSpec:
             raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
         if self.space_kind not in ORDERS_OF:
             raise SettingsError(f"space {self.space_kind!r} is none of {', '.join(ORDERS_OF)}")
-        if self.orders is not None and self.orders not in (known := ORDERS_OF[self.space_kind]):
-            allowed = " or ".join(map(str, known))
-            raise SettingsError(f"orders is {self.orders}; a space of kind {self.space_kind} has {allowed}")
+        if self.orders is not None:
+            try:
+                orders_of(self.space_kind, self.orders)
+            except ValueError as error:
+                raise SettingsError(str(error)) from None
         if self.checks not in CHECK_LEVELS:
             raise SettingsError(f"checks {self.checks!r} is none of {', '.join(CHECK_LEVELS)}")
 
@@ -81,7 +87,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
     Raises WorkloadError, UnknownTunerError, TunerOptionError, RunMismatchError for another space than a dataset's.
     """
     workload = schedule.load_workload(settings.workload)
-    orders = settings.orders or max(ORDERS_OF[settings.space_kind])
+    orders = orders_of(settings.space_kind, settings.orders or max(ORDERS_OF[settings.space_kind]))
     _check_recorded(settings, workload, orders, board)
     space = schedule.space_for(workload, board.accelerator, orders=orders, kind=settings.space_kind)
     bound = schedule.bound_cycles(workload, board.accelerator)
@@ -170,9 +176,9 @@ class RunTask:
         self._run = run
         self._accelerator = board.accelerator
         self._workload = Conv2d.from_dict(run.workload_spec)
-        orders: Any = run.orders  # were an Orders, a SpaceKind and a Checks when the run was made
-        kind: Any = run.space_kind
-        self._checks: Any = run.checks
+        kind = SpaceName(run.space_kind)
+        orders = orders_of(kind, run.orders)
+        self._checks = CheckLevel(run.checks)
         self._lowered: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
         self.space = schedule.space_for(self._workload, board.accelerator, orders=orders, kind=kind)
 
@@ -216,10 +222,7 @@ class RunTask:
 
 
 def spec_of(run: Run) -> RunSpec:
-    """What was asked for, of which `design` makes the same run."""
-    kind: Any = run.space_kind
-    orders: Any = run.orders
-    checks: Any = run.checks
+    """Return the settings from which `make_run` makes the same run. Raises SettingsError."""
     return RunSpec(
         workload=run.workload,
         board=run.board,
@@ -227,14 +230,21 @@ def spec_of(run: Run) -> RunSpec:
         trials=run.budget,
         seed=run.seed,
         batch=run.batch,
-        space_kind=kind,
-        orders=orders,
-        checks=checks,
+        space_kind=_choice(SpaceName, "space", run.space_kind),
+        orders=run.orders,
+        checks=_choice(CheckLevel, "checks", run.checks),
         repeat=run.repeat,
         number=run.number,
         limit_seconds=run.limit_seconds,
         tuner_options=run.tuner_options,
     )
+
+
+def _choice(kind: type[Choice], name: str, value: str) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        raise SettingsError(f"{name} {value!r} is none of {', '.join(kind)}") from None
 
 
 def _identity(run: Run) -> dict[str, object]:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from hilt.report.facts import Facts, RunFacts
 from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
+from hilt.run_choices import SpaceName
 from hilt.schedule import Reason, space_for
 from hilt.schedule.bounds import least_bytes
-from hilt.schedule.space import Knob, Space
+from hilt.schedule.space import Knob, Space, orders_of
 from hilt.schedule.validity_summary import summarize_validity
 from hilt.schedule.workload import Conv2d
 from hilt.trial import Outcome
@@ -55,8 +56,8 @@ def accelerator_of(facts: RunFacts) -> Accelerator:
 
 def space_of(facts: RunFacts) -> Space:
     """The run's space."""
-    orders: Any = facts.run.orders  # were an Orders and a SpaceKind when the run was made
-    kind: Any = facts.run.space_kind
+    kind = SpaceName(facts.run.space_kind)
+    orders = orders_of(kind, facts.run.orders)
     return space_for(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), orders=orders, kind=kind)
 
 

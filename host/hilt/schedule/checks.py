@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule.loops import HAZARD_DISTANCE, LoopChoice, choose, extents
 from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
 from hilt.schedule.reasons import Needs, detail
@@ -20,11 +21,10 @@ from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-Checks = Literal["compiler", "strict", "tvm", "off"]
-"""compiler: buffers, fields and limits of our own lowering. strict: also what loses sums without interlock. tvm: only
-what TVM v0.9 would compile and run. off: all that can be written down as a program, whatever it does."""
+Checks = CheckLevel | Literal["compiler", "strict", "tvm", "off"]
+"""A check level, or its value as code writes it."""
 
-_LEVELS = get_args(Checks)
+_LEVELS = tuple(CheckLevel)
 
 TOKEN_QUEUE_DEPTH = 1024
 """As public boards and hilt's RTL have it (TVM_FACTS.md section 3)."""

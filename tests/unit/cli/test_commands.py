@@ -101,7 +101,7 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["tune", "resnet18.C5", "--trials", "many"], 2, ["--trials", "integer"]),
         (["tune", "resnet18.C5", "--checks", "none"], 2, ["none", "strict"]),
         (["tune", "resnet18.C5", "--space", "cube"], 2, ["cube", "autotvm", "ml2"]),
-        (["tune", "resnet18.C5", "--orders", "3"], 2, ["--orders is 3", "1 or 4"]),
+        (["tune", "resnet18.C5", "--orders", "3"], 2, ["orders is 3", "1 or 4"]),
         (["tune", "resnet18.C5", "--space", "ml2", "--orders", "4"], 2, ["orders is 4", "ml2 has 1"]),
         (["tune", "resnet18.C5", "--time-limit", "-1"], 2, ["time limit", "above 0"]),
         (["show", "cc"], 2, ["no run or campaign 'cc'", "hilt runs"]),
