@@ -31,8 +31,10 @@ from hilt.engine.events import (
     NetworkUpdated,
     RunProgress,
     StateChanged,
+    TrialRecorded,
 )
 from hilt.engine.job import Publish
+from hilt.engine.pace import Pace
 from hilt.engine.process import Boards, log_unexpected
 from hilt.engine.run_files import RunFiles
 from hilt.engine.server import EngineServer
@@ -40,6 +42,7 @@ from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Campaign, Run, RunState, Store, UnknownRunError
 from hilt.store.campaigns import end_layer, set_campaign_state
+from hilt.trial import Outcome
 
 _SKIPPED = "skipped"
 
@@ -69,6 +72,7 @@ class CampaignJob:
         self._publish_layer: dict[str, Publish] = {}
         self._progress: dict[str, RunProgress] = {}
         self._began = monotonic()
+        self._pace = Pace()
         self.control = CampaignControl()
 
     @property
@@ -136,12 +140,16 @@ class CampaignJob:
         def hear(event: Event) -> None:
             self._publish_layer[run.uuid](event)
             self._watch(event)
-            if isinstance(event, RunProgress):
+            if isinstance(event, TrialRecorded):
+                self._pace.add(measured=event.trial.outcome is not Outcome.REJECTED)
+            elif isinstance(event, RunProgress):
                 self._progress[run.uuid] = event
                 self._publish(self._whole_progress())
             elif isinstance(event, StateChanged):
                 self.set_state(event.state, event.detail)
                 self._publish(event)
+                if event.state is RunState.PAUSED:
+                    self._pace.pause_ended()
             elif isinstance(event, Logged):
                 self._publish(event)
 
@@ -155,15 +163,20 @@ class CampaignJob:
         for part in parts:
             counts.update(part.counts)
         elapsed = monotonic() - self._began - self.control.paused_seconds
+        trials = sum(part.trials for part in parts)
+        seconds = self._pace.seconds_per_trial
         left = None
         if self._budget.seconds is not None:
             left = max(0.0, self._budget.seconds - self._campaign.spent_seconds - elapsed)
+        elif self._budget.trials is not None and seconds is not None:
+            left = max(0, self._budget.trials - trials) * seconds
         return RunProgress(
-            trials=sum(part.trials for part in parts),
+            trials=trials,
             budget=self._budget.trials or 0,
             counts=dict(counts),
             valid=sum(part.valid for part in parts),
             elapsed_seconds=elapsed,
+            trials_per_second=1 / seconds if seconds else None,
             seconds_left=left,
         )
 

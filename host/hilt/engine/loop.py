@@ -278,4 +278,5 @@ class TuningLoop:
         trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
         self._tuner.tell([Feedback(each.index, each.outcome, each.microseconds) for each in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
+        self._tally.confident(batch.first + len(trials), confidence)
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time()))
