@@ -217,7 +217,7 @@ class CampaignJob:
         def obey(command: EngineCommand) -> None:
             if command is not EngineCommand.STOP:
                 self.control.obey(command)
-                self._announce("pausing after what is on the board" if command is EngineCommand.PAUSE else "")
+                self._announce("pausing after the trials on the board" if command is EngineCommand.PAUSE else "")
                 return
             self.control.skip(run.workload)
             end_layer(self._store, run.uuid, _SKIPPED)

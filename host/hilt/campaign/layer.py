@@ -18,7 +18,7 @@ from hilt.store.campaigns import set_prediction
 
 
 class LayerSearch:
-    """Gives its run batches of trials when it is told to. `publish` gets the events of the run."""
+    """The search of one layer, which gets batches of trials from the campaign. `publish` gets the events of its run."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LayerSearch:
         self._predict(task.problem)
         self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem) if fallback_first else [])
         self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
-        self._publish(self._loop.progress)  # what earlier sessions recorded is part of it from the start
+        self._publish(self._loop.progress)  # trials of earlier sessions count from the start
 
     def _predict(self, problem: tune.TuningProblem) -> None:
         if self.run.predicted_microseconds is not None or self._latencies:
@@ -70,8 +70,11 @@ class LayerSearch:
 
     @property
     def searches_fallback(self) -> bool:
-        """A layer that was skipped searches as far as is on record: slices of before its skip are asked for again, and
-        must find its tuner as they found it then."""
+        """Whether the fallback is still searched.
+
+        A skipped layer searches as far as its record goes: the slices before the skip are asked for again and must find
+        its tuner in the same state.
+        """
         return self._tuner.searching and (not self.skipped or self.asked < self._recorded)
 
     @property
@@ -87,24 +90,24 @@ class LayerSearch:
         return LayerStatus(self.layer.count, self.asked, self._bests, self.run.bound_microseconds, self._confidence)
 
     def ask(self, count: int) -> TrialBatch:
-        """As hilt.engine.loop.TuningLoop."""
+        """Ask the tuner, see hilt.engine.loop.TuningLoop."""
         batch = self._loop.ask(count)
         self.exhausted = not batch.indices
         return batch
 
     def measure(self, batch: TrialBatch) -> None:
-        """As hilt.engine.loop.TuningLoop."""
+        """Measure a batch, see hilt.engine.loop.TuningLoop."""
         self._loop.measure(batch)
 
     def tell(self, batch: TrialBatch) -> None:
-        """As hilt.engine.loop.TuningLoop."""
+        """Tell the tuner, see hilt.engine.loop.TuningLoop."""
         for ordinal, _ in batch.trials():
             found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(ordinal)) if each]
             self._bests.append(min(found, default=None))
         self._loop.tell(batch)
 
     def confirm(self) -> bool:
-        """As hilt.engine.loop.TuningLoop."""
+        """Confirm the best, see hilt.engine.loop.TuningLoop."""
         return self._loop.confirm()
 
     def _hear(self, event: Event) -> None:

@@ -1,6 +1,6 @@
 """The loop of a campaign: fallbacks first, then slices of trials to the layers where they pay.
 
-Slice k + 1 is chosen and asked for while slice k is on the board, always by what was told until then, so that time
+Slice k + 1 is chosen and asked for while slice k is on the board, always by the results until then, so that time
 decides nothing. Each slice is recorded before it is asked for: a campaign that goes on makes the same calls again, in
 which recorded trials are not measured, and decides anew only what was not decided.
 """
@@ -59,7 +59,7 @@ class CampaignLoop:
         self._saved_at = self._active()
 
     def run(self) -> bool:
-        """True when the budget is spent or no tuner asks for more, False when it was stopped before."""
+        """Return True when the budget is spent or no tuner asks for more, False when it was stopped before."""
         with ThreadPoolExecutor(1, "measure") as pool:
             try:
                 return (
@@ -68,7 +68,7 @@ class CampaignLoop:
                     and all(layer.confirm() for layer in self._layers)
                 )
             except BaseException:
-                self._control.obey(EngineCommand.STOP)  # what the board has is recorded before we leave
+                self._control.obey(EngineCommand.STOP)  # the trials on the board are recorded before we leave
                 raise
             finally:
                 self._save_time()
@@ -99,7 +99,7 @@ class CampaignLoop:
         return not self._control.stopping
 
     def _next_step(self) -> _Step | None:
-        """The next slice that its tuner has trials for."""
+        """Ask for the next slice whose tuner has trials for it."""
         while (made := self._next_slice()) is not None:
             layer = next(each for each in self._layers if each.workload == made.workload)
             batch = layer.ask(made.trials)
@@ -111,7 +111,7 @@ class CampaignLoop:
         return None
 
     def _next_slice(self) -> Slice | None:
-        """As recorded, else decided now and recorded."""
+        """Return the next slice: the recorded one, else decide and record it."""
         ordinal, self._made = self._made, self._made + 1
         if ordinal < len(self._recorded):
             return self._recorded[ordinal]

@@ -24,7 +24,7 @@ Record = Run | Campaign
 
 @dataclass(frozen=True)
 class Ending:
-    """How following ended."""
+    """The end of following."""
 
     finished: Finished | None
     """None: the user detached, and the run goes on."""
@@ -123,7 +123,7 @@ def _recorded_end(home: Path, record: Record) -> Finished:
         now = current(store, record)
     if now.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED):
         return Finished(now.state, now.detail, FailureCause(now.failure) if now.failure else None)
-    detail = f"the engine ended without a word; `hilt resume {short(record.uuid)}` goes on with what is recorded"
+    detail = f"the engine ended without a word; `hilt resume {short(record.uuid)}` goes on from the record"
     return Finished(RunState.FAILED, detail, FailureCause.INTERNAL)
 
 

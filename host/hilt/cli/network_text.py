@@ -64,7 +64,7 @@ def format_total(result: CampaignResult) -> str:
             words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
     wanted = result.campaign.budget.get("trials", 0)
     if result.campaign.state is RunState.FINISHED and result.trials < wanted:
-        words += f"\n{result.trials} of {wanted:.0f} trials: no tuner took what was left to be worth one"
+        words += f"\n{result.trials} of {wanted:.0f} trials: no tuner asked for more"
     if result.unsolved and result.campaign.state is RunState.FINISHED:
         words += f"; without {', '.join(each.layer.workload for each in result.unsolved)}: nothing verified was found"
     return words

@@ -129,7 +129,7 @@ class PlainView:
         *,
         states: bool = True,
     ) -> None:
-        """With `states`, print what the engine does while it runs; its other states are always printed."""
+        """Make a view; with `states` it prints the engine's activity while it runs, and other states in any case."""
         self._states = states
         self._network: NetworkUpdated | None = None
         self._console = console

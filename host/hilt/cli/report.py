@@ -29,7 +29,7 @@ def report(
 ) -> None:
     """Write a report of a run or a campaign: page, pictures, tables. Also while it is running."""
     if not any((html, csv, parquet, png, svg, schedule)):
-        raise typer.BadParameter("say what to write: --html, --csv, --parquet, --png, --svg or --schedule")
+        raise typer.BadParameter("name a file or folder to write: --html, --csv, --parquet, --png, --svg or --schedule")
     from hilt.report.facts import facts_of_campaign, facts_of_run
     from hilt.report.html import write_report
     from hilt.report.schedule_file import write_schedule

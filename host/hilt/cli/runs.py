@@ -87,7 +87,7 @@ def show(
 def best(
     workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None, as_json: Json = False
 ) -> None:
-    """The best verified configuration of every workload on every board."""
+    """List the best verified configuration of every workload on every board."""
     with Store(database_path(paths.home())) as store:
         found = store.best_of_each(workload)
     if as_json:
@@ -160,7 +160,7 @@ def _space_words(run: Run) -> str:
 
 
 def sparkline(curve: list[tuple[int, float]], trials: int) -> str:
-    """The best latency after each trial, from the first verified one; blank before it."""
+    """Return the best latency after each trial as bars, from the first verified one; blank before it."""
     columns = min(_SPARK_COLUMNS, trials)
     values: list[float | None] = []
     for column in range(columns):

@@ -22,7 +22,7 @@ Identifier = Annotated[
 
 
 def pause(identifier: Identifier) -> None:
-    """Pause a run or a campaign after what is on the board; `hilt resume` goes on."""
+    """Pause a run or a campaign after the trials that are on the board; `hilt resume` goes on."""
     home = paths.home()
     with Store(database_path(home)) as store:
         record = _campaign_of(store, run_or_campaign(store, identifier))
@@ -30,7 +30,7 @@ def pause(identifier: Identifier) -> None:
 
 
 def stop(identifier: Identifier) -> None:
-    """Stop a run or a campaign after what is on the board; `hilt resume` goes on."""
+    """Stop a run or a campaign after the trials that are on the board; `hilt resume` goes on."""
     home = paths.home()
     with Store(database_path(home)) as store:
         record = run_or_campaign(store, identifier)

@@ -1,4 +1,4 @@
-"""How a run ended, in plain words."""
+"""The end of a run in plain words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from hilt.trial import Outcome
 
 
 def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
-    """Best configuration, how many trials were valid, what became of the others, what to do next. `running`: whether
-    an engine still runs it."""
+    """Return the best configuration, the outcomes of the trials, and the next step.
+
+    `running` is whether an engine still runs it.
+    """
     summary = store.summary(run.uuid)
     name = short(run.uuid)
     counted = f"{summary.trials} of {run.budget} trials, {summary.valid} valid"
@@ -46,7 +48,7 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
 
 
 def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
-    """What a board whose latencies move gave the best ones in turn, and how far its reference moved."""
+    """Return the repeated measurements of the best trial and the board's drift, where latencies vary."""
     rows = store.remeasurements(run.uuid)
     figures = [row.microseconds for row in rows if row.purpose is Purpose.CONFIRMATION and row.ordinal == best.ordinal]
     lines = []
@@ -63,7 +65,7 @@ def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
 
 
 def _recorded(store: Store, run: Run) -> list[str]:
-    """The fastest of a run on a dataset: nothing ran, so nothing was compared."""
+    """Return the fastest configuration of a run on a dataset: nothing ran, so nothing was compared."""
     lines = ["a dataset answers from records: nothing of this run was verified"]
     fastest = min((trial for trial in store.trials(run.uuid) if trial.microseconds), key=_latency, default=None)
     if fastest is not None and fastest.microseconds is not None:

@@ -17,8 +17,10 @@ FALLBACK_ATTEMPTS = 8
 
 
 def fallback_of(trials: Iterable[Trial]) -> Trial | None:
-    """The fallback schedule among the first FALLBACK_ATTEMPTS trials of a run of a campaign with a budget: they are
-    the first configurations by index that compile, until one is right. None where none was, or it is not tried yet."""
+    """Return the fallback schedule of a run that began with its search, None where there is none yet.
+
+    It is among the first FALLBACK_ATTEMPTS trials: the first configurations by index that compile, until one is right.
+    """
     for trial in trials:
         if trial.outcome is Outcome.OK or trial.ordinal + 1 >= FALLBACK_ATTEMPTS:
             return trial if trial.verified else None
@@ -48,7 +50,7 @@ class Estimate:
 
     @property
     def microseconds(self) -> float:
-        """All layers together."""
+        """The sum over all layers."""
         return sum(self.microseconds_by.values())
 
     @property
@@ -80,7 +82,7 @@ class LayerResult:
 
     @property
     def microseconds(self) -> float | None:
-        """Of all instances together with the best schedule."""
+        """The latency of all instances together with the best schedule."""
         return _all(self.layer, self.best)
 
     @property
@@ -96,12 +98,12 @@ class LayerResult:
 
     @property
     def fallback_microseconds(self) -> float | None:
-        """Of all instances together with the fallback schedule."""
+        """The latency of all instances together with the fallback schedule."""
         return _all(self.layer, self.fallback)
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as the fallback the best is."""
+        """The fallback's latency over the best one."""
         if not self.microseconds or not self.fallback_microseconds:
             return None
         return self.fallback_microseconds / self.microseconds
@@ -144,12 +146,12 @@ class CampaignResult:
 
     @property
     def fallback_microseconds(self) -> float:
-        """Of the layers that are compared."""
+        """The sum over the layers that are compared."""
         return sum(each.fallback_microseconds or 0.0 for each in self.compared)
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as with the fallback schedules, over the layers that are compared."""
+        """The fallback's latency over the best one, over the layers that are compared."""
         tuned = sum(each.microseconds or 0.0 for each in self.compared)
         return self.fallback_microseconds / tuned if tuned else None
 
@@ -175,7 +177,7 @@ def board_of(store: Store, campaign: Campaign) -> str:
 
 
 def load_result(store: Store, campaign: Campaign) -> CampaignResult:
-    """As far as it is recorded. Raises StoreError."""
+    """Return the recorded results. Raises StoreError."""
     network = network_of(campaign)
     layers = tuple(_layer(store, campaign, layer) for layer in network.supported)
     return CampaignResult(campaign, network, layers)

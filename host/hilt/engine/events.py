@@ -30,7 +30,7 @@ class EngineCommand(StrEnum):
 
 
 class FailureCause(StrEnum):
-    """Whose fault it was that a run failed: what was asked for, the board or its link, the database, or hilt."""
+    """The cause of a failure: the input, the board or its link, the database, or hilt itself."""
 
     INPUT = "input"
     BOARD = "board"
@@ -56,7 +56,7 @@ class StateChanged:
     kind: ClassVar[str] = "state"
     state: RunState
     detail: str = ""
-    """What it is doing in that state, for people, as in `stopping after what is on the board`."""
+    """The activity in that state, for people, as in `stopping after the trials on the board`."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class TrialRecorded:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far the run is, over all its sessions; rate and times are of this one."""
+    """The progress of a run over all its sessions; rate and times are of this one."""
 
     kind: ClassVar[str] = "progress"
     trials: int
@@ -177,7 +177,7 @@ def event_line(event: Event) -> bytes:
 
 
 def parse_event(line: bytes) -> Event:
-    """Raises EngineProtocolError."""
+    """Return the event of a line. Raises EngineProtocolError."""
     values = _object(line)
     kind = _KINDS.get(str(values.pop("event", None)))
     if kind is None:
@@ -197,7 +197,7 @@ def command_line(command: EngineCommand) -> bytes:
 
 
 def parse_command(line: bytes) -> EngineCommand:
-    """Raises EngineProtocolError."""
+    """Return the command of a line. Raises EngineProtocolError."""
     word = _object(line).get("command")
     if word not in list(EngineCommand):
         raise EngineProtocolError(f"no command {str(word)[:40]!r}; there are {', '.join(EngineCommand)}")

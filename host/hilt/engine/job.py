@@ -61,7 +61,7 @@ class RunJob:
     """One run."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        """Raises RunOverError for a run that has finished."""
+        """Take the run. Raises RunOverError where it has finished."""
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
         self._store = store

@@ -39,9 +39,9 @@ from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import RunState, Store, StoreError, database_path
 
 _OBEYED = {
-    EngineCommand.PAUSE: "pausing after what is on the board",
+    EngineCommand.PAUSE: "pausing after the trials on the board",
     EngineCommand.RESUME: "",
-    EngineCommand.STOP: "stopping after what is on the board",
+    EngineCommand.STOP: "stopping after the trials on the board",
 }
 
 _RETRY_SECONDS = 2.0

@@ -1,4 +1,4 @@
-"""A run's directory: the engine's socket, lock and log. What must not be lost is in the store."""
+"""A run's directory: the engine's socket, lock and log. Everything that must not be lost is in the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hilt.store import StoreWriteError
 
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
-"""Who looks whether an engine runs (`is_running`) holds the lock for an instant: nobody is refused for that."""
+"""A look whether an engine runs (`is_running`) holds the lock for an instant; this is the patience for it."""
 
 
 class RunFiles:
@@ -49,7 +49,7 @@ class RunFiles:
         return self.directory / "engine.sock"
 
     def listen(self) -> socket.socket:
-        """The engine's socket, mode 0600, replacing that of an engine that died. For the holder of the lock only."""
+        """Return the engine's socket, mode 0600, in place of that of a dead engine. For the holder of the lock only."""
         self.socket_path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._at_short_path(listener.bind)
@@ -58,8 +58,11 @@ class RunFiles:
         return listener
 
     def connect(self) -> socket.socket:
-        """Raises OSError where no engine listens, BlockingIOError where one has long accepted nobody: a blocking
-        connection would wait for it without an end."""
+        """Connect to the engine.
+
+        Raises OSError where no engine listens, BlockingIOError where one has long accepted nobody: a blocking
+        connection would wait for ever.
+        """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.setblocking(False)
         try:
@@ -71,7 +74,7 @@ class RunFiles:
         return connection
 
     def _at_short_path(self, act: Callable[[str], None]) -> None:
-        """The path of a Unix socket is at most 107 bytes: reach it through the open directory, which is short."""
+        """Act on the socket through its open directory: the path of a Unix socket is at most 107 bytes."""
         directory = os.open(self.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             act(f"/proc/self/fd/{directory}/{self.socket_path.name}")
@@ -80,8 +83,10 @@ class RunFiles:
 
     @contextmanager
     def locked(self, patience: float = _LOOK_SECONDS) -> Iterator[None]:
-        """Holds the run for this process. The kernel lets go of it however the process ends. Raises RunBusyError when
-        another does not within `patience` seconds."""
+        """Hold the run for this process; the kernel releases it however the process ends.
+
+        Raises RunBusyError where another process still holds it after `patience` seconds.
+        """
         with self._open_lock() as file:
             deadline = monotonic() + patience
             while not _is_locked_now(file):

@@ -31,9 +31,9 @@ SHORTEST_LIMIT_SECONDS = 0.05
 LIMIT_OVER_BOUND = 100
 """A program may take so many times the roofline bound; the slowest schedules worth knowing are far below it."""
 _MOST = 2**63 - 1
-"""What the database can hold."""
+"""The largest number in the database."""
 _MOST_RUNS = 1000
-"""Figures of a trial, and runs averaged in each: what the board's protocol can say."""
+"""The most repeats of a trial, and runs averaged in each, in the board's protocol."""
 
 
 Choice = TypeVar("Choice", SpaceName, CheckLevel)
@@ -82,7 +82,7 @@ class RunSpec:
 
 
 def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = None) -> Run:
-    """A new run of these settings on this board, part of the campaign of that uuid.
+    """Return a new run of these settings on this board, part of the campaign of that uuid.
 
     Raises WorkloadError, UnknownTunerError, TunerOptionError, RunMismatchError for another space than a dataset's.
     """
@@ -142,14 +142,14 @@ def _check_recorded(settings: RunSpec, workload: Conv2d, orders: int, board: Boa
 
 
 def check_same(run: Run, board: BoardDescription) -> None:
-    """Raises RunMismatchError, which names both values, where the run was made for something else than is here now."""
+    """Check that the run fits this board. Raises RunMismatchError, which names both values of each difference."""
     now = make_run(spec_of(run), board)
     wanted, found = _identity(run), _identity(now)
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
     if differences:
         raise RunMismatchError(
-            f"run {run.uuid[:8]} cannot go on with what is here: {'; '.join(differences)}. "
-            f"Bring back what it began with, or begin a new run"
+            f"run {run.uuid[:8]} does not fit the board and settings here: {'; '.join(differences)}. "
+            f"Bring back the board and settings it began with, or begin a new run"
         )
 
 
@@ -159,7 +159,7 @@ def describe_space(space: Space) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What the results of a run may depend on."""
+    """Return the versions that the results of a run may depend on."""
     found = {"python": platform.python_version()}
     for package in ("hilt", "numpy", "scipy", "torch", "xgboost", "xgboost-cpu"):
         try:
@@ -184,7 +184,7 @@ class RunTask:
 
     @property
     def problem(self) -> tune.TuningProblem:
-        """What its tuner is given."""
+        """The problem of its tuner."""
         return tune.TuningProblem(self._workload, self._accelerator, self.space, self._checks)
 
     @cached_property
@@ -248,7 +248,7 @@ def _choice(kind: type[Choice], name: str, value: str) -> Choice:
 
 
 def _identity(run: Run) -> dict[str, object]:
-    """What must not change between two sessions of a run, by the names people use."""
+    """Return the facts that must not change between two sessions of a run, by the names people use."""
     return {
         "workload": {name: value for name, value in run.workload_spec.items() if name != "name"},
         "parameters": run.parameters,

@@ -1,4 +1,4 @@
-"""How far a campaign with a budget came: its state, its slices, the time it spent, and the end of its layers' runs."""
+"""The progress of a campaign: its state, its slices, the time it spent, and the end of its layers' runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def set_campaign_state(store: Store, uuid: str, state: RunState, detail: str = "
 
 
 def move_campaign(store: Store, uuid: str, board: str) -> None:
-    """All its runs go on on another board; what it was created with stays on record."""
+    """Move all runs of a campaign to another board; its settings keep the first one."""
     with store.writing() as connection:
         connection.execute("UPDATE runs SET board = ? WHERE campaign = ?", (board, uuid))
 
@@ -43,7 +43,7 @@ def record_slice(store: Store, uuid: str, made: Slice) -> None:
 
 
 def slices(store: Store, uuid: str) -> list[Slice]:
-    """In order of number."""
+    """Return the slices in order of their ordinals."""
     query = "SELECT ordinal, workload, trials, expected_gain FROM slices WHERE campaign = ? ORDER BY ordinal"
     return [Slice(*row) for row in store.rows(query, uuid)]
 
@@ -66,8 +66,7 @@ def set_prediction(store: Store, run: str, microseconds: float) -> None:
 
 
 def end_layer(store: Store, uuid: str, detail: str = "") -> None:
-    """The run of a layer gets no more trials: it has finished, and its budget is what it was given (1 at
-    least, as of any run)."""
+    """Finish the run of a layer; its budget becomes the number of its trials, at least 1."""
     with store.writing() as connection:
         connection.execute(
             "UPDATE runs SET state = ?, detail = ?, failure = '', finished = ?, "

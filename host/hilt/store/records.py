@@ -11,7 +11,7 @@ from hilt.trial import Trial
 
 
 class RunState(StrEnum):
-    """Where a run is. A run that says `running` or `paused` and has no engine was interrupted: it can be resumed."""
+    """The state of a run. One that is `running` or `paused` without an engine was interrupted; it can be resumed."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -23,8 +23,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is, and how far it came. Equality leaves out identity, time and state: two runs are equal that must
-    give the same trials on a deterministic board."""
+    """The settings and the state of a run.
+
+    Equality leaves out identity, time and state: two equal runs give the same trials on a deterministic board.
+    """
 
     uuid: str = field(compare=False)
     workload: str
@@ -36,7 +38,7 @@ class Run:
     """Name of the VTA parameter set, as in `1x16_i8w8a32_15_15_18_17`."""
     isa: str
     bitstream: str
-    """Identity of what the board was programmed with."""
+    """The identity of the board's bitstream."""
     clock_hz: int
     tuner: str
     tuner_options: Mapping[str, Any]
@@ -44,7 +46,7 @@ class Run:
     checks: str
     """Level of the compiler's checks."""
     space_kind: str
-    """Whose knobs: a word of hilt.schedule.space.SpaceKind."""
+    """A value of hilt.run_choices.SpaceName."""
     orders: int
     """Loop orders that the space has."""
     space: str
@@ -72,7 +74,7 @@ class Run:
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""
     failure: str = field(default="", compare=False)
-    """Of a failed run, whose fault that was: a word of hilt.engine.events.FailureCause."""
+    """The cause of a failure, a value of hilt.engine.events.FailureCause; empty where it did not fail."""
     finished: float | None = field(default=None, compare=False)
     campaign: str | None = field(default=None, compare=False)
     """The uuid of its campaign, where it is the run of a network's layer."""
@@ -88,7 +90,7 @@ class Run:
         return 2 * self.macs / microseconds / 1e3
 
     def percent_of_bound(self, microseconds: float) -> float:
-        """How near this latency comes to the roofline bound; 100 is the bound itself."""
+        """Return the roofline bound over this latency in percent; 100 is the bound itself."""
         return 100 * self.bound_microseconds / microseconds
 
 
@@ -117,8 +119,10 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some trials that a campaign gives to one of its layers. In order of number they are what it decided: when it goes
-    on, nothing is decided again."""
+    """Some trials that a campaign gives to one of its layers.
+
+    In order of their ordinals they are the campaign's decisions: when it goes on, nothing is decided again.
+    """
 
     ordinal: int
     workload: str
@@ -130,7 +134,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run with what a list shows of it."""
+    """A run with the facts that a list shows."""
 
     run: Run
     trials: int

@@ -41,7 +41,7 @@ def run_of(row: sqlite3.Row) -> Run:
 
 
 def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
-    """In the order of CAMPAIGN_COLUMNS."""
+    """Return the values in the order of CAMPAIGN_COLUMNS."""
     network, settings, budget = to_json(campaign.network), to_json(campaign.settings), to_json(dict(campaign.budget))
     facts = (campaign.created, budget, campaign.fallback_first, str(campaign.state))
     return (campaign.uuid, campaign.name, network, settings, *facts)
@@ -101,5 +101,5 @@ def trial_of(row: sqlite3.Row) -> Trial:
 
 
 def _knobs_json(knobs: Mapping[str, int]) -> str:
-    """In the space's own order of knobs, which says something to its reader."""
+    """Return the knobs as JSON in the order of the space."""
     return json.dumps({name: int(value) for name, value in knobs.items()}, separators=(",", ":"))

@@ -11,7 +11,7 @@ APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
 VERSION = 8
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
-"""What a trial must be to be a result: every element of its output was compared and none differed."""
+"""The condition of a result: every element of the trial's output was compared and none differed."""
 
 _REMEASUREMENTS_OF_3 = """CREATE TABLE remeasurements (
   run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -182,7 +182,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Makes the tables in an empty file, or checks that these are they and brings older ones up to date.
+    """Make the tables in an empty file, or check the tables of a file and bring older ones up to date.
 
     Raises CorruptStoreError, NewerStoreError.
     """
@@ -211,7 +211,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of its tables."""
+    """Return the version of the tables."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise corrupt(path, "a SQLite database of another program")
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -94,7 +94,7 @@ def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gat
     process = attached(tmp_path, run, *(["--json"] if as_json else []))
     read_until(process, "/40 trials", as_json)
     process.send_signal(signal.SIGINT)
-    read_until(process, "stopping after what is on the board", as_json)
+    read_until(process, "stopping after the trials on the board", as_json)
     gate.open()
     out, err = process.communicate(timeout=60)
     stopped, trials = to_the_end(tmp_path, run)
