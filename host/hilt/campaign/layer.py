@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hilt import tune
 from hilt.campaign.allocation import LayerStatus
 from hilt.campaign.campaign_control import CampaignControl
@@ -47,15 +49,16 @@ class LayerSearch:
         self._ended = run.state is RunState.FINISHED
         task = RunTask(run, measurer.description)
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
-        self._predict(task.problem)
-        self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem) if fallback_first else [])
+        candidates = fallback_candidates(task.problem)
+        self._predict(task.problem, candidates)
+        self._tuner = FallbackFirst(tuner, candidates if fallback_first else [])
         self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
         self._publish(self._loop.progress)  # trials of earlier sessions count from the start
 
-    def _predict(self, problem: tune.TuningProblem) -> None:
+    def _predict(self, problem: tune.TuningProblem, candidates: Sequence[int]) -> None:
         if self.run.predicted_microseconds is not None or self._latencies:
             return
-        predicted = predicted_microseconds(problem, self.run.clock_hz, self.run.seed)
+        predicted = predicted_microseconds(problem, candidates, self.run.clock_hz)
         if predicted is not None:
             set_prediction(self._store, self.run.uuid, predicted)
 

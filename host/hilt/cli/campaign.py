@@ -151,7 +151,7 @@ def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
             board,
             str(result.trials),
             str(Budget.from_dict(result.campaign.budget)),
-            f"{'' if result.estimate.complete else '~'}{result.estimate.microseconds / 1e3:,.1f}",
+            f"{'' if result.estimate.complete else '~'}{result.estimate.microseconds / 1e3:,.2f}",
             f"{result.gain:.2f}" if result.gain else "-",
             state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
             time_text(result.campaign.created),

@@ -8,9 +8,8 @@ from rich.table import Table
 
 from hilt.campaign.budget import Budget
 from hilt.cli import tables
-from hilt.cli.formatting import best_json, print_json, short, state_text, time_text
+from hilt.cli.formatting import best_json, print_json, scaled_latency, short, state_text, time_text
 from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, Source, board_of, load_result
-from hilt.report.html import latency_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial
 
@@ -58,7 +57,7 @@ def format_total(result: CampaignResult) -> str:
     """Return the network's latency now, and with the fallback schedules, in words."""
     words = _latency_text(result)
     if result.gain is not None:
-        fallback = latency_text(result.fallback_microseconds)
+        fallback = scaled_latency(result.fallback_microseconds)
         words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
         if len(result.compared) < len(result.layers):
             words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
@@ -73,12 +72,12 @@ def format_total(result: CampaignResult) -> str:
 def _latency_text(result: CampaignResult) -> str:
     estimate = result.estimate
     if estimate.complete:
-        return f"{result.network.name}: {latency_text(result.microseconds)} in all its layers on the board"
-    words = f"{result.network.name}: about {latency_text(estimate.microseconds)} in all its layers: "
-    words += f"{latency_text(result.microseconds)} measured in {estimate.layers_by.get(Source.MEASURED, 0)} of them"
+        return f"{result.network.name}: {scaled_latency(result.microseconds)} in all its layers on the board"
+    words = f"{result.network.name}: about {scaled_latency(estimate.microseconds)} in all its layers: "
+    words += f"{scaled_latency(result.microseconds)} measured in {estimate.layers_by.get(Source.MEASURED, 0)} of them"
     for source, text in ((Source.TWIN, "predicted by the twin"), (Source.BOUND, "the roofline bound, so at least")):
         if source in estimate.layers_by:
-            words += f", {latency_text(estimate.microseconds_by[source])} {text} in {estimate.layers_by[source]}"
+            words += f", {scaled_latency(estimate.microseconds_by[source])} {text} in {estimate.layers_by[source]}"
     return words
 
 

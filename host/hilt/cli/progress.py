@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hilt.campaign.budget import Budget
-from hilt.cli.formatting import seconds_text, short
+from hilt.cli.formatting import scaled_latency, seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
 from hilt.store import Campaign, Run, RunState
@@ -109,10 +109,10 @@ def format_network(update: NetworkUpdated) -> str:
     layer = f"{update.layer} "
     layer += "not measured yet" if update.layer_microseconds is None else f"{update.layer_microseconds:,.1f} µs"
     if update.measured_layers == update.layers:
-        network = f"network {update.microseconds / 1e3:,.2f} ms"
+        network = f"network {scaled_latency(update.microseconds)}"
     else:
         part = f"{update.measured_layers} of {update.layers} layers measured"
-        network = f"network about {update.microseconds / 1e3:,.2f} ms ({part}, the others predicted)"
+        network = f"network about {scaled_latency(update.microseconds)} ({part}, the others predicted)"
     gain = "" if update.gain is None else f", {update.gain:.2f} times as fast as the fallback"
     return f"{layer}; {network}{gain}"
 

@@ -33,14 +33,16 @@ class Source(StrEnum):
     MEASURED = "measured"
     """The best verified trial."""
     TWIN = "twin"
-    """The cycle model's prediction."""
+    """The cycle model's prediction of the fallback schedule."""
     BOUND = "bound"
     """The roofline bound: the layer takes at least that long."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A network's latency over all its layers at any time: measured where it can be, predicted elsewhere.
+    """A network's latency with the schedules known now: measured where it can be, predicted elsewhere.
+
+    A layer without a verified trial has the fallback schedule until then.
 
     Microseconds and layers by source; the layers are different ones, the microseconds are of all their instances.
     """

@@ -95,7 +95,7 @@ class NetworkUpdated:
 
     kind: ClassVar[str] = "network"
     layer: str
-    """The workload."""
+    """Its short name: the workload's, or the first node's where the workload is spelled out."""
     layer_microseconds: float | None
     """The best verified latency of one instance."""
     microseconds: float

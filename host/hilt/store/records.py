@@ -79,7 +79,7 @@ class Run:
     campaign: str | None = field(default=None, compare=False)
     """The uuid of its campaign, where it is the run of a network's layer."""
     predicted_microseconds: float | None = field(default=None, compare=False)
-    """The twin's prediction of the best latency, made before the first trial of a campaign's layer."""
+    """The twin's prediction of the fallback's latency, made before the first trial of a campaign's layer."""
 
     @property
     def bound_microseconds(self) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hilt.campaign.fallback import fallback_candidates
 from hilt.campaign.prediction import predicted_microseconds
 from hilt.cli.network_text import format_total, result_values
 from hilt.cli.progress import format_network
@@ -60,12 +61,16 @@ def test_measured_and_predicted_parts_are_told_apart(tmp_path: Path) -> None:
         assert "about" not in format_total(done)
 
 
-def test_a_prediction_is_a_latency_of_the_space() -> None:
+def test_the_fallback_is_predicted_by_the_first_candidate_that_ends() -> None:
     accelerator = Accelerator(load_parameters("pynq"), IsaRevision.A, clock_hz=100_000_000)
     problem = TuningProblem.of(load_workload("conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1"), accelerator)
-    predicted = predicted_microseconds(problem, 100_000_000, 5)
-    assert predicted is not None and predicted == predicted_microseconds(problem, 100_000_000, 5)
-    assert predicted >= bound_cycles(problem.workload, accelerator) / 100
+    candidates = fallback_candidates(problem)
+    predicted = predicted_microseconds(problem, candidates, 100_000_000)
+    assert predicted is not None and predicted >= bound_cycles(problem.workload, accelerator) / 100
+    assert predicted_microseconds(problem, candidates[:1], 50_000_000) == 2 * predicted
+    rejected = [index for index in range(len(problem.space)) if not problem.compiles[index]]
+    assert predicted_microseconds(problem, [rejected[0], candidates[0]], 100_000_000) == predicted
+    assert predicted_microseconds(problem, rejected[:3], 100_000_000) is None
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,17 @@ def test_the_stop_rule_shortens_the_time_left() -> None:
     assert statistics.progress().trials_per_second == 1.0
 
 
+def test_a_pause_is_no_part_of_the_pace() -> None:
+    clock = Clock()
+    statistics = RunStatistics(RunSummary(run("a" * 32, budget=16), 0, 0, None), {}, clock)
+    for ordinal in range(8):
+        clock.now += 1.0 if ordinal != 4 else 3600.0
+        if ordinal == 4:
+            statistics.pause_ended()
+        statistics.add(Trial(ordinal, ordinal, {}, Outcome.TIMEOUT))
+    assert statistics.progress().seconds_left == 8.0
+
+
 @pytest.mark.parametrize("stop_at", [None, 0, 1.0, 2.0])
 def test_a_tuner_without_a_stop_rule_uses_its_budget(stop_at: float | None) -> None:
     forecast = StopForecast(stop_at)
