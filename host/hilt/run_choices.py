@@ -6,14 +6,14 @@ from enum import StrEnum
 
 
 class CheckLevel(StrEnum):
-    """How strict the compiler's checks are."""
+    """The strictness of the compiler's checks."""
 
     COMPILER = "compiler"
     """Buffers, fields and limits of hilt's own lowering."""
     STRICT = "strict"
     """Also sums that a write hazard could lose on RTL without interlock."""
     TVM = "tvm"
-    """Only configurations that TVM v0.9 would compile and run."""
+    """The configurations that TVM v0.9 would compile and run."""
     OFF = "off"
     """Every configuration that can be written down as a program."""
 

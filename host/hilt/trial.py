@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """How a trial ended. All but `BOARD_LOST` are facts about the configuration; that one is about the board."""
+    """The end of a trial. All but `BOARD_LOST` are facts about the configuration; that one is about the board."""
 
     OK = "ok"
     REJECTED = "rejected"
@@ -102,7 +102,7 @@ class Trial:
 
     @property
     def verified(self) -> bool:
-        """Whether every element of the output was compared and none differed; only then can it be the best."""
+        """True where every element of the output was compared and none differed; only then can it be the best."""
         seen = self.verification
         return (
             self.outcome is Outcome.OK

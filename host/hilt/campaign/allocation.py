@@ -1,14 +1,14 @@
-"""Which layer gets the next trials: the one where a trial is expected to save the network most time.
+"""Chooses the layer for the next trials: the one where a trial is expected to save the network most time.
 
-The gradient of Ansor's task scheduler (Zheng et al. 2020, section 6.2) for the network's latency, the sum of w b over
-its layers of w instances and best latency b. A layer of n trials is expected to gain, a trial,
+The expected saving is the gradient of Ansor's task scheduler (Zheng et al. 2020, section 6.2) for the network's
+latency, the sum of w b over its layers of w instances and best latency b. A trial of a layer of n trials saves
 
     w (1 - c) (alpha (b before its last WINDOW trials - b) / WINDOW + (1 - alpha) (b - bound) / n)
 
-The first term is the gain of its latest trials and the second is optimism: that as many trials again would
-bring it to its bound. Ansor takes 0 and what similar layers reach for that; here the roofline bound is known. c is the
-tuner's confidence that nothing better remains, 0 where it does not say. Ansor's random choice now and then is left
-out: optimism falls as 1 / n, so no layer is forgotten. A layer without a verified result counts as UNSOLVED bounds.
+The first term is the gain of its latest trials. The second is optimism: as many trials again would bring it to its
+bound. Ansor takes 0 and the rates of similar layers there; here the roofline bound is known. c is the tuner's
+confidence that nothing better remains, 0 for a tuner without one. Ansor's random choice now and then is left out:
+optimism falls as 1 / n, so no layer is forgotten. A layer without a verified result counts as UNSOLVED bounds.
 """
 
 from __future__ import annotations

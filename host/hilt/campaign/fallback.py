@@ -39,7 +39,7 @@ class FallbackFirst:
 
     @property
     def searching(self) -> bool:
-        """Whether the fallback is still looked for; each ask must be told before the next then."""
+        """True while the fallback is searched; each ask must be told before the next then."""
         return not self._found and bool(self._candidates)
 
     def ask(self, count: int) -> list[int]:

@@ -73,10 +73,10 @@ class LayerSearch:
 
     @property
     def searches_fallback(self) -> bool:
-        """Whether the fallback is still searched.
+        """True while the fallback is searched.
 
-        A skipped layer searches as far as its record goes: the slices before the skip are asked for again and must find
-        its tuner in the same state.
+        A skipped layer searches as far as its record goes: the slices before the skip are asked for again and must
+        find its tuner in the same state.
         """
         return self._tuner.searching and (not self.skipped or self.asked < self._recorded)
 
@@ -87,7 +87,7 @@ class LayerSearch:
 
     @property
     def standing(self) -> LayerStatus | None:
-        """None where it gets no more trials."""
+        """The layer's state for the allocation; None where it gets no more trials."""
         if self.exhausted or self.skipped:
             return None
         return LayerStatus(self.layer.count, self.asked, self._bests, self.run.bound_microseconds, self._confidence)

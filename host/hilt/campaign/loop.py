@@ -1,8 +1,8 @@
-"""The loop of a campaign: fallbacks first, then slices of trials to the layers where they pay.
+"""The loop of a campaign: fallbacks first, then slices of trials to the layers where they save most.
 
-Slice k + 1 is chosen and asked for while slice k is on the board, always by the results until then, so that time
-decides nothing. Each slice is recorded before it is asked for: a campaign that goes on makes the same calls again, in
-which recorded trials are not measured, and decides anew only what was not decided.
+Slice k + 1 is chosen and asked for while slice k is on the board, always by the results until then. So time decides
+nothing. Each slice is recorded before it is asked for. A resumed campaign makes the same calls again, in which
+recorded trials are not measured, and decides only the slices that are not recorded.
 """
 
 from __future__ import annotations

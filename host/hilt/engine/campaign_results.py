@@ -67,7 +67,7 @@ class Estimate:
 
     @property
     def complete(self) -> bool:
-        """Whether every layer is measured."""
+        """True where every layer is measured."""
         return self.layers_by.get(Source.MEASURED, 0) == self.layers
 
 

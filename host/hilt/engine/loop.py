@@ -266,7 +266,7 @@ class TuningLoop:
         return replace(trial, recorded_at=time())
 
     def _record(self, trials: Sequence[Trial]) -> None:
-        """On disk first; only then does anybody hear of it."""
+        """Store trials, then publish them: no client hears of a trial that is not on disk."""
         if not trials:
             return
         self._store.record(self._run.uuid, trials)

@@ -108,7 +108,7 @@ class RunFiles:
                     file.truncate(0)
 
     def wait_until_free(self, seconds: float) -> bool:
-        """Whether the engine that holds the run, if one does, let go of it within so long."""
+        """Return True once no engine holds the run, False where one still does after so many seconds."""
         deadline = monotonic() + seconds
         while self.is_running():
             if monotonic() > deadline:
@@ -117,7 +117,7 @@ class RunFiles:
         return True
 
     def is_running(self) -> bool:
-        """Whether an engine holds the run now."""
+        """Return True where an engine holds the run now."""
         if not self.lock_path.exists():
             return False
         with self._open_lock() as file:

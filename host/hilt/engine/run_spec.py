@@ -56,7 +56,7 @@ class RunSpec:
     repeat: int = 1
     number: int = 1
     limit_seconds: float | None = None
-    """None: LIMIT_OVER_BOUND times the roofline bound at the board's clock, at least SHORTEST_LIMIT_SECONDS."""
+    """Seconds of the board's clock; None is LIMIT_OVER_BOUND times the bound, at least SHORTEST_LIMIT_SECONDS."""
     tuner_options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

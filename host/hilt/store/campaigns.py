@@ -36,7 +36,7 @@ def add_seconds(store: Store, uuid: str, seconds: float) -> None:
 
 
 def record_slice(store: Store, uuid: str, made: Slice) -> None:
-    """On disk before any of its trials is asked for. Raises StoreError."""
+    """Record a slice before any of its trials is asked for. Raises StoreError."""
     values = (uuid, made.ordinal, made.workload, made.trials, made.expected_gain)
     with store.writing() as connection:
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?, ?)", values)

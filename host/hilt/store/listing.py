@@ -18,7 +18,7 @@ _AT_ONCE = 500
 
 
 class Which(StrEnum):
-    """Which trials."""
+    """A filter of trials by their outcome."""
 
     ALL = "all"
     VALID = "valid"
@@ -49,7 +49,7 @@ class Listing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it lists all trials by ordinal: no query is needed."""
+        """True for all trials by ordinal: no query is needed."""
         return self == Listing()
 
 
