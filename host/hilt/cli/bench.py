@@ -12,6 +12,7 @@ from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, seconds_text
+from hilt.cli.tables import column
 
 
 def bench(
@@ -43,7 +44,13 @@ def bench(
     from hilt.experiments.catalogue import EXPERIMENTS, experiment
 
     if list_all:
-        table = tables.table("experiment", "what", "reproduces", ">minutes", ">with --full")
+        table = tables.table(
+            "experiment",
+            column("what", wraps=True),
+            column("reproduces", drop=2, wraps=True),
+            column(">minutes"),
+            column(">with --full", drop=1),
+        )
         for name, each in EXPERIMENTS.items():
             table.add_row(name, each.title, each.source, *(f"{minutes:g}" for minutes in each.minutes))
         tables.console().print(table)

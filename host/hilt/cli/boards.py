@@ -12,6 +12,7 @@ from hilt.cli import tables
 from hilt.cli.exit_codes import Exit
 from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
+from hilt.cli.tables import column
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
@@ -61,7 +62,15 @@ def boards(
             ]
         )
         return
-    table = tables.table("board", "parameters", "ISA", ">bus", ">clock", "hazards", "bitstream")
+    table = tables.table(
+        "board",
+        column("parameters", drop=3),
+        column("ISA", drop=1),
+        column(">bus", drop=2),
+        ">clock",
+        column("hazards", drop=4),
+        "bitstream",
+    )
     for board in described:
         table.add_row(
             board.name,

@@ -11,6 +11,7 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.formatting import print_json, seconds_text, time_text
+from hilt.cli.tables import column
 from hilt.processes import processes
 
 if TYPE_CHECKING:
@@ -182,7 +183,15 @@ def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print JS
     if not rows:
         typer.echo("no datasets yet; `hilt dataset build WORKLOAD` records one")
         return
-    table = tables.table("dataset", ">configurations", ">valid", ">best µs", ">kB", "made", "commit")
+    table = tables.table(
+        "dataset",
+        column(">configurations", drop=2),
+        column(">valid", drop=1),
+        column(">best µs"),
+        column(">kB", drop=4),
+        column("made", drop=3),
+        column("commit", drop=5),
+    )
     for row in rows:
         best = "" if row["best_microseconds"] is None else f"{row['best_microseconds']:,.1f}"
         size = f"{row['bytes'] / 1000:.0f}"

@@ -208,7 +208,7 @@ def format_total(result: CampaignResult) -> str:
     return words
 
 
-def _table(result: CampaignResult) -> Table:
+def _table(result: CampaignResult) -> tables.Table:
     ordinals = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
     table = tables.table("layer", *ordinals, "run")
     total = result.microseconds or 1.0

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 from rich.console import Console
-from rich.table import Table
 
 from hilt.cli import tables
 from hilt.cli.exit_codes import Exit
@@ -142,7 +141,7 @@ def total_microseconds(tuned: list[Tuned]) -> float:
     return sum(each.microseconds or 0.0 for each in tuned)
 
 
-def _sum(tuned: list[Tuned]) -> Table:
+def _sum(tuned: list[Tuned]) -> tables.Table:
     """A table of the layers with their shares of the sum."""
     total = total_microseconds(tuned) or 1.0
     table = tables.table("layer", ">times", ">best µs", ">all µs", ">share", ">% of bound", "run")

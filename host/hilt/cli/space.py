@@ -9,6 +9,7 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.formatting import print_json
+from hilt.cli.tables import column
 
 if TYPE_CHECKING:
     from hilt.schedule import Conv2d, Space
@@ -100,7 +101,7 @@ def _one(
         return
     console = tables.console()
     console.print(f"{workload.name}: {len(described):,} configurations")
-    knobs = tables.table("knob", ">values", "")
+    knobs = tables.table("knob", column(">values"), column("", wraps=True))
     for knob in described.knobs:
         knobs.add_row(knob.name, str(len(knob.values)), _values_text(knob.values))
     console.print(knobs)
@@ -109,7 +110,9 @@ def _one(
         compiled = "" if one.compiled == one.valid else f" (TVM compiles {one.compiled:,})"
         accepted = f"{one.valid:,} of {one.size:,} accepted, {100 * one.valid_ratio:.1f}%"
         console.print(f"checks {one.checks}: {accepted}{compiled}")
-        histogram = tables.table("reason", ">configurations", ">share", "")
+        histogram = tables.table(
+            column("reason", wraps=True), column(">configurations"), column(">share"), column("", drop=1)
+        )
         largest = max(one.reasons.values(), default=1)
         for reason, count in one.reasons.items():
             bar = "█" * max(1, round(30 * count / largest))
