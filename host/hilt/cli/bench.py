@@ -69,4 +69,4 @@ def bench(
         typer.echo(f"{name}: {seconds_text(time.monotonic() - started)}; all of it in {folder}", err=as_json)
         results[name] = {"folder": str(folder), "comparisons": [asdict(one) for one in held.comparisons]}
     if as_json:
-        print_json(results)
+        print_json(results, "bench")

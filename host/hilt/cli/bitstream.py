@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 from hilt import bitstreams
 from hilt.bitstreams import Bitstream
 from hilt.cli.files import in_text
+from hilt.cli.formatting import print_json
 from hilt.cli.tables import column, console, table
 
 application = typer.Typer(help="Bitstreams: list, verify, add, fetch.", no_args_is_help=True)
@@ -25,7 +25,7 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
     """The bitstreams that hilt knows, and which of them are here."""
     entries = bitstreams.load_manifest().values()
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(entry) | {"here": _is_here(entry)} for entry in entries]))
+        print_json([dataclasses.asdict(entry) | {"here": _is_here(entry)} for entry in entries], "bitstreams")
         return
     listing = table(
         "name",

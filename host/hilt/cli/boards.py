@@ -59,7 +59,8 @@ def boards(
                     "quarantined": apart[board.name].reason if board.name in apart else None,
                 }
                 for board in described
-            ]
+            ],
+            "boards",
         )
         return
     table = tables.table(
@@ -143,7 +144,7 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     finally:
         target.release()
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json([asdict(finding) for finding in findings], "board_check")
     if not all(finding.well for finding in findings):
         raise typer.Exit(Exit.BOARD)
 

@@ -185,7 +185,7 @@ def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
     if as_json:
         from hilt.cli.following_campaign import result_values
 
-        print_json([result_values(each) for each in results])
+        print_json([result_values(each) for each in results], "campaigns")
         return
     if not results:
         typer.echo("no campaigns yet; `hilt campaign resnet18 --budget 200` makes the first")

@@ -178,7 +178,7 @@ def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print JS
             continue
         rows.append(_row(dataset) | {"bytes": path.stat().st_size})
     if as_json:
-        print_json(rows)
+        print_json(rows, "datasets")
         return
     if not rows:
         typer.echo("no datasets yet; `hilt dataset build WORKLOAD` records one")
@@ -211,7 +211,7 @@ def show(
     dataset = DatasetStore().find(name)
     row = _row(dataset) | {"outcomes": dataset.counts(), "check": dataset.metadata["check"]}
     if as_json:
-        print_json(row | {"identity": dataset.identity})
+        print_json(row | {"identity": dataset.identity}, "dataset")
         return
     made = dataset.metadata["made"]
     typer.echo(_line(dataset))

@@ -34,6 +34,6 @@ def explain(
     chosen = configuration_of(configuration, space)
     explained = explain_configuration(described, space, chosen, accelerator, memory_of_board(board))
     if as_json:
-        print_json(explanation_values(explained, assembly=assembly))
+        print_json(explanation_values(explained, assembly=assembly), "explanation")
     else:
         typer.echo(explanation_text(explained, assembly=assembly))

@@ -71,7 +71,7 @@ def attend(
             for note in write_outputs(store, campaign.uuid, directory).notes:
                 print_text(console, note)
     if as_json:
-        print_json(result_values(result))
+        print_json(result_values(result), "campaign")
     else:
         tables.console().print(_table(result))
         print_text(console, format_total(result))
@@ -85,7 +85,7 @@ def _left(home: Path, campaign: Campaign, as_json: bool, code: Exit) -> Exit:
     """Says with --json how far a campaign is that goes on without us."""
     if as_json:
         with Store(database_path(home)) as store:
-            print_json(result_values(load_result(store, store.campaign(campaign.uuid) or campaign)))
+            print_json(result_values(load_result(store, store.campaign(campaign.uuid) or campaign)), "campaign")
     return code
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,8 +17,14 @@ def short(uuid: str) -> str:
     return uuid[:8]
 
 
-def print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
+JSON_SCHEMA = 1
+"""The version of everything that --json prints (docs/json.md); it rises when a field changes its meaning or leaves."""
+
+
+def print_json(value: Mapping[str, Any] | Sequence[Any], kind: str) -> None:
+    """Print one JSON object on standard output, headed by its schema version and kind; a list is its `items`."""
+    content = dict(value) if isinstance(value, Mapping) else {"items": list(value)}
+    sys.stdout.write(json.dumps({"schema": JSON_SCHEMA, "kind": kind} | content) + "\n")
 
 
 def knobs_text(knobs: Mapping[str, int]) -> str:

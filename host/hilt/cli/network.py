@@ -83,7 +83,7 @@ def tune_campaign(campaign: Campaign, home: Path, launcher: Launcher, as_json: b
     with Store(database_path(home)) as store:
         tuned, left = _tuned(store, campaign), unfinished(store, campaign)
     if as_json:
-        print_json(_network_json(campaign, tuned, left))
+        print_json(_network_json(campaign, tuned, left), "network")
     else:
         tables.console().print(_sum(tuned))
         print_text(console, _total_words(network, tuned))

@@ -37,7 +37,7 @@ def runs(
     with Store(database_path(home)) as store:
         found = store.runs(limit)
         if as_json:
-            print_json([run_json(store, run, _running(home, run)) for run in found])
+            print_json([run_json(store, run, _running(home, run)) for run in found], "runs")
             return
         if not found:
             typer.echo("no runs yet; `hilt tune resnet18.C5` makes the first")
@@ -71,7 +71,7 @@ def show(
         record = store.run(run)
         running = _running(home, record)
         if as_json:
-            print_json(run_json(store, record, running) | _details_json(store, record))
+            print_json(run_json(store, record, running) | _details_json(store, record), "run")
             return
         _show(store, record, running)
 
@@ -87,7 +87,8 @@ def best(
             [
                 {"workload": run.workload, "board": run.board, "run": run.uuid, "best": best_json(run, trial)}
                 for run, trial in found
-            ]
+            ],
+            "best",
         )
     elif not found:
         typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")

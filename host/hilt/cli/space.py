@@ -96,7 +96,8 @@ def _one(
                 "size": len(described),
                 "knobs": {knob.name: list(knob.values) for knob in described.knobs},
                 "levels": {one.checks: _survey_json(one) for one in surveys},
-            }
+            },
+            "space",
         )
         return
     console = tables.console()
@@ -176,7 +177,8 @@ def _group(
                 ],
                 "mean_valid_ratios": means,
                 "unsupported": unsupported,
-            }
+            },
+            "spaces",
         )
         return
     console = tables.console()

@@ -172,7 +172,7 @@ def _attend(home: Path, launched: Callable[[], Run], detach: bool, as_json: bool
     with Store(database_path(home)) as store:
         run = store.run(run.uuid)
         if as_json:
-            print_json(run_json(store, run, RunFiles(home, run.uuid).is_running()))
+            print_json(run_json(store, run, RunFiles(home, run.uuid).is_running()), "run")
         elif ending is not None and ending.finished is not None:
             print_text(console, summary_text(store, run))
         verified = store.best(run.uuid) is not None
