@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from hilt.tune.feedback import Feedback, Tuner
 from hilt.tune.options import TunerOptionError
-from hilt.tune.problem import TuningProblem
 from hilt.tune.plugins import PluginError
+from hilt.tune.problem import TuningProblem
 from hilt.tune.registry import (
     UnknownTunerError,
     canonical_tuner,

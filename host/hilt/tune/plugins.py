@@ -119,7 +119,7 @@ def _plugin(name: str, tuner: Any) -> Plugin:
 
     def build(problem: TuningProblem, seed: int, values: Any) -> Tuner:
         made: Any = tuner(problem, seed) if options is NoOptions else tuner(problem, seed, values)
-        return made  # type: ignore[no-any-return]
+        return made
 
     return Plugin(name, summary, options, build, Path(inspect.getfile(tuner)))
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hilt.did_you_mean import did_you_mean
+from hilt.tune import plugins
 from hilt.tune.autotvm.tree_gru import TreeGRUOptions, treegru
 from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
@@ -16,8 +18,6 @@ from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
-from hilt.did_you_mean import did_you_mean
-from hilt.tune import plugins
 from hilt.tune.option_help import OptionHelp, option_help
 from hilt.tune.options import TunerOptionError, read_options
 from hilt.tune.problem import TuningProblem
