@@ -59,7 +59,7 @@ def campaign(
         CheckLevel, typer.Option(help="What is rejected before it travels, as of `hilt tune`.")
     ] = CheckLevel.COMPILER,
     repeat: Repeat = 1,
-    ordinal: Number = 1,
+    number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
     chaos: Chaos = None,
@@ -130,7 +130,7 @@ def campaign(
         orders=None if orders is None else orders_of(orders),
         checks=checks.value,
         repeat=repeat,
-        number=ordinal,
+        number=number,
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, each // SHORT_RUN_PLANS), tuner_option or []),
     )

@@ -34,7 +34,7 @@ _RUN_PAGES = {
     "run": "run_screen.RunScreen",
     "board": "board_screen.BoardScreen",
     "space": "space_screen.SpaceScreen",
-    "index": "configuration_screen.ConfigurationScreen",
+    "configuration": "configuration_screen.ConfigurationScreen",
     "log": "log_screen.LogScreen",
 }
 """Screens of a run by the names of PAGES. Each is loaded when it is first shown: SSH, schedules and tuners take time,
@@ -145,7 +145,7 @@ class HiltApp(App[None]):
     def on_configuration_chosen(self, message: ConfigurationChosen) -> None:
         if self._watch is not None:
             self._watch.index = message.index
-            self.action_page("index")
+            self.action_page("configuration")
 
     def on_campaign_chosen(self, message: CampaignChosen) -> None:
         self._campaign = message.uuid

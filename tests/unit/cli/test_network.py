@@ -20,7 +20,7 @@ from hilt.cli.main import run as hilt
 from hilt.cli.network import _launch, listing, tune_campaign, tune_network
 from hilt.engine import launch
 from hilt.engine.campaigns import open_campaign, spec_of, unfinished
-from hilt.engine.run_spec import RunSpec, design
+from hilt.engine.run_spec import RunSpec, make_run
 from hilt.schedule.onnx_model import read_network
 from hilt.store import Run, RunState, Store, database_path
 from tests.unit.cli.network_engine import NetworkBoards
@@ -141,7 +141,7 @@ def test_a_stopped_layer_goes_on_where_it_was(tmp_path: Path, capsys: pytest.Cap
     with Store(database_path(tmp_path)) as store:
         campaign = open_campaign(store, network, settings)
         layer = network.supported[0]
-        run = design(spec_of(campaign, layer), NetworkBoards().describe_board("table:plain"), campaign.uuid)
+        run = make_run(spec_of(campaign, layer), NetworkBoards().describe_board("table:plain"), campaign.uuid)
         store.create_run(run)
         store.set_state(run.uuid, RunState.STOPPED)
         assert open_campaign(store, network, settings) == campaign
@@ -212,7 +212,7 @@ def test_two_commands_that_come_to_a_layer_together_tune_it_once(tmp_path: Path)
 
         def start(self, settings: RunSpec, home: Path, *, campaign: str | None = None) -> Run:
             calls.append("start")
-            run = design(settings, NetworkBoards().describe_board("table:plain"), campaign)
+            run = make_run(settings, NetworkBoards().describe_board("table:plain"), campaign)
             with Store(database_path(home)) as store:
                 store.create_run(run)
             if len(calls) > 1:

@@ -12,7 +12,7 @@ from threading import Barrier
 import pytest
 
 from hilt.engine.errors import failure_of
-from hilt.engine.events import AgentFailure
+from hilt.engine.events import FailureCause
 from hilt.link.errors import UnknownBoardError
 from hilt.measure import describe_board
 from hilt.measure.board_description import board_names, resolve
@@ -92,7 +92,7 @@ def test_a_name_that_no_virtual_board_can_have_is_bad_input(name: str, message: 
     with pytest.raises(VirtualBoardError, match=message) as raised:
         chaos_of(name)
         describe_board(name)
-    assert failure_of(raised.value) is AgentFailure.INPUT
+    assert failure_of(raised.value) is FailureCause.INPUT
 
 
 def test_unknown_boards_are_named_errors(home: Path) -> None:
@@ -106,7 +106,7 @@ def test_identity_words_are_those_of_the_register_map() -> None:
     """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock: written by hand from docs/architecture.md."""
     identity = identity_of(describe_board("virtual:pynq").accelerator)
     assert (identity.version, identity.blocks, identity.buffers) == (1, 0x53340, 0x11120F0F)
-    assert identity.index == 0x1600
+    assert identity.configuration == 0x1600
 
 
 def test_other_memory_is_another_board_to_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

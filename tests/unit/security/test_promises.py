@@ -16,7 +16,7 @@ import pytest
 from hilt import paths
 from hilt.link.board_registry import REMOTE_PATH, Endpoint
 from hilt.link.errors import BoardFileError
-from hilt.link.session import Session
+from hilt.link.session import SshSession
 from hilt_board.home import HomeError, open_home
 from hilt_board.protocol import FrameDecoder, FrameError
 from hilt_board.unix_socket import listen
@@ -88,7 +88,7 @@ def test_no_shell_reads_a_string() -> None:
 def test_what_a_shell_reads_as_more_than_a_word_is_no_word_of_a_command(word: str) -> None:
     assert not REMOTE_PATH.match(word)
     with pytest.raises(ValueError, match="not a plain word"):
-        Session._open(object.__new__(Session), ["sha256sum", word], None)  # type: ignore[arg-type]
+        SshSession._open(object.__new__(SshSession), ["sha256sum", word], None)  # type: ignore[arg-type]
     with pytest.raises(BoardFileError):
         Endpoint(name="x", host="board", python=word)
 

@@ -144,7 +144,7 @@ def cell(column: int, at_row: int) -> Condition:
 
 
 def index(index: int) -> Condition:
-    return lambda stage: stage.knobs_at(index)
+    return lambda stage: stage.index(index)
 
 
 def asked(command: EngineCommand) -> Condition:
@@ -208,7 +208,7 @@ LIVE: dict[str, Journey] = {
         Press(TrialsTable, "pagedown", lambda stage: stage.screen.query_one(TrialsTable).cursor_row > 5),
         Press(TrialsTable, "pageup", row(0)),
         Press(TrialsTable, "end", row(89)),
-        Press(RunScreen, "c", lambda stage: '"number": 89' in stage.clipboard),
+        Press(RunScreen, "c", lambda stage: '"ordinal": 89' in stage.clipboard),
         Press(RunScreen, "f", says("valid, by trial")),
         Press(RunScreen, "o", says("valid, by latency")),
         Press(RunScreen, "slash", shows("#search")),

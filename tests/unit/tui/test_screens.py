@@ -15,7 +15,8 @@ from hilt.engine.client import NoEngineError
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged, EngineCommand, Logged, TunerUpdated
 from hilt.engine.run_files import RunFiles
-from hilt.engine.run_spec import RunSpec, design
+from hilt.engine.run_spec import RunSpec
+from hilt.engine.run_spec import make_run as run_of
 from hilt.link.quarantine import quarantined
 from hilt.measure import describe_board
 from hilt.schedule.onnx_model import Layer, Network
@@ -47,7 +48,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def real_run(home: Path, workload: str = WORKLOAD, campaign: str | None = None, valid: int = 4) -> Run:
     """A run of a space that there is, with trials of its first configurations; the later the faster."""
     settings = RunSpec(workload=workload, board="virtual:pynq", tuner="random", trials=20)
-    run = design(settings, describe_board("virtual:pynq"), campaign)
+    run = run_of(settings, describe_board("virtual:pynq"), campaign)
     seen = Verification(run.output_elements, 0)
     trials = [
         Trial(n, n, {"n": n}, Outcome.OK, "", 1000, 100.0 - n, (100.0,), seen, run.output_elements, "virtual:pynq")

@@ -19,7 +19,7 @@ import hilt.tui
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged, Logged, RunProgress, StateChanged, TunerUpdated
 from hilt.engine.run_files import RunFiles
-from hilt.engine.run_spec import RunSpec, design
+from hilt.engine.run_spec import RunSpec, make_run
 from hilt.measure import describe_board
 from hilt.schedule import Reason, load_workload, space_for, verdicts
 from hilt.schedule.onnx_model import Layer, Network
@@ -106,7 +106,7 @@ def record_run(
 ) -> None:
     """Twelve trials of it, of every kind of outcome; the later the faster."""
     settings = RunSpec(workload=workload, board="virtual:pynq", tuner="autotvm", trials=64)
-    run = replace(design(settings, BOARD, campaign), uuid=uuid, created=created)
+    run = replace(make_run(settings, BOARD, campaign), uuid=uuid, created=created)
     wanted = load_workload(workload)
     space = space_for(wanted, BOARD.accelerator)
     accepted = np.flatnonzero(verdicts(wanted, BOARD.accelerator, space.columns(np.arange(len(space)))) == Reason.OK)
@@ -168,7 +168,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "campaign": (("1",), ("little on virtual:pynq", "resnet18.C7")),
     "board": (("3",), ("running since", "timeout after trial 5")),
     "space": (("4",), ("accepted (", "of the bound")),
-    "index": (("5",), ("configuration ", "buffers, in elements")),
+    "configuration": (("5",), ("configuration ", "buffers, in elements")),
     "log": (("6",), ("the disk is nearly full", "timeout after trial 5")),
     "runs": (("7",), ("running", "resnet18.C2")),
     "help": (("question_mark",), ("keys and words",)),

@@ -26,7 +26,7 @@ from hilt.vta.isa import disassemble
 class ConfigurationScreen(RunPage):
     """That of the trial or the cell that was chosen; else the best one's."""
 
-    NAME = "index"
+    NAME = "configuration"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "assembly", "Assembly", tooltip="The program's instructions instead of its explanation, and back"),
         Binding("left_square_bracket", "step(-1)", "Previous", show=False, tooltip="The configuration before this one"),
@@ -99,7 +99,7 @@ class ConfigurationScreen(RunPage):
         self.query_one("#assembly", LineView).set_lines([])
         self.query_one("#assembly", LineView).border_subtitle = ""
         self.remove_class("-assembly")
-        self.query_one("#explained").border_title = "index"
+        self.query_one("#explained").border_title = "configuration"
         self.query_one("#explained", LineView).set_lines([(text, "warning")])
 
     # keys

@@ -60,7 +60,7 @@ class SpaceScreen(RunPage):
                 yield Static("the space is being surveyed ...", id="cell-words")
 
     def on_mount(self) -> None:
-        self.query_one("#cell").border_title = "index"
+        self.query_one("#cell").border_title = "configuration"
 
     def refresh_page(self, view: RunView) -> None:
         trials, at = self._drawn

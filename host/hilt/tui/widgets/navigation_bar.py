@@ -10,7 +10,7 @@ PAGES = {
     "run": "Run",
     "board": "Board",
     "space": "Space",
-    "index": "Config",
+    "configuration": "Config",
     "log": "Log",
     "runs": "Runs",
 }

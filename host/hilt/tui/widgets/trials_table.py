@@ -49,7 +49,7 @@ _COLUMNS = (
     _Column("outcome", 12, Order.OUTCOME),
     _Column("reason", 17, Order.OUTCOME),
     _Column("board", 16, wide=True),
-    _Column("index", 120),
+    _Column("configuration", 120),
 )
 
 

@@ -11,7 +11,7 @@ from hilt import measure
 from hilt.engine.errors import RunMismatchError
 from hilt.engine.loop import TuningLoop
 from hilt.engine.run_control import Control
-from hilt.engine.run_spec import RunSpec, RunTask, design
+from hilt.engine.run_spec import RunSpec, RunTask, make_run
 from hilt.measure.dataset import DatasetError, DatasetStore
 from hilt.store import Store, Trial, database_path
 from hilt.trial import Outcome
@@ -32,7 +32,7 @@ def settings(board: str, **changes: object) -> RunSpec:
 
 def run_on(home: Path, board: str, folder: str) -> list[Trial]:
     (home / folder).mkdir()
-    run = design(settings(board), measure.describe_board(board))
+    run = make_run(settings(board), measure.describe_board(board))
     with Store(database_path(home / folder)) as store:
         store.create_run(run)
         task = RunTask(run, measure.describe_board(board))
@@ -72,7 +72,7 @@ def test_another_space_is_refused_with_both_values(home: Path) -> None:
         ({"workload": "resnet18.C2"}, "workload: conv2d:.* there, conv2d:.* asked for"),
     ):
         with pytest.raises(RunMismatchError, match=said):
-            design(settings(board, **changes), described)
+            make_run(settings(board, **changes), described)
 
 
 def test_an_outdated_dataset_is_refused(home: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_program_over_the_limit_times_out_and_one_of_no_configuration_is_refus
     board = f"dataset:{subject.key[:10]}"
     measurer = measure.open_measurer(board)
     limit = dataset.optimum * 1.5e-6
-    run = design(settings(board, limit_seconds=limit), measurer.description)
+    run = make_run(settings(board, limit_seconds=limit), measurer.description)
     task = RunTask(run, measurer.description)
     slow = int(np.argmax(np.where(dataset.valid, dataset.microseconds, 0)))
     found = {}
