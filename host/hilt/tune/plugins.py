@@ -118,7 +118,7 @@ def _plugin(name: str, tuner: Any) -> Plugin:
     options = _options_of(tuner)
 
     def build(problem: TuningProblem, seed: int, values: Any) -> Tuner:
-        made: Any = tuner(problem, seed) if options is NoOptions else tuner(problem, seed, values)
+        made: Tuner = tuner(problem, seed) if options is NoOptions else tuner(problem, seed, values)
         return made
 
     return Plugin(name, summary, options, build, Path(inspect.getfile(tuner)))
@@ -127,7 +127,7 @@ def _plugin(name: str, tuner: Any) -> Plugin:
 def _options_of(tuner: type[Any]) -> type[Any]:
     """Return the dataclass that the constructor's parameter `options` is annotated with."""
     try:
-        hints = get_type_hints(tuner.__init__)  # type: ignore[misc]
+        hints = get_type_hints(tuner.__init__)
     except Exception as error:
         raise PluginError(f"tuner {tuner.__name__}: its annotations cannot be read: {_text(error)}") from error
     options = hints.get("options", NoOptions)
