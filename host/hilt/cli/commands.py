@@ -68,6 +68,12 @@ COMMANDS = (
     ),
     CommandEntry("trace", _HARDWARE, "trace:trace", "Write a timeline or the waves of one configuration's program."),
     CommandEntry("sim", _HARDWARE, "sim:sim", "Run a program made elsewhere on the RTL or the golden model."),
+    CommandEntry(
+        "explore",
+        _HARDWARE,
+        "explore:explore",
+        "Find the VTA parameters that run a network fastest, and their area.",
+    ),
     CommandEntry("boards", _BOARDS, "boards:application", "List boards; add, check, switch and release them."),
     CommandEntry("bitstream", _BOARDS, "bitstream:application", "List, verify, add and fetch bitstreams."),
     CommandEntry("tuners", _EXPERIMENTS, "tuners:tuners", "List the tuners, or the options of one."),

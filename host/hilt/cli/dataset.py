@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hilt.cli import tables
+from hilt.cli.executors import executor
 from hilt.cli.formatting import print_json, seconds_text, time_text
 from hilt.cli.tables import column
-from hilt.processes import processes
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -72,14 +69,14 @@ def build(
     if not any(map(missing, groups)):
         return
     sampling = Sampling(rtl_sample, golden_sample, seed, sample_cycles)
-    with _executor(jobs, cluster) as executor:
+    with executor(jobs, cluster) as workers:
         for number, group in enumerate(groups, 1):
             if wanted := missing(group):
-                _build_group(wanted, dataset_store, executor, sampling, f"{number}/{len(groups)}")
+                _build_group(wanted, dataset_store, workers, sampling, f"{number}/{len(groups)}")
 
 
 def _build_group(
-    subjects: list[DatasetKey], dataset_store: DatasetStore, executor: Executor, sampling: Sampling, place: str
+    subjects: list[DatasetKey], dataset_store: DatasetStore, workers: Executor, sampling: Sampling, place: str
 ) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -92,7 +89,7 @@ def _build_group(
         made = build_datasets(
             subjects,
             dataset_store,
-            executor,
+            workers,
             sampling,
             lambda done, total: bar.update(task, completed=done, total=total),
         )
@@ -144,24 +141,6 @@ def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) ->
         )
         for name in names
     ]
-
-
-@contextmanager
-def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
-    """Processes of this machine, or a Dask cluster."""
-    with ExitStack() as stack:
-        if cluster is None:
-            yield stack.enter_context(processes(jobs or os.cpu_count() or 1))
-            return
-        try:
-            import distributed
-        except ImportError as error:
-            raise typer.BadParameter("--cluster needs Dask: pip install 'hilt[cluster]'") from error
-        try:
-            client = stack.enter_context(distributed.Client(cluster, timeout="20s"))
-        except (OSError, ValueError) as error:
-            raise typer.BadParameter(f"no Dask scheduler answers at {cluster} ({error})") from error
-        yield stack.enter_context(client.get_executor(pure=False))
 
 
 @application.command("list")

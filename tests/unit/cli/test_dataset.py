@@ -13,7 +13,7 @@ from time import sleep
 
 import pytest
 
-from hilt.cli.dataset import _executor as executor_of
+from hilt.cli.executors import executor as executor_of
 from hilt.cli.main import run
 from tests.unit.measure.dataset.small import WORKLOAD
 
