@@ -53,6 +53,7 @@ COMMANDS = (
     CommandEntry(
         "best", _RESULTS, "runs:best", "List the best verified configuration of every workload on every board."
     ),
+    CommandEntry("compare", _RESULTS, "compare:compare", "Compare runs: best latency, spread over seeds, curves."),
     CommandEntry("report", _RESULTS, "report:report", "Write a report of runs or a campaign: page, pictures, tables."),
     CommandEntry(
         "log", _RESULTS, "log:application", "Exchange results with AutoTVM's logs; write histories to transfer from."

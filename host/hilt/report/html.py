@@ -12,8 +12,10 @@ from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
 from hilt.report.figures import inline_svg
 from hilt.report.health import board_rows, event_rows, step_rows, usage_rows
+from hilt.report.interactive import Plot, plotly_script
 from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
+from hilt.report.run_plots import coordinates_plot, importance_plot, trial_plot
 from hilt.store import Run, Store
 from hilt.trial import Outcome
 
@@ -62,9 +64,29 @@ def render(facts: Facts) -> str:
         happened=event_rows(facts),
         commands=commands(facts),
         origin=origin_rows(facts),
+        interactive=_interactive(facts),
         title=_title(facts),
         made=time.strftime("%Y-%m-%d %H:%M %Z"),
     )
+
+
+def _interactive(facts: Facts) -> str:
+    """Return Plotly and the runs' plots as HTML: of a run its trials, knobs and coordinates, of a network each layer.
+
+    Empty without plotly: the page's pictures do without.
+    """
+    try:
+        script = plotly_script()
+    except MissingLibraryError:
+        return ""
+    plots: list[Plot | None] = []
+    for place, run in enumerate(facts.runs):
+        plots += [
+            trial_plot(run, f"trials-{place}"),
+            importance_plot(run, f"importance-{place}"),
+            coordinates_plot(run, f"coordinates-{place}"),
+        ]
+    return script + "".join(plot.html() for plot in plots if plot is not None)
 
 
 def _title(facts: Facts) -> str:
