@@ -122,6 +122,34 @@ def add(
         _on_board(name, "install-service")
 
 
+@application.command("new-virtual")
+def new_virtual(
+    name: Annotated[str, typer.Argument(help="Call it virtual:NAME.")],
+    parameters: Annotated[str, typer.Option(help="A TVM parameter file (.json), or a name such as pynq.")] = "pynq",
+    base: Annotated[str, typer.Option(help="The board model whose other values it takes.")] = "pynq",
+    bus_bits: Annotated[int | None, typer.Option(help="Bits of the memory bus: 64 or 128.")] = None,
+    clock_mhz: Annotated[float | None, typer.Option(help="Clock, MHz.")] = None,
+    read_latency: Annotated[int | None, typer.Option(help="Cycles from a read to its first data.")] = None,
+    write_latency: Annotated[int | None, typer.Option(help="Cycles from a write to its acknowledgement.")] = None,
+    bytes_per_cycle: Annotated[float | None, typer.Option(help="Most that the memory moves in a cycle.")] = None,
+    jitter: Annotated[int | None, typer.Option(help="Most cycles that a memory access is late, at random.")] = None,
+) -> None:
+    """Add a virtual board with your own VTA parameters, bus, clock and memory."""
+    import json
+    from pathlib import Path
+
+    from hilt.virtual import own_models
+    from hilt.virtual.board_model import BOARD_MODELS
+
+    place = str(Path(parameters).resolve()) if parameters.endswith(".json") else parameters
+    values: dict[str, Any] = {"parameters": place, "base": base, "bus_bits": bus_bits, "clock_mhz": clock_mhz}
+    values |= {"read_latency": read_latency, "write_latency": write_latency, "bytes_per_cycle": bytes_per_cycle}
+    values |= {"jitter": jitter}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
+    path = own_models.keep(name, "\n".join(lines) + "\n", BOARD_MODELS)
+    typer.echo(f"virtual:{name} is in {path}; `hilt tune resnet18.C5 --board virtual:{name}` tunes on it")
+
+
 @application.command()
 def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Look at a board from SSH to the canary; each failure with its cause and what to do."""

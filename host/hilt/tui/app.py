@@ -54,8 +54,8 @@ class HiltApp(App[None]):
             for place, (name, title) in enumerate(PAGES.items(), start=1)
         ),
         Binding("l", "page('runs')", "Runs", show=False, tooltip="The list of runs"),
-        Binding("n", "new_run", "New", show=False, tooltip="Starts a run"),
-        Binding("t", "toggle_theme", "Light/dark", show=False, tooltip="Light or dark"),
+        Binding("n", "new_run", "New", tooltip="Starts a run, or the campaign of a network"),
+        Binding("t", "toggle_theme", "Theme", tooltip="Light or dark"),
         Binding("question_mark", "help", "Help", key_display="?", tooltip="This help"),
         Binding("q", "detach", "Detach", tooltip="Closes this window; the run goes on"),
         Binding("ctrl+q", "detach", "Detach", show=False, system=True),
@@ -149,6 +149,8 @@ class HiltApp(App[None]):
 
     def on_campaign_chosen(self, message: CampaignChosen) -> None:
         self._campaign = message.uuid
+        if message.show:
+            self.action_page("campaign")
 
     # screens
 
@@ -171,6 +173,9 @@ class HiltApp(App[None]):
         if name == "campaign":
             view = self._watch.view if self._watch is not None else None
             campaign = self._campaign or (view.run.campaign if view else None)
+            if view is not None and campaign is None:
+                text = f"run {view.short_id} belongs to no campaign: the newest campaign is shown"
+                self.notify(text, severity="warning", timeout=5)
             screen = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
             return screen
         return self._run_page(name)

@@ -84,9 +84,12 @@ class CampaignView:
         return layer.microseconds / total if layer.microseconds and total else None
 
     def layer_state(self, layer: LayerResult) -> str:
+        """Return the layer's state. A layer that was skipped gets no more trials; one of a stopped campaign may."""
         if layer.run is None:
             return "waiting"
         state = layer.run.state
         if state in (RunState.RUNNING, RunState.PAUSED) and layer.run.uuid not in self.live_runs:
             return "interrupted"
-        return "skipped" if state is RunState.STOPPED and self.result.campaign.budget is not None else str(state)
+        campaign = self.result.campaign
+        skipped = state is RunState.STOPPED and campaign.budget is not None and campaign.state is not RunState.STOPPED
+        return "skipped" if skipped else str(state)

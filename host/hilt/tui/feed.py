@@ -13,6 +13,7 @@ from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
 from hilt.engine.events import EngineCommand, EngineProtocolError, Event
 from hilt.engine.run_files import RunFiles
 from hilt.store import Store
+from hilt.store.listing import valid_latencies
 from hilt.tui import steering
 from hilt.tui.background import in_background
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
@@ -51,6 +52,7 @@ class RunFeed:
             self._post(RunLoaded(view))
             # Of a long run the curve takes as long as all else together; events wait for it in the socket.
             view.curve = await asyncio.to_thread(self._store.improvements, self._uuid)
+            view.points = await asyncio.to_thread(valid_latencies, self._store, self._uuid)
             self._post(RunLoaded(view))
             silent = client is not None and await self._relay(client)
             if silent:

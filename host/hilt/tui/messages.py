@@ -38,9 +38,10 @@ class RunChosen(Message):
 
 @dataclass
 class CampaignChosen(Message):
-    """A campaign was chosen to be shown."""
+    """A campaign was chosen; `show` asks for its screen too."""
 
     uuid: str
+    show: bool = False
 
 
 @dataclass

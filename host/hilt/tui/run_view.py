@@ -44,6 +44,8 @@ class RunView:
     detail: str
     progress: RunProgress
     curve: list[tuple[int, float]]
+    points: list[tuple[int, float]]
+    """(ordinal, microseconds) of each verified trial; not always in order."""
     trials: Sequence[TrialFacts]
     best: Trial | TrialRecorded | None = None
     boards: dict[str, BoardChanged] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class RunView:
             detail=summary.run.detail,
             progress=RunStatistics(summary, store.counts(uuid)).progress(),
             curve=[],
+            points=[],
             trials=latest,
             best=summary.best,
             recent=deque((each.verified for each in latest), maxlen=RECENT_TRIALS),
@@ -90,6 +93,7 @@ class RunView:
         ordinal, latency = trial.ordinal, trial.microseconds
         if not trial.verified or latency is None:
             return
+        self.points.append((ordinal, latency))
         if self.best is None or (latency, ordinal) < (self.best.microseconds or 0.0, self.best.ordinal):
             self.best = trial
         place = bisect_left(self.curve, (ordinal, 0.0))

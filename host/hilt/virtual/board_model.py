@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hilt.simulator.device import MemoryModel
+from hilt.virtual import own_models
 from hilt.virtual.errors import UnknownBoardModelError
 from hilt.vta.accelerator import Accelerator, Hazards, load_parameters
 
@@ -99,6 +100,9 @@ def board_model(name: str) -> BoardModel:
     """The board model of that name. Raises UnknownBoardModelError."""
     if name in BOARD_MODELS:
         return BOARD_MODELS[name]
+    own = own_models.find(name, BOARD_MODELS)
+    if own is not None:
+        return own
     close = difflib.get_close_matches(name, BOARD_MODELS, n=1)
     hint = f"did you mean virtual:{close[0]}? " if close else ""
     known = ", ".join(f"virtual:{each}" for each in BOARD_MODELS)

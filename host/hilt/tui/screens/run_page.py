@@ -36,7 +36,7 @@ class RunPage(Screen[None]):
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
         Binding("s", "stop", "Stop", tooltip="Ends the run after what is on the board; asks first"),
-        Binding("e", "export", "Export", show=False, tooltip="Writes trials, a report, AutoTVM's log or this screen"),
+        Binding("e", "export", "Export", tooltip="Writes trials, a report, AutoTVM's log or this screen"),
     ]
 
     def __init__(self, watch: WatchedRun) -> None:

@@ -56,6 +56,8 @@ class RunScreen(RunPage):
         Binding("c", "copy", "Copy", tooltip="The selected trial, as JSON, to the clipboard"),
         Binding("f", "filter", "Filter", tooltip="All trials, valid ones, rejected ones, or those that failed"),
         Binding("o", "order", "Order", tooltip="By trial, by latency, by outcome; a click on a title does it too"),
+        Binding("z", "zoom", "Zoom", show=False, tooltip="The chart after the first improvement, or all of it"),
+        Binding("y", "scale", "Log/linear", show=False, tooltip="The chart's latencies: logarithmic or linear"),
         Binding("slash", "search", "Search", key_display="/", show=False, tooltip="Only trials that hold a text"),
     ]
 
@@ -139,6 +141,14 @@ class RunScreen(RunPage):
         listing = self._wanted
         descending = message.order is listing.order and not listing.descending
         self._arrange(replace(listing, order=message.order, descending=descending))
+
+    def action_zoom(self) -> None:
+        """Show the chart after the first improvement only, or all of it."""
+        self.query_one(LatencyCurve).toggle_zoom()
+
+    def action_scale(self) -> None:
+        """Make the chart's latencies logarithmic or linear."""
+        self.query_one(LatencyCurve).toggle_scale()
 
     def action_search(self) -> None:
         search = self.query_one("#search", Input)

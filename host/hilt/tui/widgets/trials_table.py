@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from hilt.store import Run
+from hilt.store import Run, RunState
 from hilt.store.listing import Listing, Order, Which
 from hilt.trial import Outcome
 from hilt.tui import formatting
@@ -98,7 +98,8 @@ class TrialsTable(ScrollView, can_focus=True):
         """The titles; rows come with the list and `changed`."""
         self._run = view.run
         self._recorded = view.progress.trials
-        self._missing = "on its way" if view.link is Link.ATTACHED else "not measured yet"
+        going = view.link is Link.ATTACHED and view.state is not RunState.PAUSED
+        self._missing = "on its way" if going else "not measured yet"
         self.border_title = f"trials, of a space of {view.run.space_size:,}"
         self._describe()
 
