@@ -129,7 +129,7 @@ class VirtualTarget:
             deterministic=self._board_model.deterministic,
         )
         self.manifest = Manifest(
-            board=self._board_model.name,
+            board=self._board_model.label,
             part=self._board_model.bit_part,
             parameters=accelerator.parameters.name,
             isa=str(accelerator.isa),

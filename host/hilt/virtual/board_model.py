@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from hilt.simulator.device import MemoryModel
@@ -51,6 +53,11 @@ class BoardModel:
         )
 
     @property
+    def label(self) -> str:
+        """Return the name as a manifest can hold it: a file's is its stem."""
+        return re.sub(r"[^A-Za-z0-9_.:+-]", "_", PurePath(self.name).stem)[:48] if "/" in self.name else self.name
+
+    @property
     def deterministic(self) -> bool:
         return self.jitter == 0
 
@@ -76,7 +83,7 @@ class BoardModel:
     def device_settings(self) -> dict[str, Any]:
         """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
         return {
-            "name": f"virtual:{self.name}",
+            "name": f"virtual:{self.label}",
             "part": self.bit_part,
             "clock_hz": self.clock_hz,
             "register_base": self.register_base,

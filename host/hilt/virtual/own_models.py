@@ -99,7 +99,7 @@ def keep(name: str, content: str, models: Mapping[str, BoardModel]) -> Path:
 def find(name: str, models: Mapping[str, BoardModel]) -> BoardModel | None:
     """Return the model of a file or of a kept name; None where there is none. Raises BoardNameError."""
     if name.endswith(".json"):
-        return _checked(replace(models["pynq"], name=Path(name).stem, parameters=str(Path(name).resolve())), name)
+        return _checked(replace(models["pynq"], name=str(Path(name).resolve()), parameters=str(Path(name).resolve())), name)
     path = Path(name) if name.endswith(".toml") else _folder() / f"{name}.toml"
     if not name.endswith(".toml") and (not _KEPT_NAME.fullmatch(name) or not path.is_file()):
         return None
@@ -107,7 +107,9 @@ def find(name: str, models: Mapping[str, BoardModel]) -> BoardModel | None:
         content = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BoardNameError(f"cannot read the board model {path}: {error.strerror}") from error
-    return _from_values(path.stem, _parsed(path, content), path.parent, models)
+    # The supervisor finds the model again by its name: a file's is its path.
+    own_name = str(path.resolve()) if name.endswith(".toml") else path.stem
+    return _from_values(own_name, _parsed(path, content), path.parent, models)
 
 
 def _folder() -> Path:

@@ -53,9 +53,9 @@ class RunScreen(RunPage):
 
     NAME = "run"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "copy", "Copy", tooltip="The selected trial, as JSON, to the clipboard"),
+        Binding("c", "copy", "Copy", show=False, tooltip="The selected trial, as JSON, to the clipboard"),
         Binding("f", "filter", "Filter", tooltip="All trials, valid ones, rejected ones, or those that failed"),
-        Binding("o", "order", "Order", tooltip="By trial, by latency, by outcome; a click on a title does it too"),
+        Binding("o", "order", "Order", show=False, tooltip="By trial, by latency, by outcome; a click on a title does it too"),
         Binding("z", "zoom", "Zoom", show=False, tooltip="The chart after the first improvement, or all of it"),
         Binding("y", "scale", "Log/linear", show=False, tooltip="The chart's latencies: logarithmic or linear"),
         Binding("slash", "search", "Search", key_display="/", show=False, tooltip="Only trials that hold a text"),
