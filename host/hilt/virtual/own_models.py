@@ -99,7 +99,8 @@ def keep(name: str, content: str, models: Mapping[str, BoardModel]) -> Path:
 def find(name: str, models: Mapping[str, BoardModel]) -> BoardModel | None:
     """Return the model of a file or of a kept name; None where there is none. Raises BoardNameError."""
     if name.endswith(".json"):
-        return _checked(replace(models["pynq"], name=str(Path(name).resolve()), parameters=str(Path(name).resolve())), name)
+        own_path = str(Path(name).resolve())
+        return _checked(replace(models["pynq"], name=own_path, parameters=own_path), name)
     path = Path(name) if name.endswith(".toml") else _folder() / f"{name}.toml"
     if not name.endswith(".toml") and (not _KEPT_NAME.fullmatch(name) or not path.is_file()):
         return None

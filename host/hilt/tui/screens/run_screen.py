@@ -55,7 +55,7 @@ class RunScreen(RunPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "copy", "Copy", show=False, tooltip="The selected trial, as JSON, to the clipboard"),
         Binding("f", "filter", "Filter", tooltip="All trials, valid ones, rejected ones, or those that failed"),
-        Binding("o", "order", "Order", show=False, tooltip="By trial, by latency, by outcome; a click on a title does it too"),
+        Binding("o", "order", "Order", show=False, tooltip="By trial, by latency, by outcome; or click a title"),
         Binding("z", "zoom", "Zoom", show=False, tooltip="The chart after the first improvement, or all of it"),
         Binding("y", "scale", "Log/linear", show=False, tooltip="The chart's latencies: logarithmic or linear"),
         Binding("slash", "search", "Search", key_display="/", show=False, tooltip="Only trials that hold a text"),
