@@ -32,7 +32,6 @@ class LatencyCurve(Container):
     """A step at each better trial, up to the trials done; logarithmic where the first was ten times the best."""
 
     BORDER_TITLE = "latency, µs"
-    """The view's own words follow it: see `_title`."""
 
     def compose(self) -> ComposeResult:
         yield Static()
@@ -119,6 +118,7 @@ class LatencyCurve(Container):
             plot.plt.plot([0, last], [self._bound, self._bound], marker="dot", color=red)
         plot.plt.yscale(self._axis())
         self.border_title = self._title()
+        self.border_subtitle = "best ─  trials •  bound ┄"
         plot.plt.xlim(0, last)
         plot.plt.xticks(sorted({round(last * quarter / 4) for quarter in range(5)}))
         plot.plt.xlabel("trials")
@@ -132,7 +132,7 @@ class LatencyCurve(Container):
 
     def _title(self) -> str:
         zoom = ", zoomed" if self._zoomed else ""
-        return f"latency, µs: best ─, trials ·, bound; {self._axis()}{zoom}"
+        return f"latency, µs, {self._axis()}{zoom}"
 
     def _words(self) -> str:
         if not self._points:
