@@ -47,7 +47,7 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
 
 @application.command()
 def verify(name: _NAME, file: _FILE) -> None:
-    """Whether a .bit file is the named bitstream: header, part, length and sha256."""
+    """Check that a .bit file is the named bitstream: header, part, length and sha256."""
     entry = bitstreams.find(name)
     bitfile, digest = bitstreams.verify(entry, file)
     typer.echo(f"{file.name}: {bitfile.name} for {bitfile.part}, built {bitfile.date} {bitfile.time}, sha256 {digest}")

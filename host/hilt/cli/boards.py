@@ -1,4 +1,4 @@
-"""`hilt boards`: what can be measured on; adding, checking, switching, reading the log of, and releasing a board."""
+"""`hilt boards`: list boards; add, check, switch, read the log of, and release one."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def new_virtual(
 
 @application.command()
 def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Look at a board from SSH to the canary; each failure with its cause and what to do."""
+    """Check a board from SSH to the canary; each failure comes with its cause and the next step."""
     from dataclasses import asdict
 
     from hilt.cli.host_keys import confirm_host_key
@@ -207,7 +207,7 @@ def release(name: _NAME) -> None:
 
 
 def _on_board(name: str, *words: str) -> None:
-    """A command of the agent's, on the board; prints what it says. Raises LinkError."""
+    """Run a command of the agent on the board and print its output. Raises LinkError."""
     from hilt.link.agent import run_agent
     from hilt.link.deadline import Deadline
     from hilt.measure.board_description import resolve

@@ -1,4 +1,4 @@
-"""`hilt dataset`: record what every configuration of a space does, and look at what was recorded."""
+"""`hilt dataset`: record the outcome of every configuration of a space, and show the records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build(
 ) -> None:
     """Predict every configuration with the twin, check a sample on the RTL, and keep it.
 
-    Killed, it goes on where it was; what is there already is not built again.
+    After an interruption it goes on where it was; a dataset that is there is not built again.
     """
     from hilt.measure.dataset import DatasetStore
     from hilt.measure.dataset.check import Sampling
@@ -98,7 +98,7 @@ def _build_group(
 
 
 def _line(dataset: Dataset) -> str:
-    """A dataset, and what its sample came to."""
+    """Return a line about a dataset and the check of its sample."""
     valid = int(dataset.valid.sum())
     best = f"best {dataset.optimum:,.1f} µs" if valid else "none"
     return f"{dataset.name}: {len(dataset):,} configurations, {valid:,} valid, {best}; {_check_text(dataset)}"
@@ -145,7 +145,7 @@ def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) ->
 
 @application.command("list")
 def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """What was recorded, by name."""
+    """List the recorded datasets by name."""
     from hilt.measure.dataset import Dataset, DatasetError, DatasetStore
 
     rows: list[dict[str, Any]] = []
@@ -184,7 +184,7 @@ def show(
     name: Annotated[str, typer.Argument(help="Its name or key, or the beginning of one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What a dataset is of, its outcomes, its best configuration, and how its sample fared."""
+    """Show a dataset: its subject, outcomes, best configuration, and the check of its sample."""
     from hilt.measure.dataset import DatasetStore
 
     dataset = DatasetStore().find(name)

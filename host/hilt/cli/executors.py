@@ -1,4 +1,4 @@
-"""Where work runs that is split into pieces: processes of this machine, or a Dask cluster."""
+"""Executors for work that is split into pieces: processes of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 

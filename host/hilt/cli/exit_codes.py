@@ -33,7 +33,7 @@ HELP = (
 )
 
 _CODES = {"input": Exit.BAD_INPUT, "board": Exit.BOARD, "store": Exit.STORE, "internal": Exit.BOARD}
-"""By FailureCause's values, so that help needs no engine."""
+"""Exit codes by FailureCause's values, so that help needs no engine."""
 
 
 def exit_of(failure: FailureCause) -> Exit:

@@ -1,4 +1,4 @@
-"""`hilt explore`: which VTA parameters run a network fastest, and at what area."""
+"""`hilt explore`: the VTA parameters that run a network fastest, and their area."""
 
 from __future__ import annotations
 

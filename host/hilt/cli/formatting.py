@@ -1,4 +1,4 @@
-"""How runs and trials are put into words and JSON."""
+"""Runs and trials as text and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hilt.trial import Outcome
 
 
 def short(uuid: str) -> str:
-    """As much of a run's id as people type."""
+    """Return the first eight digits of a run's id, as people type it."""
     return uuid[:8]
 
 
@@ -89,7 +89,7 @@ def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
 
 
 def run_json(store: Store, run: Run, running: bool) -> dict[str, Any]:
-    """What `tune`, `resume`, `runs` and `show` say of a run."""
+    """Return a run as `tune`, `resume`, `runs` and `show` print it."""
     summary = store.summary(run.uuid)
     return {
         "run": run.uuid,

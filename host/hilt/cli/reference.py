@@ -31,9 +31,9 @@ class Parameter:
     """An argument or option of a command."""
 
     syntax: str
-    """As it is typed: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
+    """The syntax: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
     usage: str
-    """The same in the line of usage; empty for what may be left out and is no argument."""
+    """The syntax in the line of usage; empty for an option that may be left out."""
     help: str
     default: str
     """Empty where there is none to tell."""

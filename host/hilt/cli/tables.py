@@ -22,7 +22,7 @@ _LEAST_CUT = 10
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its title, and what it gives up where the terminal is narrow.
+    """One column: its title, and how it shrinks on a narrow terminal.
 
     Attributes:
         title: The header.
@@ -103,7 +103,7 @@ class Table:
         return made
 
     def _widths(self, shown: list[int], width: int) -> dict[int, int]:
-        """Return each shown column's width; columns that can shrink share what the others leave."""
+        """Return each shown column's width; columns that can shrink share the rest of the width."""
         widths = {place: self._natural(place) for place in shown}
         over = sum(widths.values()) + _GAP * (len(shown) - 1) - width
         for place in sorted(shown, key=lambda place: -widths[place]):

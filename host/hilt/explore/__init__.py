@@ -1,1 +1,1 @@
-"""Design exploration: which VTA parameters run a network fastest, and what area they take."""
+"""Design exploration: VTA parameters for a network, by latency and area."""

@@ -22,9 +22,9 @@ class Design:
     bus_bits: int = 64
     clock_hz: int = 100_000_000
     read_ns: float = 320.0
-    """From a read request to its first data, nanoseconds."""
+    """Nanoseconds from a read request to its first data."""
     write_ns: float = 160.0
-    """From a write to its acknowledgement, nanoseconds."""
+    """Nanoseconds from a write to its acknowledgement."""
     memory_gb_s: float = 0.0
     """Most that the memory moves, 10^9 bytes a second; 0: as much as the bus asks for."""
     name: str = ""

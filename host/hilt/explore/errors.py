@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SweepError(ValueError):
-    """A sweep file that cannot be read, or that names what no VTA has; the message names the field."""
+    """A sweep file that cannot be read, or that has a field or value of no VTA; the message names the field."""
 
 
 class ExploreError(RuntimeError):

@@ -26,12 +26,12 @@ def write_campaign_report(path: Path, store: Store, result: CampaignResult) -> N
 
 
 def write_run_report(path: Path, store: Store, run: Run) -> None:
-    """As write_campaign_report."""
+    """Write the report of a run. Raises as write_campaign_report."""
     write_report(path, facts_of_run(store, run))
 
 
 def write_report(path: Path, facts: Facts) -> None:
-    """As write_campaign_report, of facts that were read before."""
+    """Write the report of facts that were read before. Raises as write_campaign_report."""
     page = render(facts)
     with atomic_write(path) as file:
         file.write(page)
@@ -95,7 +95,7 @@ def _title(facts: Facts) -> str:
 
 
 def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
-    """What a layer's row and section show."""
+    """Return the values of a layer's row and section."""
     run, best, fallback = each.run, each.best, each.fallback
     latency = best.microseconds if best is not None else None
     total = facts.result.microseconds if facts.result else None
@@ -126,7 +126,7 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
 
 
 def latency_text(microseconds: float) -> str:
-    """Of a network: milliseconds from ten on."""
+    """Return a network's latency as text: milliseconds from ten on."""
     return f"{microseconds / 1e3:,.2f} ms" if microseconds >= 1e4 else f"{microseconds:,.1f} µs"
 
 

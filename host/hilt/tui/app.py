@@ -29,7 +29,7 @@ _PLAIN_TEXT = PlainText()
 _NEWEST = 100
 """Runs among which a live one is looked for."""
 _STARTED_SECONDS = 2.0
-"""After which what was made at the start is taken to stay."""
+"""Seconds after which objects made at the start are taken to stay."""
 _RUN_PAGES = {
     "run": "run_screen.RunScreen",
     "board": "board_screen.BoardScreen",
@@ -70,7 +70,7 @@ class HiltApp(App[None]):
         self._pages: dict[str, RunPage] = {}
         self._campaign: str | None = None
         self.failure: StoreError | None = None
-        """What kept it from showing anything."""
+        """The error that kept it from showing anything."""
 
     def on_mount(self) -> None:
         self.set_timer(_STARTED_SECONDS, _collect_garbage)
@@ -218,7 +218,7 @@ class HiltApp(App[None]):
 
     @property
     def farewell(self) -> str | None:
-        """What closing the window leaves behind, for the terminal."""
+        """Return the line for the terminal that the window leaves behind."""
         view = self._watch.view if self._watch is not None else None
         if view is None:
             return None
@@ -232,7 +232,8 @@ class HiltApp(App[None]):
 
 
 def _collect_garbage() -> None:
-    """Again, where it was put off while the app started; what there is by now is not looked through any more."""
+    """Collect garbage again after the start, during which it is off; objects made until now are not scanned any
+    more."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

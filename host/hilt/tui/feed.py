@@ -22,10 +22,11 @@ from hilt.tui.run_view import Link, RunView
 REPAINT_SECONDS = 0.4
 """Events are handed on at most so often: a burst is one repaint."""
 _LOOK_SECONDS = 1.0
-"""How often an engine is looked for where there is none."""
+"""Seconds between two looks for an engine where there is none."""
 _QUIET_SECONDS = 5.0
-"""After so long without an event the engine is asked whether it answers: it may be paused, or at a long trial, or its
-process may be stopped."""
+"""Seconds without an event after which the engine is asked whether it answers: it may be paused, or at a long trial,
+or
+its process may be stopped."""
 
 
 class RunFeed:
@@ -78,7 +79,7 @@ class RunFeed:
             return Link.NONE, None
 
     async def _relay(self, client: EngineClient) -> bool:
-        """Until the engine ends, or answers no more: whether it is that."""
+        """Relay events until the engine ends or answers no more; return whether it answers no more."""
         self._client = client
         reading = asyncio.create_task(self._read(client))
         try:
@@ -112,8 +113,10 @@ class RunFeed:
             client.close()
 
     async def _something_changes(self, before: tuple[object, ...]) -> None:
-        """An engine serves the run, or there is more in the store than `before`: of an engine that was gone before it
-        was seen, or that died before it had told what it recorded."""
+        """Wait until an engine serves the run, or the store holds more than `before`.
+
+        An engine may have recorded trials and ended before it was seen.
+        """
         files = RunFiles(self._home, self._uuid)
         while True:
             await asyncio.sleep(_LOOK_SECONDS)  # also before an engine that is there, and cannot be attached to

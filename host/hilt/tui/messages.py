@@ -1,4 +1,4 @@
-"""What the feed of a run tells its screen, and what a screen tells the app."""
+"""Messages from a run's feed to its screen, and from a screen to the app."""
 
 from __future__ import annotations
 

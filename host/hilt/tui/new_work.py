@@ -1,4 +1,4 @@
-"""What the form for a new run or campaign asks for, checked field by field."""
+"""The form for a new run or campaign: its fields, checked one by one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FieldError(Exception):
 
 @dataclass(frozen=True)
 class Started:
-    """What was started: a run, or a campaign with its layers."""
+    """The run or the campaign that was started."""
 
     uuid: str
     is_campaign: bool
@@ -40,7 +40,7 @@ def is_network(workload: str) -> bool:
 
 
 def start(values: Mapping[str, str], like: Run | None, home: Path) -> Started:
-    """Start what the fields ask for; other settings are those of the run `like`.
+    """Start the run or campaign of the fields; other settings are those of the run `like`.
 
     Raises:
         FieldError: A field's value cannot be used.

@@ -30,7 +30,7 @@ from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _READ_SECONDS = 1.0
 _LISTEN_SECONDS = 10.0
-"""How often the engine is asked whether it answers: the store knows nothing of one that is stopped."""
+"""Seconds between two questions whether the engine answers: the store knows nothing of a stopped process."""
 _COLUMNS = {
     "layer": 18, "times": 6, "trials": 7, "of trials": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
 }  # fmt: skip
@@ -41,7 +41,7 @@ _WIDE = 150
 
 
 class CampaignScreen(Screen[None]):
-    """Enter shows a layer's run. Without an engine it shows what was found until then."""
+    """The screen of one campaign. Enter shows a layer's run. Without an engine it shows the results so far."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause", tooltip="Nothing new is given to the board until Resume"),
@@ -63,7 +63,7 @@ class CampaignScreen(Screen[None]):
 
     @property
     def view(self) -> CampaignView | None:
-        """What is shown; None where there is no campaign."""
+        """Return the campaign that is shown; None where there is none."""
         return self._view
 
     def compose(self) -> ComposeResult:
@@ -84,7 +84,7 @@ class CampaignScreen(Screen[None]):
             self._set_columns()
 
     def _set_columns(self) -> None:
-        """Those that the terminal has room for."""
+        """Set the columns that the terminal has room for."""
         columns = _COLUMNS | (_WIDE_COLUMNS if self.app.size.width >= _WIDE else {})
         if self._names == list(columns):
             return
@@ -281,7 +281,7 @@ def _number(value: float | None, width: int) -> str:
 
 
 def _head(view: CampaignView) -> Content:
-    """State; network and progress; what was gained."""
+    """Return the head: state; network and progress; latency and gain."""
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""

@@ -1,4 +1,4 @@
-"""Asks what to write, and where."""
+"""The dialog for an export: the kind, and the file."""
 
 from __future__ import annotations
 

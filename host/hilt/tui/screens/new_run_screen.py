@@ -1,4 +1,4 @@
-"""Asks what to tune, on which board, and starts it."""
+"""The form that starts a run or a campaign."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBERS = ("trials", "seed")
 
 
 class NewRunScreen(ModalScreen[None]):
-    """Begins with what the run that is watched was asked for, and the next seed. Enter in any field starts."""
+    """The form, filled with the settings of the run that is watched and the next seed. Enter in any field starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),

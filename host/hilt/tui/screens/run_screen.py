@@ -38,7 +38,7 @@ _ARRANGE_SECONDS = 2.0
 """A list in another order than that of the trials is made anew at most so often while trials come in."""
 _AGREEMENT_SECONDS = 30.0
 _FIRST_AGREEMENT_SECONDS = 3.0
-"""After the screen was opened: loading the twin and the tuners takes longer than all that is seen at first."""
+"""Seconds after the screen was opened: loading the twin and the tuners takes longer than everything seen at first."""
 _AGREEMENT_TRIALS = 64
 
 
@@ -49,7 +49,7 @@ class Panel(Protocol):
 
 
 class RunScreen(RunPage):
-    """Shows what the watch knows of the run; the table's order and selection are its own."""
+    """The live screen of a run; the table's order and selection are its own."""
 
     NAME = "run"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -217,7 +217,7 @@ class RunScreen(RunPage):
 
     @work(group="agreement", exclusive=True, exit_on_error=False)
     async def _compare_with_twin(self) -> None:
-        """How well the model of the hardware orders what was measured: soon, and every half minute."""
+        """Compare the order of the measured latencies with the timing model's: soon, and every half minute."""
         try:
             self.query_one(TunerPanel).agreement = await asyncio.to_thread(self._agreement)
         except Exception:  # a board that is not known here, a twin that cannot be built: then it is not known

@@ -125,7 +125,7 @@ class LatencyCurve(Container):
         plot.refresh()
 
     def _highest(self) -> float:
-        """Return the highest latency that is drawn: zoomed, what is not above the second best schedule found."""
+        """Return the highest latency that is drawn; zoomed, it is that of the second best-so-far schedule."""
         if not self._zoomed or len(self._points) < 2:
             return float("inf")
         return self._points[1][1]
@@ -142,7 +142,7 @@ class LatencyCurve(Container):
 
 
 def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most about _MOST_POINTS of them, the last always: more would not be seen, and drawing would take seconds."""
+    """Return about _MOST_POINTS of them at most, the last always: more would not be seen, and would take seconds."""
     every = len(points) // _MOST_POINTS + 1
     return [*points[:-1:every], points[-1]]
 
