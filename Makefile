@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench fault nightly coverage resources clean
+.PHONY: help setup demo test lint bench fault nightly coverage resources pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,11 @@ coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 resources: setup  ## what the RTL takes of each board's FPGA, by Yosys (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/yosys/resources.py
+
+pictures: setup  ## the documents' screenshots, and an example report in build/pictures (a minute)
+	mkdir -p $(BUILD)/pictures
+	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
+	cp $(BUILD)/pictures/tui-*.svg docs/pictures/
 
 clean:
 	rm -rf $(BUILD)

@@ -84,9 +84,9 @@ def test_the_commands_agree_about_it(shared_home: Path, tuned: dict[str, Any]) -
     shown = json.loads(hilt("show", tuned["run"][:6], "--json").stdout)
     assert {name: shown[name] for name in tuned} == tuned
     assert shown["isa"] == "A" and shown["output_elements"] == ELEMENTS
-    runs = json.loads(hilt("runs", "--json").stdout)
+    runs = json.loads(hilt("runs", "--json").stdout)["items"]
     assert tuned in runs
-    (best,) = json.loads(hilt("best", WORKLOAD, "--json").stdout)
+    (best,) = json.loads(hilt("best", WORKLOAD, "--json").stdout)["items"]
     assert best["best"] == tuned["best"]
     text = hilt("show", tuned["run"]).stdout
     assert f"{tuned['best']['cycles']:,} cycles" in text

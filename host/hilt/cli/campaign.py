@@ -138,7 +138,7 @@ def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
         results = [load_result(store, each) for each in store.campaigns()]
         boards = [board_of(store, result.campaign) for result in results]
     if as_json:
-        print_json([result_values(result) for result in results])
+        print_json([result_values(result) for result in results], "campaigns")
         return
     if not results:
         typer.echo("no campaigns yet; `hilt campaign resnet18 --budget 200` makes the first")

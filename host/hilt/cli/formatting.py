@@ -1,10 +1,10 @@
-"""How runs and trials are put into words and JSON."""
+"""Runs and trials as text and JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,12 +13,18 @@ from hilt.trial import Outcome
 
 
 def short(uuid: str) -> str:
-    """As much of a run's id as people type."""
+    """Return the first eight digits of a run's id, as people type it."""
     return uuid[:8]
 
 
-def print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
+JSON_SCHEMA = 1
+"""The version of everything that --json prints (docs/json.md); it rises when a field changes its meaning or leaves."""
+
+
+def print_json(value: Mapping[str, Any] | Sequence[Any], kind: str) -> None:
+    """Print one JSON object on standard output, headed by its schema version and kind; a list is its `items`."""
+    content = dict(value) if isinstance(value, Mapping) else {"items": list(value)}
+    sys.stdout.write(json.dumps({"schema": JSON_SCHEMA, "kind": kind} | content) + "\n")
 
 
 def knobs_text(knobs: Mapping[str, int]) -> str:
@@ -88,7 +94,7 @@ def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
 
 
 def run_json(store: Store, run: Run, running: bool) -> dict[str, Any]:
-    """What `tune`, `resume`, `runs` and `show` say of a run."""
+    """Return a run as `tune`, `resume`, `runs` and `show` print it."""
     summary = store.summary(run.uuid)
     return {
         "run": run.uuid,

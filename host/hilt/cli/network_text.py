@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
-
 from hilt.campaign.budget import Budget
 from hilt.cli import tables
 from hilt.cli.formatting import best_json, print_json, scaled_latency, short, state_text, time_text
@@ -32,7 +30,7 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
     """Print a campaign: its facts, its layers, and the network's latency."""
     result = load_result(store, campaign)
     if as_json:
-        print_json(result_values(result))
+        print_json(result_values(result), "campaign")
         return
     settings = campaign.settings
     facts = tables.table(header=False)
@@ -92,7 +90,7 @@ def _estimate_values(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def result_table(result: CampaignResult) -> Table:
+def result_table(result: CampaignResult) -> tables.Table:
     ordinals = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
     table = tables.table("layer", *ordinals, "run")
     total = result.microseconds or 1.0

@@ -1,4 +1,4 @@
-"""What a board or a file says is text on the terminal, and never a command to it."""
+"""Text of boards and files without control characters, so that it is never a command to the terminal."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
-    """Without control characters but for ends of lines and tabs."""
+    """Return the text without control characters, except ends of lines and tabs."""
     return _CONTROL.sub("", text)

@@ -64,8 +64,9 @@ def board_names(boards: list[str] | None, chaos: str | None) -> str:
     """Return the boards with commas between, virtual:pynq where none is named. Raises typer.BadParameter."""
     from hilt.virtual.errors import VirtualBoardError
     from hilt.virtual.names import with_chaos
+    from hilt.virtual.own_models import canonical
 
-    names = ",".join(boards or ["virtual:pynq"])
+    names = ",".join(canonical(name) for text in boards or ["virtual:pynq"] for name in text.split(","))
     try:
         return names if chaos is None else with_chaos(names, chaos)
     except VirtualBoardError as error:

@@ -39,7 +39,7 @@ def runs(
     with Store(database_path(home)) as store:
         found = store.runs(limit)
         if as_json:
-            print_json([run_json(store, run, _running(home, run)) for run in found])
+            print_json([run_json(store, run, _running(home, run)) for run in found], "runs")
             return
         if not found:
             typer.echo("no runs yet; `hilt tune resnet18.C5` makes the first")
@@ -79,7 +79,7 @@ def show(
             show_campaign(store, record, running, as_json=as_json)
             return
         if as_json:
-            print_json(run_json(store, record, running) | _details_json(store, record))
+            print_json(run_json(store, record, running) | _details_json(store, record), "run")
             return
         _show(store, record, running)
 
@@ -95,7 +95,8 @@ def best(
             [
                 {"workload": run.workload, "board": run.board, "run": run.uuid, "best": best_json(run, trial)}
                 for run, trial in found
-            ]
+            ],
+            "best",
         )
     elif not found:
         typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")

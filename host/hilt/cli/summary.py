@@ -17,7 +17,9 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
     """
     summary = store.summary(run.uuid)
     name = short(run.uuid)
-    counted = f"{summary.trials} of {run.budget} trials, {summary.valid} valid"
+    recorded = run.board.startswith(DATASET_PREFIX)
+    valid = store.counts(run.uuid).get(Outcome.OK, 0) if recorded else summary.valid
+    counted = f"{summary.trials} of {run.budget} trials, {valid} valid{' on record' if recorded else ''}"
     ended_early = run.state is RunState.FINISHED and summary.trials < run.budget
     ending = "; the tuner asked for no more" if ended_early else ""
     lines = ["", f"{run.workload} on {run.board}: {counted}{ending}"]
@@ -29,10 +31,10 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
     for outcome, count, reasons in outcomes_text(store, run):
         if outcome != Outcome.OK:
             lines.append(f"  {count} {outcome}{f': {reasons}' if reasons else ''}")
-        elif count > summary.valid:
+        elif count > summary.valid and not recorded:
             lines.append(f"  {count - summary.valid} ran but were not compared in full, so they do not count")
     best = summary.best
-    if run.board.startswith(DATASET_PREFIX):
+    if recorded:
         lines += _recorded(store, run)
     elif not summary.trials:
         lines.append("no trial was made")

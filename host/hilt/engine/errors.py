@@ -46,7 +46,8 @@ _MISTAKEN_BELOW = {
 """Errors of the layers below, which are not loaded to classify an error."""
 _ROOMS = {
     **dict.fromkeys(
-        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT
+        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments", "explore"),
+        FailureCause.INPUT,
     ),
     **dict.fromkeys(("cli", "report"), FailureCause.INPUT),
     "paths": FailureCause.STORE,

@@ -1,4 +1,4 @@
-"""What a report is about, read from the store: a run's or a whole campaign's."""
+"""The facts of a report, read from the store: a run's or a whole campaign's."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """`result` is a campaign's; None of a run by itself. `events`: what happened beside trials, oldest first."""
+    """The runs of a report.
+
+    `result` is a campaign's; None for a run by itself. `events`: everything beside trials, oldest first.
+    """
 
     runs: tuple[RunFacts, ...]
     events: Sequence[Event]

@@ -1,4 +1,4 @@
-"""How to get the same again: commands, versions, seeds, hashes."""
+"""The commands, versions, seeds and hashes that reproduce a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hilt.store import Campaign, Run
 
 
 def commands(facts: Facts) -> list[str]:
-    """What makes these trials again: a campaign, or a run."""
+    """Return the commands that make these trials again: of a campaign, or of a run."""
     campaign = facts.result.campaign if facts.result else None
     if campaign is not None:
         return [_campaign_command(campaign, facts.runs[0].run)] if facts.runs else []
@@ -22,7 +22,7 @@ def commands(facts: Facts) -> list[str]:
 
 
 def origin_rows(facts: Facts) -> list[tuple[str, str]]:
-    """(what, value) of all that the trials depend on."""
+    """Return (name, value) of everything that the trials depend on."""
     if not facts.runs:
         return []
     run = facts.runs[0].run
@@ -49,8 +49,10 @@ def origin_rows(facts: Facts) -> list[tuple[str, str]]:
 
 
 def records_digest(runs: tuple[RunFacts, ...]) -> str:
-    """Of what is the same whenever the same is made again on a deterministic board: workload, configuration, outcome,
-    reason and cycles of every trial in order."""
+    """Return the SHA-256 of the records that a deterministic board repeats exactly.
+
+    They are workload, configuration, outcome, reason and cycles of every trial in order.
+    """
     digest = hashlib.sha256()
     for each in runs:
         for trial in each.trials:

@@ -97,3 +97,9 @@ def latencies(store: Store, uuid: str) -> list[tuple[int, str, float | None]]:
     """
     query = f'SELECT "index", outcome, CASE WHEN {VERIFIED} THEN microseconds END FROM trials WHERE {_OF_RUN}'  # noqa: S608
     return [(row[0], row[1], row[2]) for row in store.rows(query, uuid)]
+
+
+def valid_latencies(store: Store, uuid: str) -> list[tuple[int, float]]:
+    """Return (ordinal, microseconds) of every verified trial of the run, by ordinal. Raises StoreError."""
+    query = f"SELECT ordinal, microseconds FROM trials WHERE {_OF_RUN} AND {VERIFIED} ORDER BY ordinal"  # noqa: S608
+    return [(row[0], row[1]) for row in store.rows(query, uuid)]

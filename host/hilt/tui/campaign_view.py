@@ -1,4 +1,4 @@
-"""What is known of a campaign at this moment, out of the store. Knows nothing of the screen."""
+"""The state of a campaign at this moment, from the store. It knows nothing of the screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CampaignView:
     live: bool
     live_runs: frozenset[str]
     silent: bool = False
-    """Whether that engine answers no more."""
+    """Whether its engine answers no more."""
 
     @classmethod
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
@@ -38,13 +38,13 @@ class CampaignView:
 
     @property
     def budget_trials(self) -> int | None:
-        """Of all layers together; None where the budget is a time."""
+        """Return the budget of all layers together, in trials; None where the budget is a time."""
         campaign = self.result.campaign
         return int(campaign.budget["trials"]) if "trials" in campaign.budget else None
 
     @property
     def share_done(self) -> float:
-        """Of the budget, from 0 to 1."""
+        """Return the spent share of the budget, from 0 to 1."""
         campaign, trials = self.result.campaign, self.budget_trials
         if trials is not None:
             return min(self.result.trials / trials, 1.0) if trials else 1.0
@@ -52,7 +52,7 @@ class CampaignView:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace until now; None where that is not known."""
+        """Return the seconds left at the pace until now; None where it is not known."""
         campaign = self.result.campaign
         if "seconds" in campaign.budget:
             return max(campaign.budget["seconds"] - campaign.spent_seconds, 0.0)
@@ -71,11 +71,12 @@ class CampaignView:
         return f"{campaign.state.upper()}: {campaign.detail}" if campaign.detail else campaign.state.upper()
 
     def share(self, layer: LayerResult) -> float | None:
-        """Of the network's time with what was found."""
+        """Return the layer's share of the network's time with the best schedules."""
         total = self.result.microseconds
         return layer.microseconds / total if layer.microseconds and total else None
 
     def layer_state(self, layer: LayerResult) -> str:
+        """Return the layer's state. A layer that was skipped gets no more trials; one of a stopped campaign may."""
         if layer.run is None:
             return "waiting"
         state = layer.run.state

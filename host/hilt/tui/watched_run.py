@@ -1,4 +1,4 @@
-"""One run as it is watched: what its feed posts, put together. The screens show it; it knows nothing of them."""
+"""One watched run: the messages of its feed, put together. The screens show it; it knows nothing of them."""
 
 from __future__ import annotations
 

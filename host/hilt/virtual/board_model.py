@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from hilt.simulator.device import MemoryModel
+from hilt.virtual import own_models
 from hilt.virtual.errors import UnknownBoardModelError
 from hilt.vta.accelerator import Accelerator, Hazards, load_parameters
 
@@ -50,6 +53,11 @@ class BoardModel:
         )
 
     @property
+    def label(self) -> str:
+        """Return the name as a manifest can hold it: a file's is its stem."""
+        return re.sub(r"[^A-Za-z0-9_.:+-]", "_", PurePath(self.name).stem)[:48] if "/" in self.name else self.name
+
+    @property
     def deterministic(self) -> bool:
         return self.jitter == 0
 
@@ -75,7 +83,7 @@ class BoardModel:
     def device_settings(self) -> dict[str, Any]:
         """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
         return {
-            "name": f"virtual:{self.name}",
+            "name": f"virtual:{self.label}",
             "part": self.bit_part,
             "clock_hz": self.clock_hz,
             "register_base": self.register_base,
@@ -99,6 +107,9 @@ def board_model(name: str) -> BoardModel:
     """The board model of that name. Raises UnknownBoardModelError."""
     if name in BOARD_MODELS:
         return BOARD_MODELS[name]
+    own = own_models.find(name, BOARD_MODELS)
+    if own is not None:
+        return own
     close = difflib.get_close_matches(name, BOARD_MODELS, n=1)
     hint = f"did you mean virtual:{close[0]}? " if close else ""
     known = ", ".join(f"virtual:{each}" for each in BOARD_MODELS)

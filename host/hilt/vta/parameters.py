@@ -154,6 +154,11 @@ class VTAParameters:
         return (1 << self.log_acc_buff_size) // self.acc_element_bytes
 
 
+def bounds(key: str) -> tuple[int, int]:
+    """Return the least and the largest value of a key such as LOG_BLOCK, taken alone."""
+    return _BOUNDS[key.lower()]
+
+
 def load_parameters(name: str | Path) -> VTAParameters:
     """The parameter file of this name (`pynq`: bitstreams/parameters/pynq.json) or at this path (ends in .json)."""
     path = Path(name)
