@@ -29,9 +29,7 @@ class RunsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "fold", "Fold", tooltip="A campaign's layers, out or in"),
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Only rows that hold a text; Escape shows all"),
-        Binding(
-            "o", "order", "Order", tooltip="By the next column; a click on a title sorts by it"
-        ),
+        Binding("o", "order", "Order", tooltip="By the next column; a click on a title sorts by it"),
         Binding("e", "export", "Export", show=False, tooltip="Written from the run itself: Enter shows it"),
         Binding("f5", "read", "Read again", show=False, tooltip="Reads the list again"),
     ]
