@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage registers resources timing prove clean
+.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,11 @@ timing: setup  ## slack, logic levels and worst paths on each board's FPGA, esti
 prove: setup  ## prove FIFO, token queue and register file with yosys-smtbmc, to a stated depth (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
+
+pictures: setup  ## the documents' screenshots, and an example report in build/pictures (a minute)
+	mkdir -p $(BUILD)/pictures
+	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
+	cp $(BUILD)/pictures/tui-*.svg docs/pictures/
 
 clean:
 	rm -rf $(BUILD)

@@ -17,15 +17,15 @@ from .machine import Machine
 from .model import DONE, Model
 from .registers import (
     COMPUTE_CONTROL,
-    COMPUTE_DONE,
-    FETCH_ADDRESS,
+    DONE_READ,
     FETCH_CONTROL,
-    FETCH_COUNT,
+    INSN_ADDR,
+    INSN_COUNT,
     LOAD_CONTROL,
+    OUT_ADDR,
     START,
     START_AND_AUTO_RESTART,
     STORE_CONTROL,
-    STORE_OUT_ADDRESS,
 )
 
 _INSTRUCTION_BYTES = 16
@@ -73,7 +73,7 @@ class PublicTime:
         self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return 0
-        if offset == COMPUTE_DONE:
+        if offset == DONE_READ:
             return int(self._wait())
         return self._model.read_register(offset)
 
@@ -82,9 +82,9 @@ class PublicTime:
         self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return
-        if offset == FETCH_COUNT:
+        if offset == INSN_COUNT:
             self._count = value
-        elif offset == FETCH_ADDRESS:
+        elif offset == INSN_ADDR:
             self._address = value
         if offset in _CONTROLS:
             if offset == FETCH_CONTROL and value & START:
@@ -92,7 +92,7 @@ class PublicTime:
                 self._done_at = None if self._seconds is None else self._now + self._seconds
             return
         self._model.write_register(offset, value)
-        if offset == STORE_OUT_ADDRESS:
+        if offset == OUT_ADDR:
             self._seconds = self._prepare()
 
     def _access(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.events import AgentHello, Finished, TrialRecorded
+from hilt.engine.events import EngineHello, Finished, TrialRecorded
 from hilt.engine.run_files import RunFiles
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
@@ -75,7 +75,7 @@ def test_tune_ends_with_a_verified_best(tuned: dict[str, Any], undisturbed: list
         assert each.cycles is not None and each.microseconds == pytest.approx(each.cycles / 100)
     best = min(valid, key=lambda each: (each.microseconds, each.ordinal))
     said = tuned["best"]
-    assert said["index"] == best.knobs
+    assert (said["knobs"], said["index"]) == (best.knobs, best.index)
     assert (said["cycles"], said["microseconds"], said["verified"]) == (best.cycles, best.microseconds, True)
     assert 5 < said["percent_of_bound"] <= 100
 
@@ -84,9 +84,9 @@ def test_the_commands_agree_about_it(shared_home: Path, tuned: dict[str, Any]) -
     shown = json.loads(hilt("show", tuned["run"][:6], "--json").stdout)
     assert {name: shown[name] for name in tuned} == tuned
     assert shown["isa"] == "A" and shown["output_elements"] == ELEMENTS
-    runs = json.loads(hilt("runs", "--json").stdout)
+    runs = json.loads(hilt("runs", "--json").stdout)["items"]
     assert tuned in runs
-    (best,) = json.loads(hilt("best", WORKLOAD, "--json").stdout)
+    (best,) = json.loads(hilt("best", WORKLOAD, "--json").stdout)["items"]
     assert best["best"] == tuned["best"]
     text = hilt("show", tuned["run"]).stdout
     assert f"{tuned['best']['cycles']:,} cycles" in text
@@ -144,11 +144,11 @@ def measured_events(client: EngineClient) -> Iterator[int | Finished]:
     """The engine's process id at each trial that came from the board; the end last."""
     engine = 0
     for event in client.events(SECONDS):
-        if isinstance(event, AgentHello):
+        if isinstance(event, EngineHello):
             engine = event.pid
         elif isinstance(event, Finished):
             yield event
-        elif isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED:
+        elif isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED:
             yield engine
 
 

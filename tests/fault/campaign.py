@@ -178,7 +178,7 @@ def _run(
 
     def publish(event: Event) -> None:
         if isinstance(event, TrialRecorded):
-            recorded.append((event.ordinal, event.at))
+            recorded.append((event.trial.ordinal, event.trial.recorded_at))
 
     targets = [VirtualTarget(f"virtual:pynq@{name}{chaos}", form="golden") for name in boards]
     measurer: Measurer

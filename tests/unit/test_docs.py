@@ -77,7 +77,7 @@ def test_every_command_parses(document: Path, tmp_path: Path, monkeypatch: pytes
     for text in commands(document):
         words = shlex.split(text)[1:]
         for word in words:  # a command that reads a file wants it to be there
-            if re.fullmatch(r"[\w-]+(/[\w-]+)*\.(bit|log|json|onnx|npz)", word):
+            if re.fullmatch(r"[\w-]+(/[\w-]+)*\.(bit|log|json|onnx|npz|toml)", word):
                 (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)
                 (tmp_path / word).touch()
         try:

@@ -1,3 +1,5 @@
-"""A network tuned with one budget for all its layers: trials go where they pay. One process of its own that goes on
-after any end, as a run's engine does. Results: hilt.engine.campaign_results; starting one: hilt.campaign.launch.
+"""A network that is tuned with one budget for all its layers: trials go where they save most.
+
+A campaign has a process of its own and goes on after any end, as a run does. Its results are in
+hilt.engine.campaign_results; hilt.campaign.launch starts one.
 """

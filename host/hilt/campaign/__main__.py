@@ -2,6 +2,7 @@
 
 import sys
 
-from hilt.campaign.process import main
+from hilt.campaign.job import open_campaign
+from hilt.engine.process import main
 
-sys.exit(main())
+sys.exit(main(open_job=open_campaign, program="hilt.campaign"))

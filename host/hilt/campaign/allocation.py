@@ -1,14 +1,14 @@
-"""Which layer gets the next trials: the one where a trial is expected to save the network most time.
+"""Chooses the layer for the next trials: the one where a trial is expected to save the network most time.
 
-The gradient of Ansor's task scheduler (Zheng et al. 2020, section 6.2) for the network's latency, the sum of w b over
-its layers of w instances and best latency b. A layer of n trials is expected to gain, a trial,
+The expected saving is the gradient of Ansor's task scheduler (Zheng et al. 2020, section 6.2) for the network's
+latency, the sum of w b over its layers of w instances and best latency b. A trial of a layer of n trials saves
 
     w (1 - c) (alpha (b before its last WINDOW trials - b) / WINDOW + (1 - alpha) (b - bound) / n)
 
-of which the first term is what its trials gained lately and the second is optimism: that as many trials again would
-bring it to its bound. Ansor takes 0 and what similar layers reach for that; here the roofline bound is known. c is the
-tuner's confidence that nothing better remains, 0 where it does not say. Ansor's random choice now and then is left
-out: optimism falls as 1 / n, so no layer is forgotten. A layer without a verified result counts as UNSOLVED bounds.
+The first term is the gain of its latest trials. The second is optimism: as many trials again would bring it to its
+bound. Ansor takes 0 and the rates of similar layers there; here the roofline bound is known. c is the tuner's
+confidence that nothing better remains, 0 for a tuner without one. Ansor's random choice now and then is left out:
+optimism falls as 1 / n, so no layer is forgotten. A layer without a verified result counts as UNSOLVED bounds.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ALPHA = 0.2
 WINDOW = 8
 """Trials that history looks back."""
 MINIMUM_TRIALS = 4
-"""Every layer gets so many before gains are compared, the search for its fallback included."""
+"""Trials of every layer before gains are compared, the search for its fallback included."""
 UNSOLVED = 10.0
 
 
 @dataclass(frozen=True)
 class LayerStatus:
-    """How a layer stands by what its tuner was told. Latencies in microseconds of one instance."""
+    """The state of a layer after the results its tuner knows. Latencies are in microseconds of one instance."""
 
     instances: int
     asked: int
@@ -52,8 +52,10 @@ class LayerStatus:
 
 
 def choose(standings: Sequence[LayerStatus | None]) -> tuple[int, float] | None:
-    """The place of the layer that is next, and what a trial of it is expected to save (0 where it is its turn). None
-    stands for a layer that takes no more; None where all are that. Equals go in order."""
+    """Return the place of the next layer and the expected saving of a trial there, or None where no layer takes more.
+
+    The saving is 0 where it is the layer's turn. A None among the layers takes no more trials. Equals go in order.
+    """
     open_ones = [(place, each) for place, each in enumerate(standings) if each is not None]
     if not open_ones:
         return None

@@ -1,4 +1,4 @@
-"""What a campaign may spend: so many trials, or so much time."""
+"""The budget of a campaign: a number of trials, or a time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from hilt.engine.errors import SettingsError
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 _MOST_DIGITS = 18
-"""What the database can hold."""
+"""Digits of the largest number in the database."""
 _MOST_SECONDS = 1e9
 """Thirty years."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Exactly one of both. Trials count whatever came of them, the compiler's refusals included; seconds are of the
-    engine's wall clock over all sessions, pauses left out. With trials a campaign is the same whenever it is made
-    again with the same seed on a deterministic board; with seconds how far it comes depends on the machine."""
+    """Trials or seconds, exactly one of both.
+
+    Trials count whatever their outcome, rejected ones included. Seconds are of the engine's wall clock over all
+    sessions, without pauses. With trials a campaign is the same whenever it is made again with the same seed on a
+    deterministic board; with seconds its extent depends on the machine.
+    """
 
     trials: int | None = None
     seconds: float | None = None

@@ -1,4 +1,4 @@
-"""What clients asked of a campaign and its layers."""
+"""The commands of the clients to a campaign and its layers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CampaignControl(Control):
 
     @property
     def paused_seconds(self) -> float:
-        """In all, until now."""
+        """Seconds of all pauses until now."""
         with self._lock:
             since = self._paused_since
             return self._paused_seconds + (monotonic() - since if since is not None else 0.0)

@@ -1,4 +1,4 @@
-"""The fallback schedule: what a user has who does not tune.
+"""The fallback schedule: the one that a user without tuning has.
 
 TVM v0.9 takes a FallbackConfigEntity for a workload without a record: every knob at its first value, which is
 configuration 0 of a space (tiles of one element, no virtual threads). Where that does not compile, or the board does
@@ -19,13 +19,16 @@ from hilt.tune import Assessment, Feedback, Tuner, TuningProblem
 
 
 def fallback_candidates(problem: TuningProblem) -> list[int]:
-    """The first FALLBACK_ATTEMPTS configurations, by index, that compile."""
+    """Return the first FALLBACK_ATTEMPTS configurations, by index, that compile."""
     return [int(index) for index in np.flatnonzero(problem.compiles)[:FALLBACK_ATTEMPTS]]
 
 
 class FallbackFirst:
-    """A Tuner that asks for the fallback's candidates, one at a time, until one is right; then it is `tuner`, which
-    never hears of them before it asks for them itself: what is asked twice is told from memory and not measured."""
+    """A tuner that first asks for the fallback's candidates, one at a time, until one is right.
+
+    Then it passes everything on to `tuner`. That one hears of a candidate only when it asks for it: the result comes
+    from memory and nothing is measured twice.
+    """
 
     def __init__(self, tuner: Tuner, candidates: Sequence[int]) -> None:
         self._tuner = tuner
@@ -36,11 +39,11 @@ class FallbackFirst:
 
     @property
     def searching(self) -> bool:
-        """Whether the fallback is still looked for; each ask must be told before the next then."""
+        """True while the fallback is searched; each ask must be told before the next then."""
         return not self._found and bool(self._candidates)
 
     def ask(self, count: int) -> list[int]:
-        """As hilt.tune.Tuner."""
+        """Return indices, see hilt.tune.Tuner."""
         if self.searching:
             index = self._candidates.popleft()
             self._trying.add(index)
@@ -57,7 +60,7 @@ class FallbackFirst:
         return found
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        """As hilt.tune.Tuner."""
+        """Take results, see hilt.tune.Tuner."""
         others = []
         for each in feedback:
             if each.index in self._trying:
@@ -70,7 +73,7 @@ class FallbackFirst:
             self._tuner.tell(others)
 
     def confidence(self) -> float | None:
-        """The tuner's own; None where it does not say."""
+        """Return the tuner's confidence; None where it has none."""
         return self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
 
     def assessment(self) -> Assessment | None:

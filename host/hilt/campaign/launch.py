@@ -1,4 +1,4 @@
-"""Starts campaigns: records in the store, then a process of its own that outlives whoever asked for it."""
+"""Starts campaigns: records in the store, then a process of its own that outlives the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunSpec, check_same
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, UnknownRunError, database_path
-from hilt.store.campaigns import move_campaign, set_campaign_state
+from hilt.store.campaigns import discard_campaign, move_campaign
 
 ENGINE = (sys.executable, "-m", "hilt.campaign")
 
@@ -26,24 +26,25 @@ def start(
     budget: Budget,
     home: Path,
     *,
+    wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
 ) -> Campaign:
-    """Makes a new campaign and starts its process; returns when clients can attach (hilt.engine.client.EngineClient, by
-    the campaign's uuid).
+    """Make a new campaign and start its process; return when clients can attach (hilt.engine.client.EngineClient).
 
-    Raises SettingsError, OnnxError, StoreError, EngineStartError, and what describe_board and design raise.
+    `wait` waits for a board that is in use. A campaign whose process did not start is removed. Raises SettingsError,
+    OnnxError, StoreError, EngineStartError, and the errors of describe_board and make_run.
     """
     campaign = make_campaign(network, settings, budget)
-    runs = make_runs(campaign, boards, settings.board)
+    runs = make_runs(campaign, boards.describe_board(settings.board))
     with Store(database_path(home)) as store:
         store.create_campaign(campaign)
         for run in runs:
             store.create_run(run)
         try:
-            spawn(campaign.uuid, home, engine)
-        except EngineStartError as error:
-            set_campaign_state(store, campaign.uuid, RunState.FAILED, str(error), error.failure)
+            spawn(campaign.uuid, home, engine, wait=wait)
+        except EngineStartError:
+            discard_campaign(store, campaign.uuid)
             raise
     return campaign
 
@@ -53,14 +54,15 @@ def resume(
     home: Path,
     *,
     board: str | None = None,
+    wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
 ) -> Campaign:
-    """Starts a process for a campaign that has none; does nothing where one is running. Returns when clients can
-    attach.
+    """Start a process for a campaign that has none; return when clients can attach. A running one is left alone.
 
-    `board` moves it to another board of the same kind. Raises UnknownRunError, RunOverError, RunMismatchError,
-    StoreError, EngineStartError.
+    `board` moves it to another board of the same kind; `wait` waits for a board that is in use.
+
+    Raises UnknownRunError, RunOverError, RunMismatchError, StoreError, EngineStartError.
     """
     with Store(database_path(home)) as store:
         campaign = find(store, identifier)
@@ -68,33 +70,22 @@ def resume(
             return campaign
         if campaign.state is RunState.FINISHED:
             short = campaign.uuid[:8]
-            raise RunOverError(f"campaign {short} has finished; `hilt report {short} --html FILE` shows it")
+            raise RunOverError(f"campaign {short} has finished; `hilt show {short}` shows it")
         if board is not None:
             described = boards.describe_board(board)
             for _, run in layer_runs(store, campaign, boards):
                 check_same(run, described)
             move_campaign(store, campaign.uuid, board)
-    spawn_unless_served(campaign.uuid, home, engine)
+    spawn_unless_served(campaign.uuid, home, engine, wait=wait)
     return campaign
 
 
 def find(store: Store, identifier: str) -> Campaign:
-    """The campaign with a budget of this uuid or of the only one that begins with it; `last` is the newest.
+    """Return the campaign of this uuid or of the only one that begins with it; `last` is the newest.
 
     Raises UnknownRunError, AmbiguousRunError.
     """
-    if identifier == "last":
-        for each in store.campaigns():
-            if each.budget is not None:
-                return each
-    of_it = [each for each in store.campaigns() if identifier and each.uuid.startswith(identifier.lower())]
-    budgeted = [each for each in of_it if each.budget is not None]
-    if len(budgeted) == 1:
-        return budgeted[0]
-    found = store.campaign(identifier)
-    if found is not None and found.budget is not None:
-        return found
-    if found is not None:
-        short = found.uuid[:8]
-        raise UnknownRunError(f"campaign {short} is of `hilt tune`, run by run: `hilt resume {short}` goes on with it")
-    raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")
+    campaign = next(iter(store.campaigns()), None) if identifier == "last" else store.campaign(identifier)
+    if campaign is None:
+        raise UnknownRunError(f"there is no campaign {identifier!r}; `hilt campaigns` lists them")
+    return campaign

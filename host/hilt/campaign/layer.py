@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from hilt import tune
 from hilt.campaign.allocation import LayerStatus
 from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.fallback import FallbackFirst, fallback_candidates
+from hilt.campaign.prediction import predicted_microseconds
 from hilt.engine.events import Event, TrialRecorded, TunerUpdated
+from hilt.engine.job import Publish
 from hilt.engine.loop import TrialBatch, TuningLoop
 from hilt.engine.run_spec import RunTask
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, RunState, Store
-
-Publish = Callable[[Event], None]
+from hilt.store.campaigns import set_prediction
 
 
 class LayerSearch:
-    """Gives its run batches of trials when it is told to. `publish` gets the events of the run."""
+    """The search of one layer, which gets batches of trials from the campaign. `publish` gets the events of its run."""
 
     def __init__(
         self,
@@ -29,12 +30,15 @@ class LayerSearch:
         store: Store,
         control: CampaignControl,
         publish: Publish,
+        *,
+        fallback_first: bool = True,
     ) -> None:
         self.layer = layer
         self.run = run
         self.exhausted = False
         """Its tuner has nothing left that it takes to be worth a trial."""
         self._publish = publish
+        self._store = store
         self._control = control
         self._confidence = 0.0
         recorded = store.trials(run.uuid)
@@ -45,9 +49,18 @@ class LayerSearch:
         self._ended = run.state is RunState.FINISHED
         task = RunTask(run, measurer.description)
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
-        self._tuner = FallbackFirst(tuner, fallback_candidates(task.problem))
+        candidates = fallback_candidates(task.problem)
+        self._predict(task.problem, candidates)
+        self._tuner = FallbackFirst(tuner, candidates if fallback_first else [])
         self._loop = TuningLoop(run, self._tuner, task, measurer, store, control, self._hear)
-        self._publish(self._loop.progress)  # what earlier sessions recorded is part of it from the start
+        self._publish(self._loop.progress)  # trials of earlier sessions count from the start
+
+    def _predict(self, problem: tune.TuningProblem, candidates: Sequence[int]) -> None:
+        if self.run.predicted_microseconds is not None or self._latencies:
+            return
+        predicted = predicted_microseconds(problem, candidates, self.run.clock_hz)
+        if predicted is not None:
+            set_prediction(self._store, self.run.uuid, predicted)
 
     @property
     def workload(self) -> str:
@@ -60,8 +73,11 @@ class LayerSearch:
 
     @property
     def searches_fallback(self) -> bool:
-        """A layer that was skipped searches as far as is on record: slices of before its skip are asked for again, and
-        must find its tuner as they found it then."""
+        """True while the fallback is searched.
+
+        A skipped layer searches as far as its record goes: the slices before the skip are asked for again and must
+        find its tuner in the same state.
+        """
         return self._tuner.searching and (not self.skipped or self.asked < self._recorded)
 
     @property
@@ -71,23 +87,23 @@ class LayerSearch:
 
     @property
     def standing(self) -> LayerStatus | None:
-        """None where it gets no more trials."""
+        """The layer's state for the allocation; None where it gets no more trials."""
         if self.exhausted or self.skipped:
             return None
         return LayerStatus(self.layer.count, self.asked, self._bests, self.run.bound_microseconds, self._confidence)
 
     def ask(self, count: int) -> TrialBatch:
-        """As hilt.engine.loop.TuningLoop."""
+        """Ask the tuner, see hilt.engine.loop.TuningLoop."""
         batch = self._loop.ask(count)
         self.exhausted = not batch.indices
         return batch
 
     def measure(self, batch: TrialBatch) -> None:
-        """As hilt.engine.loop.TuningLoop."""
+        """Measure a batch, see hilt.engine.loop.TuningLoop."""
         self._loop.measure(batch)
 
     def tell(self, batch: TrialBatch) -> None:
-        """As hilt.engine.loop.TuningLoop."""
+        """Tell the tuner, see hilt.engine.loop.TuningLoop."""
         for ordinal, _ in batch.trials():
             found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(ordinal)) if each]
             self._bests.append(min(found, default=None))
@@ -95,12 +111,12 @@ class LayerSearch:
         self.exhausted = False  # an empty answer given while this batch was untold is not final
 
     def confirm(self) -> bool:
-        """As hilt.engine.loop.TuningLoop."""
+        """Confirm the best, see hilt.engine.loop.TuningLoop."""
         return self._loop.confirm()
 
     def _hear(self, event: Event) -> None:
-        if isinstance(event, TrialRecorded) and event.verified:
-            self._latencies[event.ordinal] = event.microseconds
+        if isinstance(event, TrialRecorded) and event.trial.verified:
+            self._latencies[event.trial.ordinal] = event.trial.microseconds
         elif isinstance(event, TunerUpdated) and event.confidence is not None:
             self._confidence = event.confidence
         self._publish(event)

@@ -1,8 +1,8 @@
-"""The loop of a campaign: fallbacks first, then slices of trials to the layers where they pay.
+"""The loop of a campaign: fallbacks first, then slices of trials to the layers where they save most.
 
-Slice k + 1 is chosen and asked for while slice k is on the board, always by what was told until then, so that time
-decides nothing. Each slice is recorded before it is asked for: a campaign that goes on makes the same calls again, in
-which recorded trials are not measured, and decides anew only what was not decided.
+Slice k + 1 is chosen and asked for while slice k is on the board, always by the results until then. So time decides
+nothing. Each slice is recorded before it is asked for. A resumed campaign makes the same calls again, in which
+recorded trials are not measured, and decides only the slices that are not recorded.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class CampaignLoop:
         store: Store,
         control: CampaignControl,
         say: Callable[[str], None],
+        begin_slice: Callable[[str], None] = lambda workload: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._campaign = campaign
@@ -50,6 +51,7 @@ class CampaignLoop:
         self._store = store
         self._control = control
         self._say = say
+        self._begin_slice = begin_slice
         self._clock = clock
         self._recorded = slices(store, campaign.uuid)
         self._made = 0
@@ -57,7 +59,7 @@ class CampaignLoop:
         self._saved_at = self._active()
 
     def run(self) -> bool:
-        """True when the budget is spent or no tuner asks for more, False when it was stopped before."""
+        """Return True when the budget is spent or no tuner asks for more, False when it was stopped before."""
         with ThreadPoolExecutor(1, "measure") as pool:
             try:
                 return (
@@ -66,7 +68,7 @@ class CampaignLoop:
                     and all(layer.confirm() for layer in self._layers)
                 )
             except BaseException:
-                self._control.obey(EngineCommand.STOP)  # what the board has is recorded before we leave
+                self._control.obey(EngineCommand.STOP)  # the trials on the board are recorded before we leave
                 raise
             finally:
                 self._save_time()
@@ -74,6 +76,7 @@ class CampaignLoop:
     def _find_fallback(self, layer: LayerSearch) -> bool:
         while layer.searches_fallback and self._left > 0:
             self._say(f"{layer.workload}: the fallback schedule")
+            self._begin_slice(layer.workload)
             batch = layer.ask(1)
             layer.measure(batch)
             if self._control.stopping:
@@ -99,18 +102,19 @@ class CampaignLoop:
         return not self._control.stopping
 
     def _next_step(self) -> _Step | None:
-        """The next slice that its tuner has trials for."""
+        """Ask for the next slice whose tuner has trials for it."""
         while (made := self._next_slice()) is not None:
             layer = next(each for each in self._layers if each.workload == made.workload)
             batch = layer.ask(made.trials)
             if batch.indices:
                 self._say(f"{layer.workload}: trials {batch.first} to {batch.first + len(batch.indices) - 1}")
+                self._begin_slice(layer.workload)
                 return _Step(layer, batch)
             self._say(f"{layer.workload}: its tuner takes nothing that is left to be worth a trial")
         return None
 
     def _next_slice(self) -> Slice | None:
-        """As recorded, else decided now and recorded."""
+        """Return the next slice: the recorded one, else decide and record it."""
         ordinal = self._made
         if ordinal < len(self._recorded):
             self._made += 1

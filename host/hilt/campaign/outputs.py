@@ -20,14 +20,14 @@ SCHEDULE, LOG, REPORT = "schedule.json", "autotvm.log", "report.html"
 
 @dataclass(frozen=True)
 class Written:
-    """`notes`: what is missing of it, and why, a line each."""
+    """The written files, and a note for each missing part."""
 
     paths: list[Path]
     notes: list[str]
 
 
 def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
-    """As far as the campaign came. The report needs the extra `report`: without it a note says so.
+    """Write the results so far. Without the extra `report` there is no report, and a note says so.
 
     Raises UnknownRunError, StoreError, UnwritableFileError, OSError.
     """
@@ -46,7 +46,7 @@ def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
 
 
 def write_autotvm_log(store: Store, result: CampaignResult, path: Path) -> list[str]:
-    """Every layer's trials in one log for TVM v0.9's apply_history_best; says what of them it cannot hold."""
+    """Write the trials of all layers as one log for TVM v0.9's apply_history_best; return notes on trials left out."""
     records: list[LogRecord] = []
     notes = []
     for each in result.layers:

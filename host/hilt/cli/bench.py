@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, seconds_text
+from hilt.cli.tables import column
+
+_WITH_ADDED_TUNERS = ("trials", "mismatch")
 
 
 def bench(
@@ -19,6 +22,10 @@ def bench(
     list_all: Annotated[bool, typer.Option("--list", help="What can be run, and how long it takes.")] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each dataset.")] = None,
     workloads: Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")] = None,
+    tuner: Annotated[
+        list[str] | None,
+        typer.Option(help="Compare this tuner too: a name, or FILE.py:CLASS (experiments trials and mismatch)."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")] = False,
     checks: Annotated[
         str | None, typer.Option(help="Only this level of checks, of those that it has: tvm or compiler.")
@@ -41,9 +48,19 @@ def bench(
 
     from hilt.experiments.bench import Bench, BenchSettings
     from hilt.experiments.catalogue import EXPERIMENTS, experiment
+    from hilt.tune import canonical_tuner
 
+    if list_all and as_json:
+        print_json([{"experiment": name, **asdict(each)} for name, each in EXPERIMENTS.items()], "experiments")
+        return
     if list_all:
-        table = tables.table("experiment", "what", "reproduces", ">minutes", ">with --full")
+        table = tables.table(
+            "experiment",
+            column("what", wraps=True),
+            column("reproduces", drop=2, wraps=True),
+            column(">minutes"),
+            column(">with --full", drop=1),
+        )
         for name, each in EXPERIMENTS.items():
             table.add_row(name, each.title, each.source, *(f"{minutes:g}" for minutes in each.minutes))
         tables.console().print(table)
@@ -52,14 +69,61 @@ def bench(
         raise typer.BadParameter("name an experiment; --list shows them")
     wanted = {name: experiment(name) for name in names}
     chosen = tuple(workloads.split(",")) if workloads else None
-    settings = BenchSettings(seeds, chosen, full, jobs, checks)
+    if tuner and (others := [name for name in names if name not in _WITH_ADDED_TUNERS]):
+        raise typer.BadParameter(f"--tuner is for {' and '.join(_WITH_ADDED_TUNERS)}, not for {others[0]}")
+    settings = BenchSettings(seeds, chosen, full, jobs, checks, tuple(map(canonical_tuner, tuner or [])))
     results = {}
     for name, each in wanted.items():
         started = time.monotonic()
         folder = output_folder((output or paths.home() / "experiments") / name)
-        held = Bench(name, settings, folder, lambda line: typer.echo(line, err=as_json))
+        held = Bench(name, settings, folder, lambda line: typer.echo(line, err=True))
         each.hold(held)
+        if held.summary and not as_json:
+            _print_summary(held.summary)
         typer.echo(f"{name}: {seconds_text(time.monotonic() - started)}; all of it in {folder}", err=as_json)
-        results[name] = {"folder": str(folder), "comparisons": [asdict(one) for one in held.comparisons]}
+        results[name] = {
+            "folder": str(folder),
+            "comparisons": [asdict(one) for one in held.comparisons],
+            "summary": held.summary,
+        }
     if as_json:
-        print_json(results)
+        print_json(results, "bench")
+
+
+def _print_summary(rows: list[dict[str, Any]]) -> None:
+    """Print a table for each place: trials of each tuner with their spread, and how sure the difference is."""
+    console = tables.console()
+    for where in dict.fromkeys(row["where"] for row in rows):
+        console.print(f"\n{where}: trials to within 1% of the optimum")
+        table = tables.table(
+            "tuner",
+            column(">median"),
+            column(">quartiles", drop=3),
+            column(">never", drop=4),
+            column(">invalid", drop=5),
+            column(">over autotvm"),
+            column(">95% interval", drop=1),
+            column(">p", drop=2),
+        )
+        chosen = [row for row in rows if row["where"] == where]
+        for row in chosen:
+            ratio = row["ratio"]
+            table.add_row(
+                row["tuner"],
+                f"{row['median']:,.0f}",
+                f"{row['lower']:,.0f}-{row['upper']:,.0f}",
+                f"{row['never']}/{row['runs']}",
+                f"{100 * row['invalid_share']:.1f}%",
+                "-" if ratio is None else f"{ratio:.3f}",
+                "-" if ratio is None else f"{row['low']:.3f}-{row['high']:.3f}",
+                "-" if ratio is None else _p_text(row["p_value"]),
+            )
+        console.print(table)
+        tests = {row["test"] for row in chosen if row["test"]}
+        if tests:
+            counted = f"{chosen[0]['datasets']} dataset{'s' if chosen[0]['datasets'] > 1 else ''}"
+            console.print(f"p: two-sided {', '.join(sorted(tests))}, Holm's correction; {counted}; bootstrap intervals")
+
+
+def _p_text(p_value: float) -> str:
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,8 @@ import typer
 from hilt import bitstreams
 from hilt.bitstreams import Bitstream
 from hilt.cli.files import in_text
-from hilt.cli.tables import console, table
+from hilt.cli.formatting import print_json
+from hilt.cli.tables import column, console, table
 
 application = typer.Typer(help="Bitstreams: list, verify, add, fetch.", no_args_is_help=True)
 _NAME = Annotated[str, typer.Argument(help="A name of `hilt bitstream list`.")]
@@ -25,9 +25,19 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
     """The bitstreams that hilt knows, and which of them are here."""
     entries = bitstreams.load_manifest().values()
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(entry) | {"here": _is_here(entry)} for entry in entries]))
+        print_json([dataclasses.asdict(entry) | {"here": _is_here(entry)} for entry in entries], "bitstreams")
         return
-    listing = table("name", "board", "part", "parameters", "ISA", ">bus", ">clock", "hazards", "file")
+    listing = table(
+        "name",
+        column("board", drop=2),
+        column("part", drop=5),
+        column("parameters", drop=6),
+        column("ISA", drop=3),
+        column(">bus", drop=4),
+        column(">clock", drop=1),
+        column("hazards", drop=7),
+        column("file"),
+    )
     for entry in entries:
         where = "here" if _is_here(entry) else "to fetch" if entry.source else "to build"
         hardware = (entry.isa, f"{entry.bus_bits} bit", f"{entry.clock_hz / 1e6:g} MHz", entry.hazards)
@@ -37,7 +47,7 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
 
 @application.command()
 def verify(name: _NAME, file: _FILE) -> None:
-    """Whether a .bit file is the named bitstream: header, part, length and sha256."""
+    """Check that a .bit file is the named bitstream: header, part, length and sha256."""
     entry = bitstreams.find(name)
     bitfile, digest = bitstreams.verify(entry, file)
     typer.echo(f"{file.name}: {bitfile.name} for {bitfile.part}, built {bitfile.date} {bitfile.time}, sha256 {digest}")

@@ -1,4 +1,4 @@
-"""`hilt boards`: what can be measured on; adding, checking, switching, reading the log of, and releasing a board."""
+"""`hilt boards`: list boards; add, check, switch, read the log of, and release one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hilt.cli import tables
 from hilt.cli.exit_codes import Exit
 from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
+from hilt.cli.tables import column
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
@@ -59,10 +60,19 @@ def boards(
                     "quarantined": apart[board.name].reason if board.name in apart else None,
                 }
                 for board in described
-            ]
+            ],
+            "boards",
         )
         return
-    table = tables.table("board", "parameters", "ISA", ">bus", ">clock", "hazards", "bitstream")
+    table = tables.table(
+        "board",
+        column("parameters", drop=3),
+        column("ISA", drop=1),
+        column(">bus", drop=2),
+        ">clock",
+        column("hazards", drop=4),
+        "bitstream",
+    )
     for board in described:
         table.add_row(
             board.name,
@@ -113,9 +123,37 @@ def add(
         _on_board(name, "install-service")
 
 
+@application.command("new-virtual")
+def new_virtual(
+    name: Annotated[str, typer.Argument(help="Call it virtual:NAME.")],
+    parameters: Annotated[str, typer.Option(help="A TVM parameter file (.json), or a name such as pynq.")] = "pynq",
+    base: Annotated[str, typer.Option(help="The board model whose other values it takes.")] = "pynq",
+    bus_bits: Annotated[int | None, typer.Option(help="Bits of the memory bus: 64 or 128.")] = None,
+    clock_mhz: Annotated[float | None, typer.Option(help="Clock, MHz.")] = None,
+    read_latency: Annotated[int | None, typer.Option(help="Cycles from a read to its first data.")] = None,
+    write_latency: Annotated[int | None, typer.Option(help="Cycles from a write to its acknowledgement.")] = None,
+    bytes_per_cycle: Annotated[float | None, typer.Option(help="Most that the memory moves in a cycle.")] = None,
+    jitter: Annotated[int | None, typer.Option(help="Most cycles that a memory access is late, at random.")] = None,
+) -> None:
+    """Add a virtual board with your own VTA parameters, bus, clock and memory."""
+    import json
+    from pathlib import Path
+
+    from hilt.virtual import own_models
+    from hilt.virtual.board_model import BOARD_MODELS
+
+    place = str(Path(parameters).resolve()) if parameters.endswith(".json") else parameters
+    values: dict[str, Any] = {"parameters": place, "base": base, "bus_bits": bus_bits, "clock_mhz": clock_mhz}
+    values |= {"read_latency": read_latency, "write_latency": write_latency, "bytes_per_cycle": bytes_per_cycle}
+    values |= {"jitter": jitter}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
+    path = own_models.keep(name, "\n".join(lines) + "\n", BOARD_MODELS)
+    typer.echo(f"virtual:{name} is in {path}; `hilt tune resnet18.C5 --board virtual:{name}` tunes on it")
+
+
 @application.command()
 def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Look at a board from SSH to the canary; each failure with its cause and what to do."""
+    """Check a board from SSH to the canary; each failure comes with its cause and the next step."""
     from dataclasses import asdict
 
     from hilt.cli.host_keys import confirm_host_key
@@ -135,7 +173,7 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     finally:
         target.release()
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json([asdict(finding) for finding in findings], "board_check")
     if not all(finding.well for finding in findings):
         raise typer.Exit(Exit.BOARD)
 
@@ -179,7 +217,7 @@ def selftest(
         with atomic_write(output) as file:
             file.write(page)
     if as_json:
-        print_json([asdict(check) for check in checks])
+        print_json([asdict(check) for check in checks], "selftest")
     else:
         typer.echo(f"\n{page}")
     if not all(check.well for check in checks):
@@ -216,7 +254,7 @@ def release(name: _NAME) -> None:
 
 
 def _on_board(name: str, *words: str) -> None:
-    """A command of the agent's, on the board; prints what it says. Raises LinkError."""
+    """Run a command of the agent on the board and print its output. Raises LinkError."""
     from hilt.link.agent import run_agent
     from hilt.link.deadline import Deadline
     from hilt.measure.board_description import resolve

@@ -3,63 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hilt import paths
 from hilt.cli import tables
-from hilt.cli.exit_codes import Exit
 from hilt.cli.files import output_folder
-from hilt.cli.formatting import print_json, short, time_text
+from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.run_options import (
+    SHORT_RUN_PLANS,
+    Boards,
     Chaos,
-    CheckLevel,
+    Detach,
     Json,
     Number,
     Orders,
+    Output,
     Repeat,
     SpaceKind,
-    SpaceName,
     TimeLimit,
     Tuner,
     TunerOptions,
+    Wait,
     board_names,
+    tuner_options,
 )
-from hilt.cli.space import orders_of
-from hilt.cli.tune import SHORT_RUN_PLANS, tuner_options
-from hilt.engine.events import EngineCommand
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX, board_names_of
-from hilt.store import Campaign, RunState, Store, database_path
+from hilt.run_choices import CheckLevel, SpaceName
+from hilt.store import Store, database_path
 
-_ATTACHING = ("resume", "board", "output", "detach", "as_json")
-"""Options that a campaign takes which is there already."""
+if TYPE_CHECKING:
+    from hilt.campaign.budget import Budget
+    from hilt.cli.exit_codes import Exit
+    from hilt.engine.run_spec import RunSpec
+    from hilt.schedule.onnx_model import Network
 
 
 def campaign(
-    context: typer.Context,
-    network: Annotated[
-        str | None,
-        typer.Argument(metavar="NETWORK|ID", help="resnet18, a model.onnx; or a campaign, to follow or to steer."),
-    ] = None,
-    board: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A board of `hilt boards`; virtual:pynq unless given. Boards that are alike measure together."
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="For all layers together: trials, as 200, or time, as 2h, 90m, 1h30m.")
-    ] = None,
+    network: Annotated[str, typer.Argument(help="resnet18, or a model.onnx.")],
+    budget: Annotated[str, typer.Option(help="For all layers together: trials, as 200, or time, as 2h, 90m, 1h30m.")],
+    board: Boards = None,
     tuner: Tuner = "hilt",
     seed: Annotated[int, typer.Option(help="Same seed, same board, a budget of trials: same trials.")] = 0,
     batch: Annotated[int, typer.Option(help="Trials that a layer gets at a time.")] = 4,
     kind: SpaceKind = SpaceName.AUTOTVM,
     orders: Orders = None,
     checks: Annotated[
-        CheckLevel, typer.Option(help="What is rejected before it travels, as of `hilt tune`.")
+        CheckLevel, typer.Option(help="Rejected before it travels, as of `hilt tune`.")
     ] = CheckLevel.COMPILER,
     repeat: Repeat = 1,
     number: Number = 1,
@@ -68,195 +61,128 @@ def campaign(
     shape: Shapes = None,
     value: Values = None,
     chaos: Chaos = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(file_okay=False, help="Where schedule, AutoTVM log and report go; in HILT_HOME unless given."),
-    ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on with a campaign that was stopped or interrupted; or `last`.")
-    ] = None,
-    pause: Annotated[bool, typer.Option("--pause", help="Pause the campaign ID; --resume ID wakes it.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the campaign ID after what is on the board.")] = False,
-    skip: Annotated[
-        list[str] | None, typer.Option(metavar="LAYER", help="Give this layer of the campaign ID no more trials.")
-    ] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on by itself.")] = False,
+    output: Output = None,
+    wait: Wait = False,
+    detach: Detach = False,
     as_json: Json = False,
 ) -> None:
     """Tune a network: trials go to the layers where they save most. Ends with schedules, AutoTVM's log and a report."""
-    from hilt.schedule.networks import network_names
-    from hilt.schedule.onnx_model import SUFFIX
+    from hilt.campaign.budget import parse_budget
+    from hilt.engine.run_spec import RunSpec
 
-    home = paths.home()
-    given = {each.name for each in context.command.params if each.name and _was_given(context, each.name)}
-    if (network is None) == (resume is None):
-        raise typer.BadParameter("name a network (resnet18, model.onnx) or a campaign, or --resume a campaign")
-    is_new = network is not None and (network in network_names() or network.endswith(SUFFIX))
-    if pause or stop or skip:
-        if network is None or is_new:
-            raise typer.BadParameter("--pause, --stop and --skip are for a campaign: give its id (`hilt campaigns`)")
-        _refuse(given - {"network", "pause", "stop", "skip"}, "is not for --pause, --stop and --skip")
-        _steer(home, network, pause, stop, skip or [])
-        return
+    found = read_network(network, shape, value)
+    spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
-            "--output is written by who waits for the end, and --detach waits for none; "
-            "`hilt campaign ID --output FOLDER` writes it later"
+            "--output is written by the command that waits for the end, and --detach does not wait; "
+            "`hilt resume ID --output FOLDER` writes it later"
         )
-    if not is_new:
-        if network is not None and budget is not None:
-            raise typer.BadParameter(
-                f"no network is named {network!r}: there are {', '.join(network_names())}, or give a model{SUFFIX}; "
-                f"and a campaign that goes on keeps the budget it has"
-            )
-        _refuse(given - {"network", *_ATTACHING}, "is for a new campaign; one that goes on keeps what it began with")
-        go_on(home, network or resume or "", ",".join(board or []) or None, detach, as_json, output)
-        return
-    assert network is not None
-    if budget is None:
-        raise typer.BadParameter("a campaign needs a --budget: trials for all layers together, as 200, or time, as 2h")
-    from hilt.campaign import launch
-    from hilt.campaign.budget import parse_budget
-    from hilt.cli.following_campaign import attend, listing
-    from hilt.cli.host_keys import confirm_host_key
-    from hilt.engine.run_spec import RunSpec
-    from hilt.schedule.networks import load_network
-
-    is_model = network.endswith(SUFFIX)
-    if (shape or value) and not is_model:
-        raise typer.BadParameter(f"--shape and --value are for a model{SUFFIX}; {network} has its sizes")
-    found = model_network(Path(network), shape, value) if is_model else load_network(network)
-    spend = parse_budget(budget)
-    each = (spend.trials or 0) // max(1, len(found.supported))
-    settings = RunSpec(
+    share = (spend.trials or 0) // max(1, len(found.supported))
+    spec = RunSpec(
         workload=network,
         board=board_names(board, chaos),
         tuner=tuner,
-        trials=1,  # nobody looks at it: the budget is the campaign's
+        trials=max(1, share),
         seed=seed,
         batch=batch,
-        space_kind=kind.value,
-        orders=None if orders is None else orders_of(orders),
-        checks=checks.value,
+        space_kind=kind,
+        orders=orders,
+        checks=checks,
         repeat=repeat,
         number=number,
         limit_seconds=time_limit,
-        tuner_options=tuner_options(tuner, max(batch, each // SHORT_RUN_PLANS), tuner_option or []),
+        tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),
     )
-    if output is not None:
-        output_folder(output)  # what is wrong with it is not said after hours
-    confirm_host_key(settings.board)
-    listing(found, as_json)
-    made = launch.start(found, settings, spend, home)
-    ending = attend(home, made, detach, as_json, output)
-    if is_model and ending is Exit.OK and not detach and not settings.board.startswith(DATASET_PREFIX):
-        from hilt.cli.campaign_bundle import finish_with_bundle
-
-        first_board = board_names_of(settings.board)[0]
-        folder = output or RunFiles(home, made.uuid).directory
-        finish_with_bundle(made.uuid, Path(network), first_board, folder, quiet=as_json)
+    ending = start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
 
 
-def _was_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:
+    """Return a network of the catalogue, or of a model's file as it will be compiled.
+
+    Raises:
+        WorkloadError: There is no such network.
+        OnnxError: The model cannot be read.
+        typer.BadParameter: `shape` or `value` is given for a network of the catalogue.
+    """
+    from hilt.schedule.networks import load_network
+    from hilt.schedule.onnx_model import SUFFIX
+
+    if text.endswith(SUFFIX):
+        return model_network(Path(text), shape, value)
+    if shape or value:
+        raise typer.BadParameter(f"--shape and --value are for a model{SUFFIX}; {text} has its sizes")
+    return load_network(text)
 
 
-def _refuse(given: set[str], why: str) -> None:
-    """What would have no effect is not taken in silence. Raises typer.BadParameter."""
-    if given:
-        name = {"as_json": "json", "kind": "space"}.get(name := min(given), name).replace("_", "-")
-        raise typer.BadParameter(f"--{name} {why}")
-
-
-def go_on(
-    home: Path, identifier: str, board: str | None, detach: bool, as_json: bool, output: Path | None = None
-) -> None:
-    """Attaches to a campaign, waking it where it is paused and starting it where it has no process; one that has
-    finished is shown. Raises what hilt.campaign.launch.resume raises."""
+def start_campaign(
+    network: Network,
+    spec: RunSpec,
+    budget: Budget,
+    *,
+    wait: bool,
+    detach: bool,
+    as_json: bool,
+    output: Path | None = None,
+) -> Exit:
+    """Start a campaign, follow it unless detached, and return the exit code."""
     from hilt.campaign import launch
-    from hilt.cli.following_campaign import attend
+    from hilt.cli.attending import attend_campaign
+    from hilt.cli.exit_codes import Exit
     from hilt.cli.host_keys import confirm_host_key
+    from hilt.cli.live_view import print_text
+    from hilt.cli.network_text import listing
+    from hilt.cli.plain_console import PlainConsole
 
-    with Store(database_path(home)) as store:
-        found = launch.find(store, identifier)
     if output is not None:
-        output_folder(output)
-    if found.state is not RunState.FINISHED:
-        if not RunFiles(home, found.uuid).is_running():
-            confirm_host_key(board or _board_of(home, found))
-        found = launch.resume(found.uuid, home, board=board)
-    raise typer.Exit(attend(home, found, detach, as_json, output, wake=True))
+        output_folder(output)  # a bad folder is refused now, not after hours
+    confirm_host_key(spec.board)
+    print_text(PlainConsole(stderr=as_json), listing(network))
+    home = paths.home()
+    made = launch.start(network, spec, budget, home, wait=wait)
+    ending = attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
+    if ending is Exit.OK and not detach and _has_bundle(spec):
+        from hilt.cli.campaign_bundle import finish_with_bundle
+
+        folder = output or RunFiles(home, made.uuid).directory
+        finish_with_bundle(made.uuid, Path(spec.workload), board_names_of(spec.board)[0], folder, quiet=as_json)
+    return ending
+
+
+def _has_bundle(spec: RunSpec) -> bool:
+    """Return whether the campaign ends with a bundle: it is of a model, on a board that runs programs."""
+    from hilt.schedule.onnx_model import SUFFIX
+
+    return spec.workload.endswith(SUFFIX) and not spec.board.startswith(DATASET_PREFIX)
 
 
 def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List campaigns, newest first."""
     from hilt.campaign.budget import Budget
-    from hilt.engine.campaign_results import load_result
+    from hilt.cli.network_text import result_values
+    from hilt.engine.campaign_results import board_of, load_result
 
     home = paths.home()
     with Store(database_path(home)) as store:
-        results = [load_result(store, each) for each in store.campaigns() if each.budget is not None]
+        results = [load_result(store, each) for each in store.campaigns()]
+        boards = [board_of(store, result.campaign) for result in results]
     if as_json:
-        from hilt.cli.following_campaign import result_values
-
-        print_json([result_values(each) for each in results])
+        print_json([result_values(result) for result in results], "campaigns")
         return
     if not results:
         typer.echo("no campaigns yet; `hilt campaign resnet18 --budget 200` makes the first")
         return
     table = tables.table("campaign", "network", "board", ">trials", "budget", ">ms", ">gain", "state", "begun")
-    for each in results:
-        running = RunFiles(home, each.campaign.uuid).is_running()
+    for result, board in zip(results, boards, strict=True):
         table.add_row(
-            short(each.campaign.uuid),
-            each.network.name,
-            _board_of(home, each.campaign),
-            str(each.trials),
-            str(Budget.from_dict(each.campaign.budget or {})),
-            f"{each.microseconds / 1e3:,.1f}",
-            f"{each.gain:.2f}" if each.gain else "-",
-            _state_word(each.campaign, running),
-            time_text(each.campaign.created),
+            short(result.campaign.uuid),
+            result.network.name,
+            board,
+            str(result.trials),
+            str(Budget.from_dict(result.campaign.budget)),
+            f"{'' if result.estimate.complete else '~'}{result.estimate.microseconds / 1e3:,.2f}",
+            f"{result.gain:.2f}" if result.gain else "-",
+            state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
+            time_text(result.campaign.created),
         )
     tables.console().print(table)
-
-
-def _steer(home: Path, identifier: str, pause: bool, stop: bool, skip: list[str]) -> None:
-    from hilt.campaign import launch
-    from hilt.engine.client import EngineClient
-
-    with Store(database_path(home)) as store:
-        found = launch.find(store, identifier)
-        runs = {run.workload: run for run in store.runs_of(found.uuid)}
-    unknown = [name for name in skip if name not in runs]
-    if unknown:
-        raise typer.BadParameter(f"campaign {short(found.uuid)} has no layer {unknown[0]!r}; it has {', '.join(runs)}")
-    if not RunFiles(home, found.uuid).is_running():
-        raise typer.BadParameter(f"campaign {short(found.uuid)} is not running; `hilt campaigns` says how it stands")
-    for name in skip:
-        client = EngineClient.attach(home, runs[name].uuid)
-        client.send(EngineCommand.STOP)
-        client.leave()
-        typer.echo(f"{name} gets no more trials")
-    if pause or stop:
-        client = EngineClient.attach(home, found.uuid)
-        client.send(EngineCommand.STOP if stop else EngineCommand.PAUSE)
-        client.leave()
-        after = "stops" if stop else "pauses"
-        typer.echo(f"campaign {short(found.uuid)} {after} when the board is done; `hilt resume {short(found.uuid)}` "
-                   f"goes on")  # fmt: skip
-
-
-def _board_of(home: Path, found: Campaign) -> str:
-    """Where it goes on: it may have been moved since it was made."""
-    with Store(database_path(home)) as store:
-        runs = store.runs_of(found.uuid)
-    return runs[0].board if runs else str(found.settings["board"])
-
-
-def _state_word(found: Campaign, running: bool) -> str:
-    if found.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED) and not running:
-        return "interrupted"
-    return str(found.state)

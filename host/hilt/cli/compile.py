@@ -39,7 +39,9 @@ def compile_model(
     compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
     write_bundle(output, compiled.data)
     if as_json:
-        print_json({key: compiled.manifest[key] for key in ("name", "target", "memory", "layers", "placements")})
+        print_json(
+            {key: compiled.manifest[key] for key in ("name", "target", "memory", "layers", "placements")}, "bundle"
+        )
     else:
         print_compiled(compiled, graph)
         typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")

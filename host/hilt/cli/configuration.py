@@ -43,7 +43,7 @@ def _is_number(text: str) -> bool:
 
 
 def memory_of_board(board: str) -> MemoryModel:
-    """A virtual board's memory; a real board's is taken to be that of a Zynq-7000, which is what MemoryModel is."""
+    """Return a virtual board's memory; for a real board, that of a Zynq-7000, the default of MemoryModel."""
     from hilt.simulator.device import MemoryModel
     from hilt.virtual.names import PREFIX, parse_virtual_name
 

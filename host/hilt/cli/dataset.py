@@ -1,17 +1,15 @@
-"""`hilt dataset`: record what every configuration of a space does, and look at what was recorded."""
+"""`hilt dataset`: record the outcome of every configuration of a space, and show the records."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hilt.cli import tables
+from hilt.cli.executors import executor
 from hilt.cli.formatting import print_json, seconds_text, time_text
-from hilt.processes import processes
+from hilt.cli.tables import column
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -46,7 +44,7 @@ def build(
 ) -> None:
     """Predict every configuration with the twin, check a sample on the RTL, and keep it.
 
-    Killed, it goes on where it was; what is there already is not built again.
+    After an interruption it goes on where it was; a dataset that is there is not built again.
     """
     from hilt.measure.dataset import DatasetStore
     from hilt.measure.dataset.check import Sampling
@@ -71,14 +69,14 @@ def build(
     if not any(map(missing, groups)):
         return
     sampling = Sampling(rtl_sample, golden_sample, seed, sample_cycles)
-    with _executor(jobs, cluster) as executor:
+    with executor(jobs, cluster) as workers:
         for number, group in enumerate(groups, 1):
             if wanted := missing(group):
-                _build_group(wanted, dataset_store, executor, sampling, f"{number}/{len(groups)}")
+                _build_group(wanted, dataset_store, workers, sampling, f"{number}/{len(groups)}")
 
 
 def _build_group(
-    subjects: list[DatasetKey], dataset_store: DatasetStore, executor: Executor, sampling: Sampling, place: str
+    subjects: list[DatasetKey], dataset_store: DatasetStore, workers: Executor, sampling: Sampling, place: str
 ) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -91,7 +89,7 @@ def _build_group(
         made = build_datasets(
             subjects,
             dataset_store,
-            executor,
+            workers,
             sampling,
             lambda done, total: bar.update(task, completed=done, total=total),
         )
@@ -100,7 +98,7 @@ def _build_group(
 
 
 def _line(dataset: Dataset) -> str:
-    """A dataset, and what its sample came to."""
+    """Return a line about a dataset and the check of its sample."""
     valid = int(dataset.valid.sum())
     best = f"best {dataset.optimum:,.1f} µs" if valid else "none"
     return f"{dataset.name}: {len(dataset):,} configurations, {valid:,} valid, {best}; {_check_text(dataset)}"
@@ -145,27 +143,9 @@ def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) ->
     ]
 
 
-@contextmanager
-def _executor(jobs: int, cluster: str | None) -> Iterator[Executor]:
-    """Processes of this machine, or a Dask cluster."""
-    with ExitStack() as stack:
-        if cluster is None:
-            yield stack.enter_context(processes(jobs or os.cpu_count() or 1))
-            return
-        try:
-            import distributed
-        except ImportError as error:
-            raise typer.BadParameter("--cluster needs Dask: pip install 'hilt[cluster]'") from error
-        try:
-            client = stack.enter_context(distributed.Client(cluster, timeout="20s"))
-        except (OSError, ValueError) as error:
-            raise typer.BadParameter(f"no Dask scheduler answers at {cluster} ({error})") from error
-        yield stack.enter_context(client.get_executor(pure=False))
-
-
 @application.command("list")
 def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """What was recorded, by name."""
+    """List the recorded datasets by name."""
     from hilt.measure.dataset import Dataset, DatasetError, DatasetStore
 
     rows: list[dict[str, Any]] = []
@@ -177,12 +157,20 @@ def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print JS
             continue
         rows.append(_row(dataset) | {"bytes": path.stat().st_size})
     if as_json:
-        print_json(rows)
+        print_json(rows, "datasets")
         return
     if not rows:
         typer.echo("no datasets yet; `hilt dataset build WORKLOAD` records one")
         return
-    table = tables.table("dataset", ">configurations", ">valid", ">best µs", ">kB", "made", "commit")
+    table = tables.table(
+        "dataset",
+        column(">configurations", drop=2),
+        column(">valid", drop=1),
+        column(">best µs"),
+        column(">kB", drop=4),
+        column("made", drop=3),
+        column("commit", drop=5),
+    )
     for row in rows:
         best = "" if row["best_microseconds"] is None else f"{row['best_microseconds']:,.1f}"
         size = f"{row['bytes'] / 1000:.0f}"
@@ -196,13 +184,13 @@ def show(
     name: Annotated[str, typer.Argument(help="Its name or key, or the beginning of one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What a dataset is of, its outcomes, its best configuration, and how its sample fared."""
+    """Show a dataset: its subject, outcomes, best configuration, and the check of its sample."""
     from hilt.measure.dataset import DatasetStore
 
     dataset = DatasetStore().find(name)
     row = _row(dataset) | {"outcomes": dataset.counts(), "check": dataset.metadata["check"]}
     if as_json:
-        print_json(row | {"identity": dataset.identity})
+        print_json(row | {"identity": dataset.identity}, "dataset")
         return
     made = dataset.metadata["made"]
     typer.echo(_line(dataset))

@@ -1,4 +1,4 @@
-"""`hilt` as it is started."""
+"""The entry point of the command `hilt`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Runs the command line and exits: see hilt.cli.exit_codes. Ctrl-C is no traceback while that is still loaded."""
+    """Run the command line and exit; Ctrl-C while it is still loading is no traceback."""
     try:
         from hilt.cli.main import main as command_line
     except KeyboardInterrupt:

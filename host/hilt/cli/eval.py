@@ -59,7 +59,8 @@ def evaluate_network(
                 "accuracy": accuracy,
                 "images_per_second": 1e6 / figures.total,
                 "wall_seconds": seconds,
-            }
+            },
+            "evaluation",
         )
         return
     typer.echo(

@@ -6,13 +6,17 @@ import os
 import sys
 import traceback
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from hilt.cli.plain_text import plain
-from hilt.engine.errors import failure_of
-from hilt.engine.events import FailureCause
+
+if TYPE_CHECKING:
+    from hilt.engine.events import FailureCause
 
 
 class Exit(IntEnum):
+    """The status that a command ends with."""
+
     OK = 0
     NOTHING_VERIFIED = 1
     BAD_INPUT = 2
@@ -28,37 +32,38 @@ HELP = (
     "keys and boards are kept."
 )
 
-_CODES = {
-    FailureCause.INPUT: Exit.BAD_INPUT,
-    FailureCause.BOARD: Exit.BOARD,
-    FailureCause.STORE: Exit.STORE,
-    FailureCause.INTERNAL: Exit.BOARD,
-}
+_CODES = {"input": Exit.BAD_INPUT, "board": Exit.BOARD, "store": Exit.STORE, "internal": Exit.BOARD}
+"""Exit codes by FailureCause's values, so that help needs no engine."""
 
 
 def exit_of(failure: FailureCause) -> Exit:
-    return _CODES[failure]
+    """Return the exit code of a failure."""
+    return _CODES[failure.value]
 
 
 def report_error(error: BaseException) -> Exit:
-    """Prints the error as one line to standard error; returns what to exit with."""
+    """Print the error as one line on standard error, and return the exit code."""
+    from hilt.engine.errors import failure_of
+    from hilt.engine.events import FailureCause
+
     failure = failure_of(error)
     if os.environ.get("HILT_DEBUG") == "1":
         traceback.print_exception(error)
-    words = " ".join(_words_of(error).split()) or type(error).__name__
+    message = " ".join(_message(error).split()) or type(error).__name__
     if failure is FailureCause.INTERNAL:
-        words = f"{type(error).__name__}: {words}; this is a fault of hilt's: HILT_DEBUG=1 shows where"
-    say(words)
+        message = f"{type(error).__name__}: {message}; this is a fault of hilt's: HILT_DEBUG=1 shows where"
+    say(message)
     return exit_of(failure)
 
 
-def _words_of(error: BaseException) -> str:
-    """Of the system's errors without their numbers, as in `/home/me/.local: Permission denied`."""
+def _message(error: BaseException) -> str:
+    """Return the error's text; a system error's without its number, as in `/home/me/.local: Permission denied`."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     named = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
     return f"{named}{error.strerror}"
 
 
-def say(words: str) -> None:
-    print(f"hilt: {plain(words)}", file=sys.stderr)  # noqa: T201
+def say(message: str) -> None:
+    """Print one line on standard error, without control characters."""
+    print(f"hilt: {plain(message)}", file=sys.stderr)  # noqa: T201

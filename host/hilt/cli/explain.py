@@ -12,7 +12,7 @@ from hilt.cli.space import orders_of, space_of
 
 
 def explain(
-    workload: Annotated[str, typer.Argument(help="One layer, as for `hilt tune`.")],
+    workload: Annotated[str, typer.Argument(help="One layer, as for `hilt tune`, or model.onnx:NODE.")],
     configuration: Annotated[
         list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
     ],
@@ -22,18 +22,18 @@ def explain(
     assembly: Annotated[bool, typer.Option("--asm", help="Disassemble the program.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Loop nest, buffers, instructions, bytes, verdict and the twin's prediction of one configuration."""
+    """Explain one configuration: loop nest, buffers, instructions, bytes, verdict and predicted cycles."""
+    from hilt.cli.model_layers import workload_of
     from hilt.measure import describe_board
     from hilt.report.explanation import explain as explain_configuration
     from hilt.report.explanation_text import explanation_text, explanation_values
-    from hilt.schedule import load_workload
 
-    described = load_workload(workload)
+    described = workload_of(workload)
     accelerator = describe_board(board).accelerator
     space = space_of(described, accelerator, kind, orders_of(orders))
     chosen = configuration_of(configuration, space)
     explained = explain_configuration(described, space, chosen, accelerator, memory_of_board(board))
     if as_json:
-        print_json(explanation_values(explained, assembly=assembly))
+        print_json(explanation_values(explained, assembly=assembly), "explanation")
     else:
         typer.echo(explanation_text(explained, assembly=assembly))

@@ -22,7 +22,7 @@ def output_folder(path: Path) -> Path:
 
 
 def check_folder(path: Path) -> None:
-    """What is wrong with the folder of a file is not said after minutes of work for it. Raises UnwritableFileError."""
+    """Refuse a file whose folder is missing or not writable, before minutes of work. Raises UnwritableFileError."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UnwritableFileError(f"cannot write {path}: its folder is missing")
@@ -47,5 +47,5 @@ def named_in_text(network: Network) -> Network:
 
 
 def in_text(name: str) -> str:
-    """The name of a file, where it may have any bytes, for what holds text."""
+    """Return the name of a file, which may have any bytes, as text."""
     return os.fsencode(name).decode(errors="replace")

@@ -1,24 +1,30 @@
-"""How runs and trials are put into words and JSON."""
+"""Runs and trials as text and JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hilt.store import Run, RunState, Store, Trial
+from hilt.store import Campaign, Run, RunState, Store, Trial
 from hilt.trial import Outcome
 
 
 def short(uuid: str) -> str:
-    """As much of a run's id as people type."""
+    """Return the first eight digits of a run's id, as people type it."""
     return uuid[:8]
 
 
-def print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
+JSON_SCHEMA = 1
+"""The version of everything that --json prints (docs/json.md); it rises when a field changes its meaning or leaves."""
+
+
+def print_json(value: Mapping[str, Any] | Sequence[Any], kind: str) -> None:
+    """Print one JSON object on standard output, headed by its schema version and kind; a list is its `items`."""
+    content = dict(value) if isinstance(value, Mapping) else {"items": list(value)}
+    sys.stdout.write(json.dumps({"schema": JSON_SCHEMA, "kind": kind} | content) + "\n")
 
 
 def knobs_text(knobs: Mapping[str, int]) -> str:
@@ -44,15 +50,20 @@ def seconds_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
+def scaled_latency(microseconds: float) -> str:
+    """Return a latency in the unit that fits, as in `812.3 µs` or `68.03 ms`."""
+    return f"{microseconds:,.1f} µs" if microseconds < 10_000 else f"{microseconds / 1e3:,.2f} ms"
+
+
 def time_text(since_epoch: float) -> str:
     return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def state_text(run: Run, running: bool) -> str:
-    """A run that should be going on but has no engine was interrupted."""
-    if run.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED) and not running:
+def state_text(record: Run | Campaign, running: bool) -> str:
+    """Return the state; a run that should be going on but has no engine was interrupted."""
+    if record.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED) and not running:
         return "interrupted"
-    return str(run.state)
+    return str(record.state)
 
 
 def outcomes_text(store: Store, run: Run) -> list[tuple[str, int, str]]:
@@ -83,7 +94,7 @@ def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
 
 
 def run_json(store: Store, run: Run, running: bool) -> dict[str, Any]:
-    """What `tune`, `resume`, `runs` and `show` say of a run."""
+    """Return a run as `tune`, `resume`, `runs` and `show` print it."""
     summary = store.summary(run.uuid)
     return {
         "run": run.uuid,

@@ -1,4 +1,4 @@
-"""`hilt glimpse`: the weights of the tuner glimpse, what they were trained on, and training them anew."""
+"""`hilt glimpse`: the weights of the tuner glimpse: show their training data, or train them anew."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show(
         Path | None, typer.Argument(help="A weights file; the one that ships with hilt unless given.")
     ] = None,
 ) -> None:
-    """What weights were trained on, and what they never saw."""
+    """Show the data that weights were trained on, and the data they never saw."""
     from hilt.tune.glimpse.weights import SHIPPED, load_weights
 
     loaded = load_weights(weights or SHIPPED)

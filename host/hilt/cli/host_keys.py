@@ -10,7 +10,7 @@ CONNECT_SECONDS = 20.0
 
 
 def confirm_host_key(boards: str) -> None:
-    """As `_confirm`, for one board or several with commas between."""
+    """Confirm the host keys of one board or of several with commas between; see `_confirm`."""
     from hilt.measure import board_names_of
 
     for board in board_names_of(boards):
@@ -18,8 +18,11 @@ def confirm_host_key(boards: str) -> None:
 
 
 def _confirm(board: str) -> None:
-    """Asks on the terminal whether a board's unknown key is its own. Raises UnknownHostKeyError where nobody can be
-    asked or says no, and what else the link raises on the way to the key."""
+    """Ask on the terminal whether a board's unknown key is its own.
+
+    Raises UnknownHostKeyError where nobody can be asked or the answer is no, and the link's errors on the way to
+    the key.
+    """
     from hilt.measure import DATASET_PREFIX
     from hilt.virtual.names import PREFIX
 

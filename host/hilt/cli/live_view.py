@@ -1,4 +1,4 @@
-"""What goes on by itself, as a few lines at the bottom of a terminal that are drawn again a few times a second."""
+"""A few lines at the bottom of a terminal that are drawn again several times a second."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from hilt.cli.plain_text import plain
-from hilt.engine.events import BoardChanged, Event, Finished, Logged, RunProgress, StateChanged
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, NetworkUpdated, RunProgress, StateChanged
 
-Draw = Callable[[RunProgress, str, Mapping[str, str]], RenderableType]
-"""Progress, state, and how each board is, as they are drawn."""
+Draw = Callable[[RunProgress, str, Mapping[str, str], NetworkUpdated | None], RenderableType]
+"""Draws progress, state, the state of each board, and a campaign's latency."""
 
 
 class LiveView:
-    """A hilt.cli.progress.View of a run or a campaign; what is logged scrolls above its lines."""
+    """A hilt.cli.progress.View of a run or a campaign; log lines scroll above it."""
 
     def __init__(self, console: Console, progress: RunProgress, boards: Mapping[str, str], draw: Draw) -> None:
         self._progress = progress
         self._state = "starting"
+        self._network: NetworkUpdated | None = None
         self._boards = dict(boards)
         self._draw = draw
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
@@ -42,6 +43,8 @@ class LiveView:
     def show(self, event: Event) -> None:
         if isinstance(event, RunProgress):
             self._progress = event
+        elif isinstance(event, NetworkUpdated):
+            self._network = event
         elif isinstance(event, StateChanged):
             self._state = event.detail or event.state
         elif isinstance(event, Finished):
@@ -52,11 +55,11 @@ class LiveView:
             self.note(f"{event.level}: {event.text}")
 
     def _render(self) -> RenderableType:
-        return self._draw(self._progress, self._state, self._boards)
+        return self._draw(self._progress, self._state, self._boards, self._network)
 
 
 def facts_table() -> Table:
-    """Rows of a name and a Text, cut where the terminal ends."""
+    """Return a table for rows of a name and a Text, cut where the terminal ends."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="ellipsis", no_wrap=True)
@@ -69,5 +72,5 @@ def add_boards(facts: Table, boards: Mapping[str, str]) -> None:
 
 
 def print_text(console: Console, words: str) -> None:
-    """Wrapped on a terminal; in a file each line stays one."""
+    """Print text, wrapped on a terminal; in a file each line stays one."""
     console.print(plain(words), highlight=False, markup=False, soft_wrap=not console.is_terminal)

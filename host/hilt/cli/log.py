@@ -63,7 +63,7 @@ def write_history(
     file: Annotated[Path, typer.Argument(help="Where to write.")],
     runs: Annotated[list[str], typer.Argument(help="Runs of other workloads: ids, beginnings of them, or `last`.")],
 ) -> None:
-    """Write what runs found for `hilt tune --tuner autotvm --tuner-option history=FILE`, which transfers from it."""
+    """Write the results of runs as a history, for `hilt tune --tuner autotvm --tuner-option history=FILE`."""
     from hilt.engine.history import history_of
 
     with Store(database_path(paths.home())) as store:

@@ -1,8 +1,8 @@
-"""A run as it goes: a live panel on a terminal, plain lines elsewhere. Both only show what the engine tells."""
+"""A run or a campaign as it goes: a live panel on a terminal, plain lines elsewhere. Both show the engine's events."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol
 
@@ -11,25 +11,26 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hilt.cli.formatting import seconds_text, short
+from hilt.campaign.budget import Budget
+from hilt.cli.formatting import scaled_latency, seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
-from hilt.engine.events import BoardChanged, Event, Logged, RunProgress, StateChanged
-from hilt.store import Run, RunState
+from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
+from hilt.store import Campaign, Run, RunState
 
 _LINES_A_RUN = 10
 """Plain progress lines in a whole run, beside those for each better configuration."""
-
-QUIET = {"running", "ready"}
-"""States that a board goes through all the time."""
+_LINES_A_CAMPAIGN = 20
+_QUIET = {"running", "ready"}
+"""Board states that pass with every group of trials."""
 
 
 class View(Protocol):
-    """Shows events of a run; entered before the first."""
+    """Shows events of a run or a campaign; entered before the first."""
 
     def show(self, event: Event) -> None: ...
 
     def note(self, words: str) -> None:
-        """A line of our own."""
+        """Print a line of the command itself."""
 
     def __enter__(self) -> View: ...
 
@@ -38,12 +39,42 @@ class View(Protocol):
     ) -> None: ...
 
 
-def view_of(run: Run, console: Console) -> View:
-    return live_view(run, console) if console.is_terminal else PlainRunView(run, console)
+def run_view(run: Run, console: Console) -> View:
+    """Return the view of a run that fits the console."""
+    if console.is_terminal:
+        return live_run_view(run, console)
+
+    def milestone(progress: RunProgress) -> object:
+        return progress.best_number, progress.trials * _LINES_A_RUN // progress.budget
+
+    def line(progress: RunProgress) -> str:
+        return f"{format_pace(progress)}; best {format_best(progress)}"
+
+    return PlainView(console, run_title(run), milestone, line)
 
 
-def title(run: Run) -> str:
+def campaign_view(campaign: Campaign, console: Console) -> View:
+    """Return the view of a campaign that fits the console."""
+    budget = Budget.from_dict(campaign.budget)
+    if console.is_terminal:
+        return live_campaign_view(campaign, console)
+
+    def milestone(progress: RunProgress) -> object:
+        return progress.trials * _LINES_A_CAMPAIGN // budget.trials if budget.trials else progress.trials // 50
+
+    return PlainView(
+        console, campaign_title(campaign), milestone, lambda progress: campaign_pace(progress, budget), states=False
+    )
+
+
+def run_title(run: Run) -> str:
     return f"{run.workload} on {run.board}, tuner {run.tuner}, seed {run.seed}, run {short(run.uuid)}"
+
+
+def campaign_title(campaign: Campaign) -> str:
+    settings, budget = campaign.settings, Budget.from_dict(campaign.budget)
+    name = short(campaign.uuid)
+    return f"{campaign.name} on {settings['board']}, tuner {settings['tuner']}, budget {budget}, campaign {name}"
 
 
 def format_best(progress: RunProgress) -> str:
@@ -65,18 +96,51 @@ def format_pace(progress: RunProgress) -> str:
     return words
 
 
-class PlainRunView:
-    """A line for each better configuration, for each tenth of the run, and for whatever happens to the board."""
+def campaign_pace(progress: RunProgress, budget: Budget) -> str:
+    words = f"{progress.trials}/{budget.trials} trials" if budget.trials else f"{progress.trials} trials"
+    words += f", {progress.valid} valid"
+    if progress.seconds_left is not None:
+        words += f", {seconds_text(progress.seconds_left)} left"
+    return words
 
-    def __init__(self, run: Run, console: Console) -> None:
-        self._run = run
+
+def format_network(update: NetworkUpdated) -> str:
+    """Return the layer's and the network's latency, as in `C4 812.0 µs; network about 68.0 ms (3 of 10 measured)`."""
+    layer = f"{update.layer} "
+    layer += "not measured yet" if update.layer_microseconds is None else f"{update.layer_microseconds:,.1f} µs"
+    if update.measured_layers == update.layers:
+        network = f"network {scaled_latency(update.microseconds)}"
+    else:
+        part = f"{update.measured_layers} of {update.layers} layers measured"
+        network = f"network about {scaled_latency(update.microseconds)} ({part}, the others predicted)"
+    gain = "" if update.gain is None else f", {update.gain:.2f} times as fast as the fallback"
+    return f"{layer}; {network}{gain}"
+
+
+class PlainView:
+    """A title, a line of progress at each milestone, and a line for each other event."""
+
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        milestone: Callable[[RunProgress], object],
+        line: Callable[[RunProgress], str],
+        *,
+        states: bool = True,
+    ) -> None:
+        """Make a view; with `states` it prints the engine's activity while it runs, and other states in any case."""
+        self._states = states
+        self._network: NetworkUpdated | None = None
         self._console = console
-        self._best: int | None = None
-        self._shown = -1
+        self._title = title
+        self._milestone = milestone
+        self._line = line
+        self._passed: object = None
         self._boards: dict[str, str] = {}
 
-    def __enter__(self) -> PlainRunView:
-        self.note(title(self._run))
+    def __enter__(self) -> PlainView:
+        self.note(self._title)
         return self
 
     def __exit__(
@@ -89,26 +153,31 @@ class PlainRunView:
 
     def show(self, event: Event) -> None:
         if isinstance(event, RunProgress):
-            self._progress(event)
-        elif isinstance(event, StateChanged) and (event.detail or event.state is not RunState.RUNNING):
-            self.note(f"{event.state}: {event.detail}" if event.detail else event.state)
-        elif isinstance(event, BoardChanged) and event.state not in QUIET | {self._boards.get(event.board)}:
+            if (milestone := self._milestone(event)) != self._passed:
+                network = f"; {format_network(self._network)}" if self._network is not None else ""
+                self.note(self._line(event) + network)
+            self._passed = milestone
+        elif isinstance(event, NetworkUpdated):
+            self._network = event
+        elif isinstance(event, StateChanged):
+            self._state(event)
+        elif isinstance(event, BoardChanged) and event.state not in _QUIET | {self._boards.get(event.board)}:
             self._boards[event.board] = event.state
             self.note(f"board {event.board} {event.state}{': ' if event.detail else ''}{event.detail}")
         elif isinstance(event, Logged):
             self.note(f"{event.level}: {event.text}")
 
-    def _progress(self, progress: RunProgress) -> None:
-        tenth = progress.trials * _LINES_A_RUN // progress.budget
-        if progress.best_number != self._best or tenth != self._shown:
-            self.note(f"{format_pace(progress)}; best {format_best(progress)}")
-        self._best, self._shown = progress.best_number, tenth
+    def _state(self, event: StateChanged) -> None:
+        if event.state is not RunState.RUNNING or (event.detail and self._states):
+            self.note(f"{event.state}: {event.detail}" if event.detail else event.state)
 
 
-def live_view(run: Run, console: Console) -> LiveView:
-    """Progress, the best, outcomes and boards, below a bar."""
+def live_run_view(run: Run, console: Console) -> LiveView:
+    """Return a panel with progress, the best, outcomes and boards below a bar."""
 
-    def draw(progress: RunProgress, state: str, boards: Mapping[str, str]) -> RenderableType:
+    def draw(
+        progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
+    ) -> RenderableType:
         counts = ", ".join(f"{outcome} {count}" for outcome, count in sorted(progress.counts.items())) or "none yet"
         facts = facts_table()
         facts.add_row("progress", Text(format_pace(progress)))
@@ -118,7 +187,26 @@ def live_view(run: Run, console: Console) -> LiveView:
         facts.add_row("run", Text(state))
         bar = Table.grid(expand=True)  # a bar alone does not end its line
         bar.add_row(ProgressBar(total=progress.budget, completed=progress.trials))
-        return Group(Text(title(run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
+        return Group(Text(run_title(run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
 
     boards = dict.fromkeys(run.board.split(","), "not connected yet")
     return LiveView(console, RunProgress(0, run.budget, {}, 0, 0.0), boards, draw)
+
+
+def live_campaign_view(campaign: Campaign, console: Console) -> LiveView:
+    """Return a panel with progress, the current layer and boards."""
+    budget = Budget.from_dict(campaign.budget)
+
+    def draw(
+        progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
+    ) -> RenderableType:
+        facts = facts_table()
+        facts.add_row("campaign", Text(campaign_title(campaign), style="bold"))
+        facts.add_row("progress", Text(campaign_pace(progress, budget)))
+        if network is not None:
+            facts.add_row("latency", Text(format_network(network), style="bold"))
+        facts.add_row("now", Text(state))
+        add_boards(facts, boards)
+        return facts
+
+    return LiveView(console, RunProgress(0, budget.trials or 0, {}, 0, 0.0), {}, draw)

@@ -49,7 +49,7 @@ def quantize(
     )
     write_model(result.model, output)
     if as_json:
-        print_json(values_of(result))
+        print_json(values_of(result), "quantization")
     else:
         print_result(result)
         typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")

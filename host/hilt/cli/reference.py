@@ -16,7 +16,7 @@ from typer.models import ArgumentInfo, ParameterInfo, ParamMeta
 from typer.utils import get_params_from_function
 
 from hilt.cli import exit_codes
-from hilt.cli.main import application
+from hilt.cli.commands import COMMANDS
 
 _HEAD = """# Command line
 
@@ -31,9 +31,9 @@ class Parameter:
     """An argument or option of a command."""
 
     syntax: str
-    """As it is typed: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
+    """The syntax: `WORKLOAD`, `--trials INT`, `--sudo / --no-sudo`."""
     usage: str
-    """The same in the line of usage; empty for what may be left out and is no argument."""
+    """The syntax in the line of usage; empty for an option that may be left out."""
     help: str
     default: str
     """Empty where there is none to tell."""
@@ -49,8 +49,12 @@ class CommandReference:
 
 
 def commands() -> list[CommandReference]:
-    """Every command that `hilt --help` leads to, in its order."""
-    return list(_commands(application, "hilt"))
+    """Return every command that `hilt --help` leads to, in its order."""
+    listed: list[CommandReference] = []
+    for entry in COMMANDS:
+        loaded, name = entry.load(), f"hilt {entry.name}"
+        listed += _commands(loaded, name) if isinstance(loaded, typer.Typer) else [_command(name, loaded)]
+    return listed
 
 
 def text() -> str:
@@ -77,18 +81,14 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _commands(group: typer.Typer, words: str) -> Iterator[CommandReference]:
-    for each in group.registered_commands:
-        assert each.callback is not None
-        name = each.name or each.callback.__name__.replace("_", "-")
-        yield _command(f"{words} {name}", each.callback)
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        below = f"{words} {inner.name}"
-        callback = inner.typer_instance.registered_callback
-        if callback is not None and callback.callback is not None:  # a group that does something by itself
-            yield _command(below, callback.callback)
-        yield from _commands(inner.typer_instance, below)
+def _commands(group: typer.Typer, name: str) -> Iterator[CommandReference]:
+    """Yield the commands of a group, and the group itself where it does something without a command."""
+    callback = group.registered_callback
+    if callback is not None and callback.callback is not None:
+        yield _command(name, callback.callback)
+    for info in group.registered_commands:
+        assert info.callback is not None
+        yield _command(f"{name} {info.name or info.callback.__name__.replace('_', '-')}", info.callback)
 
 
 def _command(words: str, function: Callable[..., Any]) -> CommandReference:

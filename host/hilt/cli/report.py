@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def report(
-    identifier: Annotated[
-        str, typer.Argument(metavar="RUN|CAMPAIGN", help="Its id, the beginning of it, or `last`: the newest run.")
+    identifiers: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN|CAMPAIGN", help="Its id, the beginning of it, or `last`; several are compared."),
     ],
     html: Annotated[Path | None, typer.Option(help="One page that needs nothing else.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Every trial, a line each.")] = None,
@@ -27,9 +28,20 @@ def report(
     svg: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as SVG.")] = None,
     schedule: Annotated[Path | None, typer.Option(help="A campaign's schedules as JSON.")] = None,
 ) -> None:
-    """Write a report of a run or a campaign: page, pictures, tables. Also while it is running."""
+    """Write a report of a run or a campaign: page, pictures, tables. Also while it is running.
+
+    Without an option it writes hilt-report-ID.html in this folder. Several runs give the page that compares them.
+    """
     if not any((html, csv, parquet, png, svg, schedule)):
-        raise typer.BadParameter("say what to write: --html, --csv, --parquet, --png, --svg or --schedule")
+        html = Path(f"hilt-report-{'-'.join(name[:8] for name in identifiers[:4])}.html")
+    if len(identifiers) > 1:
+        if any((csv, parquet, png, svg, schedule)) or html is None:
+            raise typer.BadParameter("a report of several runs is a page: give --html, or no option")
+        from hilt.cli.compare import compare
+
+        compare(identifiers, html)
+        return
+    (identifier,) = identifiers
     from hilt.report.facts import facts_of_campaign, facts_of_run
     from hilt.report.html import write_report
     from hilt.report.schedule_file import write_schedule

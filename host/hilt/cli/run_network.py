@@ -61,7 +61,7 @@ def run_network(
         facts: dict[str, Any] = {"network": opened.manifest["name"], "board": board, "profile": figures.to_dict()}
         if verified is not None:
             facts["verified"] = {"tensors": verified.tensors, "elements": verified.elements}
-        print_json(facts)
+        print_json(facts, "inference")
         return
     if profiled:
         print_profile(figures)

@@ -1,23 +1,21 @@
-"""The options that whatever tunes has, alike in each command."""
+"""The options of the commands that tune."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import json
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from hilt.run_choices import SpaceName
 
-class CheckLevel(StrEnum):
-    STRICT = "strict"
-    COMPILER = "compiler"
-    TVM = "tvm"
-    OFF = "off"
-
-
-class SpaceName(StrEnum):
-    AUTOTVM = "autotvm"
-    ML2 = "ml2"
+SHORT_RUN_PLANS = 4
+LARGEST_PLAN = 64
+"""AutoTVM's plan size is 64: in a run as short as that its model would never be used. Such a run is four plans."""
+_LARGEST_NUMBER = (1 << 31) - 1
+"""The largest absolute value of a tuner's option: the libraries below take 32 bits."""
 
 
 Tuner = Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")]
@@ -45,18 +43,70 @@ Chaos = Annotated[
         help="Faults on purpose, on virtual boards: which share of the trials is struck, and by what (all kinds).",
     ),
 ]
+Detach = Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on by itself.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for a board that is in use, instead of failing.")]
+Boards = Annotated[
+    list[str] | None,
+    typer.Option("--board", help="A board of `hilt boards`; virtual:pynq unless given. Equal boards measure together."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        file_okay=False, help="Folder of a campaign's schedule, AutoTVM log and report; in HILT_HOME unless given."
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
 ]
 
 
 def board_names(boards: list[str] | None, chaos: str | None) -> str:
-    """As settings have them, with commas between; virtual:pynq where none is named. Raises typer.BadParameter."""
+    """Return the boards with commas between, virtual:pynq where none is named. Raises typer.BadParameter."""
     from hilt.virtual.errors import VirtualBoardError
     from hilt.virtual.names import with_chaos
+    from hilt.virtual.own_models import canonical
 
-    names = ",".join(boards or ["virtual:pynq"])
+    names = ",".join(canonical(name) for text in boards or ["virtual:pynq"] for name in text.split(","))
     try:
         return names if chaos is None else with_chaos(names, chaos)
     except VirtualBoardError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def tuner_options(tuner: str, plan_size: int, given: list[str]) -> dict[str, object]:
+    """Parse NAME=VALUE options; values are JSON where they parse as JSON, else text.
+
+    Args:
+        tuner: The tuner's name.
+        plan_size: The default of the tuners that plan.
+        given: The options of the command line.
+
+    Raises:
+        typer.BadParameter: An option has no `=`, or a value that no tuner can take.
+    """
+    options: dict[str, object] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--tuner-option {text!r} is not NAME=VALUE")
+        try:
+            options[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            options[name] = value
+        if isinstance(word := options[name], str) and not _is_text(word):
+            raise typer.BadParameter(f"--tuner-option {name} is {word!r}, which is no text")
+        number = options[name]
+        if isinstance(number, int | float) and not abs(number) <= _LARGEST_NUMBER:  # NaN fails too
+            raise typer.BadParameter(f"--tuner-option {name} is a number up to {_LARGEST_NUMBER:,} either way")
+    if tuner in ("autotvm", "treegru"):
+        options.setdefault("plan_size", min(LARGEST_PLAN, plan_size))
+    return options
+
+
+def _is_text(value: str) -> bool:
+    """Return whether it encodes: JSON can spell halves of characters, which no file has in its name."""
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""`hilt runs`, `hilt show` and `hilt best`: what the store holds."""
+"""`hilt runs`, `hilt show` and `hilt best`: the contents of the store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from hilt.cli.formatting import (
     state_text,
     time_text,
 )
+from hilt.cli.identifiers import run_or_campaign
+from hilt.cli.network_text import show_campaign
 from hilt.engine.run_files import RunFiles
-from hilt.store import Run, Store, database_path
+from hilt.store import Campaign, Run, Store, database_path
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -37,7 +39,7 @@ def runs(
     with Store(database_path(home)) as store:
         found = store.runs(limit)
         if as_json:
-            print_json([run_json(store, run, _running(home, run)) for run in found])
+            print_json([run_json(store, run, _running(home, run)) for run in found], "runs")
             return
         if not found:
             typer.echo("no runs yet; `hilt tune resnet18.C5` makes the first")
@@ -63,15 +65,21 @@ def runs(
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")], as_json: Json = False
+    identifier: Annotated[
+        str, typer.Argument(metavar="ID", help="The id of a run or a campaign, the beginning of it, or `last`.")
+    ],
+    as_json: Json = False,
 ) -> None:
-    """Show a run: what it is, its outcomes, its best configuration and how it came to it."""
+    """Show a run (settings, outcomes, best configuration, progress) or a campaign (layers, latency, gain)."""
     home = paths.home()
     with Store(database_path(home)) as store:
-        record = store.run(run)
+        record = run_or_campaign(store, identifier)
         running = _running(home, record)
+        if isinstance(record, Campaign):
+            show_campaign(store, record, running, as_json=as_json)
+            return
         if as_json:
-            print_json(run_json(store, record, running) | _details_json(store, record))
+            print_json(run_json(store, record, running) | _details_json(store, record), "run")
             return
         _show(store, record, running)
 
@@ -79,7 +87,7 @@ def show(
 def best(
     workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None, as_json: Json = False
 ) -> None:
-    """The best verified configuration of every workload on every board."""
+    """List the best verified configuration of every workload on every board."""
     with Store(database_path(paths.home())) as store:
         found = store.best_of_each(workload)
     if as_json:
@@ -87,7 +95,8 @@ def best(
             [
                 {"workload": run.workload, "board": run.board, "run": run.uuid, "best": best_json(run, trial)}
                 for run, trial in found
-            ]
+            ],
+            "best",
         )
     elif not found:
         typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
@@ -152,7 +161,7 @@ def _space_words(run: Run) -> str:
 
 
 def sparkline(curve: list[tuple[int, float]], trials: int) -> str:
-    """The best latency after each trial, from the first verified one; blank before it."""
+    """Return the best latency after each trial as bars, from the first verified one; blank before it."""
     columns = min(_SPARK_COLUMNS, trials)
     values: list[float | None] = []
     for column in range(columns):
@@ -190,5 +199,5 @@ def _details_json(store: Store, run: Run) -> dict[str, object]:
     }
 
 
-def _running(home: Path, run: Run) -> bool:
-    return RunFiles(home, run.uuid).is_running()
+def _running(home: Path, record: Run | Campaign) -> bool:
+    return RunFiles(home, record.uuid).is_running()

@@ -9,6 +9,7 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.formatting import print_json
+from hilt.cli.tables import column
 
 if TYPE_CHECKING:
     from hilt.schedule import Conv2d, Space
@@ -20,7 +21,9 @@ Orders = Literal[1, 4]
 
 
 def space(
-    workload: Annotated[str, typer.Argument(help="A workload, or a group of the catalogue such as deepbench.")],
+    workload: Annotated[
+        str, typer.Argument(help="A workload, a group such as deepbench, a model.onnx, or a layer model.onnx:NODE.")
+    ],
     checks: Annotated[
         str | None,
         typer.Option(help="Only this level: compiler, strict, tvm or off; all unless given. With --csv: compiler."),
@@ -35,22 +38,27 @@ def space(
     board: Annotated[str, typer.Option(help="Whose accelerator: a board of `hilt boards`.")] = "virtual:pynq",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Size of a space, the share of it that each level of checks accepts, and why the rest is rejected."""
+    """Show the size of a space, the share that each level of checks accepts, and why the rest is rejected."""
+    from hilt.cli.model_layers import layers_of, workload_of
     from hilt.measure import describe_board
-    from hilt.schedule import load_workload, workload_names
+    from hilt.run_choices import CheckLevel
+    from hilt.schedule import workload_names
+    from hilt.schedule.onnx_model import SUFFIX
     from hilt.schedule.validity_summary import CHECK_LEVELS
 
     if checks is not None and checks not in CHECK_LEVELS:
         raise typer.BadParameter(f"--checks {checks!r} is none of {', '.join(CHECK_LEVELS)}")
-    levels = CHECK_LEVELS if checks is None else (checks,)
+    levels = CHECK_LEVELS if checks is None else (CheckLevel(checks),)
     accelerator = describe_board(board).accelerator
-    group = [name for name in workload_names() if name.startswith(f"{workload}.")]
+    group = {name: name for name in workload_names() if name.startswith(f"{workload}.")}
+    if workload.endswith(SUFFIX):
+        group = layers_of(workload)
     if group:
         if csv is not None or kind != "autotvm":
             raise typer.BadParameter(f"{workload} is a group of {len(group)}: --csv and --space take one workload")
         _group(group, accelerator, levels, (1, 4) if orders is None else (orders_of(orders),), as_json)
         return
-    described = load_workload(workload)
+    described = workload_of(workload)
     found = space_of(described, accelerator, kind, orders_of(4 if orders is None else orders))
     _one(described, found, accelerator, levels, csv, as_json)
 
@@ -95,12 +103,13 @@ def _one(
                 "size": len(described),
                 "knobs": {knob.name: list(knob.values) for knob in described.knobs},
                 "levels": {one.checks: _survey_json(one) for one in surveys},
-            }
+            },
+            "space",
         )
         return
     console = tables.console()
     console.print(f"{workload.name}: {len(described):,} configurations")
-    knobs = tables.table("knob", ">values", "")
+    knobs = tables.table("knob", column(">values"), column("", wraps=True))
     for knob in described.knobs:
         knobs.add_row(knob.name, str(len(knob.values)), _values_text(knob.values))
     console.print(knobs)
@@ -109,7 +118,9 @@ def _one(
         compiled = "" if one.compiled == one.valid else f" (TVM compiles {one.compiled:,})"
         accepted = f"{one.valid:,} of {one.size:,} accepted, {100 * one.valid_ratio:.1f}%"
         console.print(f"checks {one.checks}: {accepted}{compiled}")
-        histogram = tables.table("reason", ">configurations", ">share", "")
+        histogram = tables.table(
+            column("reason", wraps=True), column(">configurations"), column(">share"), column("", drop=1)
+        )
         largest = max(one.reasons.values(), default=1)
         for reason, count in one.reasons.items():
             bar = "█" * max(1, round(30 * count / largest))
@@ -126,13 +137,13 @@ def _values_text(values: tuple[int, ...]) -> str:
 
 
 def _group(
-    names: list[str],
+    group: dict[str, str],
     accelerator: Accelerator,
     levels: tuple[Checks, ...],
     orders: tuple[Orders, ...],
     as_json: bool,
 ) -> None:
-    """A row for each workload, beside what the literature prints."""
+    """Print a row for each workload of a group or a model, beside the figures of the literature."""
     from hilt.schedule import WorkloadError, load_workload
     from hilt.schedule.literature import published_spaces
     from hilt.schedule.validity_summary import summarize_validity
@@ -141,9 +152,9 @@ def _group(
     sizes: dict[str, dict[Orders, int]] = {}
     ratios: dict[str, dict[str, float]] = {}
     unsupported: dict[str, str] = {}
-    for name in names:
+    for name, text in group.items():
         try:
-            workload = load_workload(name)
+            workload = load_workload(text)
         except WorkloadError as error:
             unsupported[name] = str(error)
             continue
@@ -157,7 +168,7 @@ def _group(
                     ratios[name][f"tvm compiles, {count}"] = found.compiled / found.size
                 ratios[name][f"{level}, {count}"] = found.valid_ratio
     columns = list(next(iter(ratios.values()), {}))
-    means = {column: sum(each[column] for each in ratios.values()) / len(ratios) for column in columns}
+    means = {title: sum(row[title] for row in ratios.values()) / len(ratios) for title in columns}
     if as_json:
         print_json(
             {
@@ -173,15 +184,18 @@ def _group(
                 ],
                 "mean_valid_ratios": means,
                 "unsupported": unsupported,
-            }
+            },
+            "spaces",
         )
         return
     console = tables.console()
     console.print("configurations, and the share that is accepted, by level of checks and number of loop orders")
     known = [published[name] for name in sizes if name in published]
     beside = (">size, paper", ">valid, paper") if known else ()
-    of_space, of_levels = (f">size, {count}" for count in orders), (f">{column}" for column in columns)
-    table = tables.table("workload", *of_space, *beside[:1], *of_levels, *beside[1:])
+    sizes_of = [column(f">size, {count}") for count in orders]
+    shares_of = [column(f">{title}", drop=len(columns) - place) for place, title in enumerate(columns)]
+    printed = [column(title, drop=len(columns) + 1) for title in beside]
+    table = tables.table("workload", *sizes_of, *printed[:1], *shares_of, *printed[1:])
     for name in sizes:
         row = published.get(name)
         table.add_row(

@@ -1,4 +1,4 @@
-"""How a run ended, in plain words."""
+"""The end of a run in plain words."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from hilt.trial import Outcome
 
 
 def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
-    """Best configuration, how many trials were valid, what became of the others, what to do next. `running`: whether
-    an engine still runs it."""
+    """Return the best configuration, the outcomes of the trials, and the next step.
+
+    `running` is whether an engine still runs it.
+    """
     summary = store.summary(run.uuid)
     name = short(run.uuid)
-    counted = f"{summary.trials} of {run.budget} trials, {summary.valid} valid"
+    recorded = run.board.startswith(DATASET_PREFIX)
+    valid = store.counts(run.uuid).get(Outcome.OK, 0) if recorded else summary.valid
+    counted = f"{summary.trials} of {run.budget} trials, {valid} valid{' on record' if recorded else ''}"
     ended_early = run.state is RunState.FINISHED and summary.trials < run.budget
     ending = "; the tuner asked for no more" if ended_early else ""
     lines = ["", f"{run.workload} on {run.board}: {counted}{ending}"]
@@ -27,11 +31,13 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
     for outcome, count, reasons in outcomes_text(store, run):
         if outcome != Outcome.OK:
             lines.append(f"  {count} {outcome}{f': {reasons}' if reasons else ''}")
-        elif count > summary.valid:
+        elif count > summary.valid and not recorded:
             lines.append(f"  {count - summary.valid} ran but were not compared in full, so they do not count")
     best = summary.best
-    if run.board.startswith(DATASET_PREFIX):
+    if recorded:
         lines += _recorded(store, run)
+    elif not summary.trials:
+        lines.append("no trial was made")
     elif best is None or best.microseconds is None:
         lines.append("no verified configuration was found; more trials or another seed may find one")
     else:
@@ -44,7 +50,7 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
 
 
 def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
-    """What a board whose latencies move gave the best ones in turn, and how far its reference moved."""
+    """Return the repeated measurements of the best trial and the board's drift, where latencies vary."""
     rows = store.remeasurements(run.uuid)
     figures = [row.microseconds for row in rows if row.purpose is Purpose.CONFIRMATION and row.ordinal == best.ordinal]
     lines = []
@@ -61,7 +67,7 @@ def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
 
 
 def _recorded(store: Store, run: Run) -> list[str]:
-    """The fastest of a run on a dataset: nothing ran, so nothing was compared."""
+    """Return the fastest configuration of a run on a dataset: nothing ran, so nothing was compared."""
     lines = ["a dataset answers from records: nothing of this run was verified"]
     fastest = min((trial for trial in store.trials(run.uuid) if trial.microseconds), key=_latency, default=None)
     if fastest is not None and fastest.microseconds is not None:

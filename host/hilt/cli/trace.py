@@ -15,7 +15,7 @@ from hilt.cli.space import orders_of, space_of
 
 
 def trace(
-    workload: Annotated[str, typer.Argument(help="One layer, as for `hilt tune`.")],
+    workload: Annotated[str, typer.Argument(help="One layer, as for `hilt tune`, or model.onnx:NODE.")],
     configuration: Annotated[
         list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
     ],
@@ -30,14 +30,15 @@ def trace(
     ] = None,
 ) -> None:
     """Write a timeline of one configuration's program, waves of it, or both."""
+    from hilt.cli.model_layers import workload_of
     from hilt.measure import describe_board
-    from hilt.schedule import load_workload, lower
+    from hilt.schedule import lower
 
     if perfetto is None and waves is None:
         raise typer.BadParameter("nothing to write; give --perfetto FILE.json, --waves FILE.fst or both")
     if waves is not None:
         check_folder(waves)
-    described = load_workload(workload)
+    described = workload_of(workload)
     accelerator, memory = describe_board(board).accelerator, memory_of_board(board)
     space = space_of(described, accelerator, kind, orders_of(orders))
     chosen = configuration_of(configuration, space)

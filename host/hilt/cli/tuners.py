@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Annotated
 
 import typer
 
+from hilt.cli import tables
 from hilt.cli.formatting import print_json
+from hilt.cli.tables import column
 
 
 def tuners(
-    name: Annotated[str | None, typer.Argument(help="A tuner, for its options; all of them in a line each.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A tuner, or FILE.py:CLASS, for its options; all tuners unless given.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """List the tuners, or the options of one with their defaults, as --tuner-option takes them."""
+    """List the tuners, or the options of one: default, meaning and unit, as --tuner-option takes them."""
     from hilt import tune
 
-    found: dict[str, object] = {**tune.tuner_summaries()}
-    if name is not None:
-        found = tune.resolve_options(name)
-    if as_json:
-        print_json(found)
+    if name is None:
+        summaries = tune.tuner_summaries()
+        if as_json:
+            print_json({"tuners": summaries}, "tuners")
+            return
+        table = tables.table("tuner", column("", wraps=True))
+        for tuner, summary in summaries.items():
+            table.add_row(tuner, summary)
+        tables.console().print(table)
         return
-    width = max(map(len, found), default=0)
-    for key, value in found.items():
-        typer.echo(f"{key:{width}}  {value if name is None else json.dumps(value)}")
+    options = tune.tuner_options(name)
+    if as_json:
+        print_json({"tuner": name, "options": [dataclasses.asdict(option) for option in options]}, "tuner")
+        return
+    if not options:
+        typer.echo(f"{name} has no options")
+        return
+    table = tables.table("option", column("default"), column("type", drop=1), column("meaning", wraps=True))
+    for option in options:
+        table.add_row(option.name, json.dumps(option.default), option.type, option.meaning)
+    tables.console().print(table)

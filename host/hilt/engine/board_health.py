@@ -1,4 +1,4 @@
-"""When boards, links or power fail trial after trial, a run stops and says so instead of burning the night."""
+"""Stops a run when its boards, links or power fail trial after trial."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Infrastructure:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._recovering: dict[str, str] = {}
-        """By board: why it was recovered since its last trial."""
+        """The reason of the recovery since a board's last trial, by board."""
         self._in_a_row: dict[str, int] = {}
 
     def hear(self, event: Event) -> str | None:
-        """What is wrong, once every board fails all the time; it is said once for each further trial."""
+        """Return the fault once every board fails all the time, at each further trial; else None."""
         with self._lock:
             if isinstance(event, BoardChanged):
                 if event.state in _GONE:
@@ -36,8 +36,8 @@ class Infrastructure:
                     self._in_a_row.setdefault(event.board, 0)
                 elif event.state == BoardState.RECOVERING:
                     self._recovering[event.board] = event.detail
-            elif isinstance(event, TrialRecorded) and event.outcome is not Outcome.REJECTED:
-                return self._count(event.board)
+            elif isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED:
+                return self._count(event.trial.board)
             return None
 
     def _count(self, board: str) -> str | None:
@@ -57,7 +57,7 @@ class BoardHealthMonitor:
 
     def __init__(self, uuid: str, stop: Callable[[], None], publish: Callable[[Event], None]) -> None:
         self.failing: str | None = None
-        """What stopped it, once something did."""
+        """The fault that stopped it, once there is one."""
         self._uuid = uuid
         self._stop = stop
         self._publish = publish

@@ -1,12 +1,13 @@
-"""What a network's campaign has found so far: each layer's best schedule beside its fallback, and the sums."""
+"""The results of a campaign so far: each layer's best schedule and fallback, and the network's latency."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
-from hilt.engine.campaigns import network_of, run_of_layer
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Run, Store, Trial
 from hilt.trial import Outcome
@@ -16,17 +17,63 @@ FALLBACK_ATTEMPTS = 8
 
 
 def fallback_of(trials: Iterable[Trial]) -> Trial | None:
-    """The fallback schedule among the first FALLBACK_ATTEMPTS trials of a run of a campaign with a budget: they are
-    the first configurations by index that compile, until one is right. None where none was, or it is not tried yet."""
+    """Return the fallback schedule of a run that began with its search, None where there is none yet.
+
+    It is among the first FALLBACK_ATTEMPTS trials: the first configurations by index that compile, until one is right.
+    """
     for trial in trials:
         if trial.outcome is Outcome.OK or trial.ordinal + 1 >= FALLBACK_ATTEMPTS:
             return trial if trial.verified else None
     return None
 
 
+class Source(StrEnum):
+    """The origin of a layer's latency in an estimate."""
+
+    MEASURED = "measured"
+    """The best verified trial."""
+    TWIN = "twin"
+    """The cycle model's prediction of the fallback schedule."""
+    BOUND = "bound"
+    """The roofline bound: the layer takes at least that long."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A network's latency with the schedules known now: measured where it can be, predicted elsewhere.
+
+    A layer without a verified trial has the fallback schedule until then.
+
+    Microseconds and layers by source; the layers are different ones, the microseconds are of all their instances.
+    """
+
+    microseconds_by: Mapping[Source, float]
+    layers_by: Mapping[Source, int]
+
+    @property
+    def microseconds(self) -> float:
+        """The sum over all layers."""
+        return sum(self.microseconds_by.values())
+
+    @property
+    def predicted_microseconds(self) -> float:
+        """The part that no trial has measured."""
+        return self.microseconds - self.microseconds_by.get(Source.MEASURED, 0.0)
+
+    @property
+    def layers(self) -> int:
+        """Layers in the sum."""
+        return sum(self.layers_by.values())
+
+    @property
+    def complete(self) -> bool:
+        """True where every layer is measured."""
+        return self.layers_by.get(Source.MEASURED, 0) == self.layers
+
+
 @dataclass(frozen=True)
 class LayerResult:
-    """A layer, its run (None: not begun), and what that found; latencies are of one of its `layer.count` instances."""
+    """A layer, its run (None: not begun) and its results; latencies are of one of its `layer.count` instances."""
 
     layer: Layer
     run: Run | None
@@ -37,17 +84,28 @@ class LayerResult:
 
     @property
     def microseconds(self) -> float | None:
-        """Of all instances together with the best schedule."""
+        """The latency of all instances together with the best schedule."""
         return _all(self.layer, self.best)
 
     @property
+    def estimate(self) -> tuple[Source, float] | None:
+        """The latency of all instances together: measured, else the twin's, else the bound; None without a run."""
+        if self.microseconds is not None:
+            return Source.MEASURED, self.microseconds
+        if self.run is None:
+            return None
+        if self.run.predicted_microseconds is not None:
+            return Source.TWIN, self.layer.count * self.run.predicted_microseconds
+        return Source.BOUND, self.layer.count * self.run.bound_microseconds
+
+    @property
     def fallback_microseconds(self) -> float | None:
-        """Of all instances together with the fallback schedule."""
+        """The latency of all instances together with the fallback schedule."""
         return _all(self.layer, self.fallback)
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as the fallback the best is."""
+        """The fallback's latency over the best one."""
         if not self.microseconds or not self.fallback_microseconds:
             return None
         return self.fallback_microseconds / self.microseconds
@@ -72,18 +130,30 @@ class CampaignResult:
         return tuple(each for each in self.layers if each.microseconds is None)
 
     @property
+    def estimate(self) -> Estimate:
+        """The network's latency over all layers; a layer without a run is left out."""
+        microseconds: dict[Source, float] = {}
+        layers: Counter[Source] = Counter()
+        for result in self.layers:
+            if result.estimate is not None:
+                source, value = result.estimate
+                microseconds[source] = microseconds.get(source, 0.0) + value
+                layers[source] += 1
+        return Estimate(microseconds, dict(layers))
+
+    @property
     def microseconds(self) -> float:
-        """Of all layers that have a verified best."""
+        """The measured part: all layers that have a verified best. The network's latency is `estimate`."""
         return sum(each.microseconds or 0.0 for each in self.layers)
 
     @property
     def fallback_microseconds(self) -> float:
-        """Of the layers that are compared."""
+        """The sum over the layers that are compared."""
         return sum(each.fallback_microseconds or 0.0 for each in self.compared)
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as with the fallback schedules, over the layers that are compared."""
+        """The fallback's latency over the best one, over the layers that are compared."""
         tuned = sum(each.microseconds or 0.0 for each in self.compared)
         return self.fallback_microseconds / tuned if tuned else None
 
@@ -92,8 +162,24 @@ class CampaignResult:
         return sum(each.trials for each in self.layers)
 
 
+def network_of(campaign: Campaign) -> Network:
+    """Return the network of a stored campaign."""
+    return Network.from_dict(campaign.network)
+
+
+def run_of_layer(store: Store, campaign: Campaign, layer: Layer) -> Run | None:
+    """Return the layer's run, the newest where there are several."""
+    return next((run for run in reversed(store.runs_of(campaign.uuid)) if run.workload == layer.workload), None)
+
+
+def board_of(store: Store, campaign: Campaign) -> str:
+    """Return the board that a campaign goes on with: it may have been moved since it was made."""
+    runs = store.runs_of(campaign.uuid)
+    return runs[0].board if runs else str(campaign.settings["board"])
+
+
 def load_result(store: Store, campaign: Campaign) -> CampaignResult:
-    """As far as it is recorded. Raises StoreError."""
+    """Return the recorded results. Raises StoreError."""
     network = network_of(campaign)
     layers = tuple(_layer(store, campaign, layer) for layer in network.supported)
     return CampaignResult(campaign, network, layers)
@@ -104,7 +190,7 @@ def _layer(store: Store, campaign: Campaign, layer: Layer) -> LayerResult:
     if run is None:
         return LayerResult(layer, None)
     summary = store.summary(run.uuid)
-    first = store.trials(run.uuid, 0, FALLBACK_ATTEMPTS) if campaign.budget is not None else []
+    first = store.trials(run.uuid, 0, FALLBACK_ATTEMPTS) if campaign.fallback_first else []
     return LayerResult(layer, run, summary.trials, summary.valid, summary.best, fallback_of(first))
 
 

@@ -53,8 +53,12 @@ class EngineClient:
 
     @classmethod
     def attach(cls, home: Path, uuid: str) -> EngineClient:
-        """Connects to the engine of the run with this whole uuid; every trial that is not in the store when this
-        returns will be among the events. It may take seconds. Raises NoEngineError, EngineProtocolError."""
+        """Connect to the engine of the run or campaign with this whole uuid.
+
+        Every trial that is not in the store when this returns will be among the events. It may take seconds.
+
+        Raises NoEngineError, EngineProtocolError.
+        """
         try:
             client = cls(RunFiles(home, uuid).connect())
         except BlockingIOError as error:
@@ -102,7 +106,7 @@ class EngineClient:
             self._take(received)
 
     def send(self, command: EngineCommand, timeout: float = 5.0) -> None:
-        """Raises NoEngineError when the engine is gone."""
+        """Send a command. Raises NoEngineError when the engine is gone."""
         unsent = memoryview(command_line(command))
         deadline = time.monotonic() + timeout
         with self._sending:
@@ -116,8 +120,11 @@ class EngineClient:
                     raise NoEngineError("the engine is gone; `hilt resume` goes on with its run") from error
 
     def leave(self, timeout: float = 5.0) -> None:
-        """Closes once the engine has obeyed all that was sent: it may write to us before it reads that, and what a
-        socket holds that is gone by then is lost. Raises NoEngineError when it does not within `timeout` seconds."""
+        """Close once the engine has obeyed all commands.
+
+        The engine may write to this client before it reads them, and a closed socket would lose them. Raises
+        NoEngineError when it does not obey within `timeout` seconds.
+        """
         deadline = time.monotonic() + timeout
         with self:
             try:
@@ -141,7 +148,7 @@ class EngineClient:
         self.close()
 
     def _wait_for_hello(self) -> None:
-        """Until then events go past us. It stays among the events."""
+        """Skip to the first event, which stays among the events."""
         deadline = time.monotonic() + _HELLO_SECONDS
         while b"\n" not in self._unread:
             received = b""
@@ -166,6 +173,6 @@ class EngineClient:
         for place, line in enumerate(lines):
             try:
                 yield parse_event(line)
-            except GeneratorExit:  # what was not read stays for the next reader
+            except GeneratorExit:  # the unread lines stay for the next reader
                 self._unread = b"\n".join([*lines[place + 1 :], self._unread])
                 raise

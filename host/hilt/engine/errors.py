@@ -1,4 +1,4 @@
-"""What keeps a run from starting or going on. Each is one line: what is wrong; what to do."""
+"""The errors that keep a run from starting or going on. Each is one line: object, fact, next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RunBusyError(Exception):
 
 
 class RunMismatchError(Exception):
-    """What is here is not what the run was made for; the line names each difference with both values."""
+    """The board, space or settings are not those of the run; the line names each difference with both values."""
 
 
 class RunOverError(Exception):
@@ -26,7 +26,7 @@ class RunOverError(Exception):
 
 
 class BoardLostError(Exception):
-    """The board did not come back. The run can be resumed when it does: what it did not answer is not recorded."""
+    """The board did not come back. The run can be resumed when it does: unanswered trials are not recorded."""
 
 
 class EngineStartError(Exception):
@@ -43,11 +43,12 @@ _MISTAKEN_BELOW = {
     *("UnknownBoardError", "BoardFileError", "UnknownBoardModelError", "BoardNameError", "BitstreamRefusedError"),
     *("DatasetError", "FleetError"),
 }
-"""Of the layers below, which are not loaded to say whose fault an error is."""
+"""Errors of the layers below, which are not loaded to classify an error."""
 _OF_THE_RUNTIMES_BOARD = {"MemoryNeededError", "DeviceError", "InferenceError"}
 _ROOMS = {
     **dict.fromkeys(
-        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments"), FailureCause.INPUT
+        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments", "explore"),
+        FailureCause.INPUT,
     ),
     **dict.fromkeys(("cli", "report", "silicon"), FailureCause.INPUT),
     "network": FailureCause.INPUT,
@@ -57,7 +58,7 @@ _ROOMS = {
 
 
 def failure_of(error: BaseException) -> FailureCause:
-    """Whose fault an error is."""
+    """Return the cause of an error."""
     if isinstance(error, EngineStartError):
         return error.failure
     if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in _DISK):

@@ -1,5 +1,7 @@
-"""What happened in a run besides its trials: states, boards, confidence, log lines, in a file beside the engine's log.
-For people and reports; nothing depends on it."""
+"""The event log of a run: states, boards, confidence and log lines in a file beside the engine's log.
+
+It is for people and reports; nothing depends on it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class EventLog:
         self._lock = threading.Lock()
 
     def recording(self, publish: Callable[[Event], None]) -> Callable[[Event], None]:
-        """`publish`, with a copy of what is kept here."""
+        """Return `publish` with a copy of the kept events in the file."""
 
         def publish_and_keep(event: Event) -> None:
             publish(event)
@@ -55,12 +57,12 @@ class EventLog:
 
 
 def previous(path: Path) -> Path:
-    """Where the lines before those of `path` are."""
+    """Return the file of the lines before those of `path`."""
     return path.with_name(path.name + ".1")
 
 
 def read_event_log(path: Path, most_bytes: int = 1024 * 1024) -> list[Event]:
-    """The last events, oldest first; none where there is no such file. What cannot be read is left out."""
+    """Return the last events, oldest first; none where there is no such file. Unreadable lines are left out."""
     found: list[Event] = []
     for each in (previous(path), path):
         try:
@@ -70,7 +72,7 @@ def read_event_log(path: Path, most_bytes: int = 1024 * 1024) -> list[Event]:
                 lines = file.read(most_bytes).split(b"\n")
         except OSError:
             continue
-        # What was read from the middle of a line, and what an engine that was killed did not end.
+        # Parts of lines: at the begin of the read, and at the end of a killed engine's file.
         for line in lines[1 if size > most_bytes else 0 :]:
             if not line or len(line) > MAX_EVENT_BYTES:
                 continue
@@ -82,7 +84,7 @@ def read_event_log(path: Path, most_bytes: int = 1024 * 1024) -> list[Event]:
 
 
 def is_kept(event: Event) -> bool:
-    """Whether it is worth a line: whoever watches for hours shows what one who comes later reads here."""
+    """Return whether it is worth a line: a client that attaches later reads here the events it missed."""
     match event:
         case BoardChanged():
             return bool(event.detail) or event.state not in _QUIET

@@ -1,23 +1,23 @@
-"""What the engine says and is told: one JSON object a line, each of bounded size.
+"""The engine's events and commands: one JSON object a line, each of bounded size.
 
-Events go out: `hello`, `state`, `trial`, `progress`, `board`, `tuner`, `log`, `finished`. Commands come in: `pause`,
-`resume`, `stop`. On attaching a client gets `hello`, then the latest `state`, `progress`, `board` and `tuner`; earlier
-trials it reads in the store, after attaching, so that it misses none. `finished` is the last event; then the engine
-closes the connection.
+Events go out: `hello`, `state`, `trial`, `progress`, `network`, `board`, `tuner`, `log`, `finished`. Commands come in:
+`pause`, `resume`, `stop`. On attaching a client gets `hello`, then the latest of every other kind but `trial` and
+`log`. It reads earlier trials in the store, after attaching, so that it misses none. `finished` is the last event;
+then the engine closes the connection.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from hilt.store import RunState
-from hilt.trial import Outcome
+from hilt.trial import Trial
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MAX_EVENT_BYTES = 64 * 1024
 MAX_COMMAND_BYTES = 1024
 _MAX_TEXT = 4000
@@ -30,7 +30,7 @@ class EngineCommand(StrEnum):
 
 
 class FailureCause(StrEnum):
-    """Whose fault it was that a run failed: what was asked for, the board or its link, the database, or hilt."""
+    """The cause of a failure: the input, the board or its link, the database, or hilt itself."""
 
     INPUT = "input"
     BOARD = "board"
@@ -56,7 +56,7 @@ class StateChanged:
     kind: ClassVar[str] = "state"
     state: RunState
     detail: str = ""
-    """What it is doing in that state, for people, as in `stopping after what is on the board`."""
+    """The activity in that state, for people, as in `stopping after the trials on the board`."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,12 @@ class TrialRecorded:
     """A trial that is in the store now."""
 
     kind: ClassVar[str] = "trial"
-    ordinal: int
-    index: int
-    knobs: Mapping[str, int]
-    outcome: Outcome
-    reason: str
-    cycles: int | None
-    microseconds: float | None
-    verified: bool
-    board: str
-    at: float
-    """Seconds since the epoch, as all times here."""
+    trial: Trial
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far the run is, over all its sessions; rate and times are of this one."""
+    """The progress of a run over all its sessions; rate and times are of this one."""
 
     kind: ClassVar[str] = "progress"
     trials: int
@@ -100,6 +90,25 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
+class NetworkUpdated:
+    """A campaign begins a slice: the layer that gets it, and the network's latency so far."""
+
+    kind: ClassVar[str] = "network"
+    layer: str
+    """Its short name: the workload's, or the first node's where the workload is spelled out."""
+    layer_microseconds: float | None
+    """The best verified latency of one instance."""
+    microseconds: float
+    """The estimate over all layers."""
+    measured_microseconds: float
+    """The part of it that trials have measured."""
+    measured_layers: int
+    layers: int
+    gain: float | None
+    """Over the fallback, of the layers that have both."""
+
+
+@dataclass(frozen=True)
 class BoardChanged:
     kind: ClassVar[str] = "board"
     board: str
@@ -113,7 +122,7 @@ class BoardChanged:
 
 @dataclass(frozen=True)
 class TunerUpdated:
-    """What the tuner makes of the results that it was told last."""
+    """The tuner's view after the latest results."""
 
     kind: ClassVar[str] = "tuner"
     trials: int
@@ -144,32 +153,44 @@ class Finished:
     failure: FailureCause | None = field(default=None)
 
 
-Event = EngineHello | StateChanged | TrialRecorded | RunProgress | BoardChanged | TunerUpdated | Logged | Finished
+Event = (
+    EngineHello
+    | StateChanged
+    | TrialRecorded
+    | RunProgress
+    | NetworkUpdated
+    | BoardChanged
+    | TunerUpdated
+    | Logged
+    | Finished
+)
 
-_KINDS: dict[str, type[Event]] = {
-    each.kind: each
-    for each in (EngineHello, StateChanged, TrialRecorded, RunProgress, BoardChanged, TunerUpdated, Logged, Finished)
-}
-_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "outcome": Outcome, "failure": FailureCause}
+_KINDS: dict[str, type[Event]] = {kind.kind: kind for kind in get_args(Event)}
+_WORDS: dict[str, type[StrEnum]] = {"state": RunState, "failure": FailureCause}
 
 
 def event_line(event: Event) -> bytes:
-    """The event as a line with its newline. Long texts are cut so that it fits MAX_EVENT_BYTES."""
+    """Return the event as a line with its newline. Long texts are cut so that it fits MAX_EVENT_BYTES."""
+    if isinstance(event, TrialRecorded):
+        trial = replace(event.trial, reason=event.trial.reason[:_MAX_TEXT])
+        return json.dumps({"event": event.kind, "trial": trial.to_dict()}, separators=(",", ":")).encode() + b"\n"
     values = {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in asdict(event).items()}
     return json.dumps({"event": event.kind, **values}, separators=(",", ":")).encode() + b"\n"
 
 
 def parse_event(line: bytes) -> Event:
-    """Raises EngineProtocolError."""
+    """Return the event of a line. Raises EngineProtocolError."""
     values = _object(line)
     kind = _KINDS.get(str(values.pop("event", None)))
     if kind is None:
         raise EngineProtocolError(f"not an event of protocol {PROTOCOL_VERSION}: {line[:80]!r}")
     try:
+        if kind is TrialRecorded:
+            return TrialRecorded(Trial.from_dict(values["trial"]))
         if kind is not BoardChanged:  # whose state is a word of the measurer's
             values |= {name: _WORDS[name](values[name]) for name in _WORDS if values.get(name) is not None}
         return kind(**values)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise EngineProtocolError(f"a malformed {kind.kind} event: {error}") from error
 
 
@@ -178,7 +199,7 @@ def command_line(command: EngineCommand) -> bytes:
 
 
 def parse_command(line: bytes) -> EngineCommand:
-    """Raises EngineProtocolError."""
+    """Return the command of a line. Raises EngineProtocolError."""
     word = _object(line).get("command")
     if word not in list(EngineCommand):
         raise EngineProtocolError(f"no command {str(word)[:40]!r}; there are {', '.join(EngineCommand)}")

@@ -1,4 +1,4 @@
-"""What recorded runs teach a tuner of another workload: hilt.tune.history of a store's trials."""
+"""Makes a tuner's history (hilt.tune.history) from the recorded runs of other workloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 
 
 def history_of(store: Store, runs: Iterable[Run]) -> History:
-    """Every trial of these runs, in their order; a run without any is left out."""
+    """Return every trial of these runs, in their order; a run without any is left out."""
     parts = (_part(run, store.trials(run.uuid)) for run in runs)
     return History(tuple(part for part in parts if len(part)))
 

@@ -1,4 +1,4 @@
-"""Starts runs: a record in the store, then a process of its own that outlives whoever asked for it."""
+"""Starts runs: a record in the store, then a process of its own that outlives the command."""
 
 from __future__ import annotations
 
@@ -31,21 +31,30 @@ def start(
     settings: RunSpec,
     home: Path,
     *,
-    campaign: str | None = None,
+    wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
 ) -> Run:
-    """Makes a new run, of a campaign where its uuid is given, and starts its engine; returns when clients can attach.
+    """Make a new run and start its engine; return when clients can attach. A run whose engine did not start is removed.
 
-    Raises what hilt.measure.describe_board and hilt.engine.run_spec.design raise, StoreError, EngineStartError.
+    Args:
+        settings: The run.
+        home: The hilt home that stores it.
+        wait: Wait for a board that is in use, instead of failing.
+        boards: The source of boards.
+        engine: The command of the engine's process.
+
+    Raises:
+        StoreError, EngineStartError: The run was not stored, or its engine did not start.
+        Exception: The errors of hilt.measure.describe_board and hilt.engine.run_spec.make_run.
     """
-    run = make_run(settings, boards.describe_board(settings.board), campaign)
+    run = make_run(settings, boards.describe_board(settings.board))
     with Store(database_path(home)) as store:
         store.create_run(run)
         try:
-            spawn(run.uuid, home, engine)
-        except EngineStartError as error:
-            store.set_state(run.uuid, RunState.FAILED, str(error), error.failure)
+            spawn(run.uuid, home, engine, wait=wait)
+        except EngineStartError:
+            store.discard_run(run.uuid)
             raise
     return run
 
@@ -55,13 +64,15 @@ def resume(
     home: Path,
     *,
     board: str | None = None,
+    wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
 ) -> Run:
-    """Starts an engine for a run that has none; does nothing where one is running. Returns when clients can attach.
+    """Start an engine for a run that has none; return when clients can attach. A running engine is left alone.
 
-    `board` moves the run to another board of the same kind. Raises UnknownRunError, RunOverError, RunMismatchError,
-    StoreError, EngineStartError.
+    `board` moves the run to another board of the same kind; `wait` waits for a board that is in use.
+
+    Raises UnknownRunError, RunOverError, RunMismatchError, StoreError, EngineStartError.
     """
     with Store(database_path(home)) as store:
         run = store.run(identifier)
@@ -72,13 +83,16 @@ def resume(
         if board is not None and board != run.board:
             check_same(run, boards.describe_board(board))
             store.move(run.uuid, board)
-    spawn_unless_served(run.uuid, home, engine)
+    spawn_unless_served(run.uuid, home, engine, wait=wait)
     return run
 
 
 def is_served(home: Path, uuid: str) -> bool:
-    """Only an engine that says hello: one that was just killed may still hold its lock and take connections. One that
-    is ending is waited for, not attached to; one that is starting is too, until it serves."""
+    """Return whether an engine serves it: only one that says hello does.
+
+    An engine that was just killed may still hold its lock and take connections. This waits for one that is ending or
+    starting.
+    """
     files = RunFiles(home, uuid)
     deadline = monotonic() + _END_SECONDS
     while files.is_running():
@@ -94,24 +108,24 @@ def is_served(home: Path, uuid: str) -> bool:
     return False
 
 
-def spawn_unless_served(uuid: str, home: Path, engine: Sequence[str]) -> None:
-    """As `spawn`; but where another command was quicker its engine is attached to."""
+def spawn_unless_served(uuid: str, home: Path, engine: Sequence[str], *, wait: bool = False) -> None:
+    """Start the engine as `spawn` does; return too where another command was quicker."""
     try:
-        spawn(uuid, home, engine)
+        spawn(uuid, home, engine, wait=wait)
     except EngineStartError:
         if not is_served(home, uuid):
             raise
 
 
-def spawn(uuid: str, home: Path, engine: Sequence[str]) -> None:
-    """Starts the engine of what goes by `uuid`; returns when clients can attach. Raises EngineStartError."""
+def spawn(uuid: str, home: Path, engine: Sequence[str], *, wait: bool = False) -> None:
+    """Start the engine of a run or campaign; return when clients can attach. Raises EngineStartError."""
     files = RunFiles(home, uuid)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as ready:
         try:
             with files.log_path.open("ab") as log:
                 process = subprocess.Popen(
-                    [*engine, uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)],
+                    [*engine, uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)] + ["--wait"] * wait,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

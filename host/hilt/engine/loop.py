@@ -36,19 +36,19 @@ _FIRST_GROUP = 2
 
 
 class TuningTask(Protocol):
-    """What a run tunes."""
+    """The workload, space and board of a run."""
 
     def knobs(self, index: int) -> Mapping[str, int]:
-        """The configuration's knobs by name."""
+        """Return the configuration's knobs by name."""
 
     def lower(self, index: int) -> Program:
-        """Raises Rejected."""
+        """Return the program of a configuration. Raises Rejected."""
 
     def lower_many(self, indices: Sequence[int]) -> Iterator[Program | Rejected]:
-        """What `lower` gives for each, in their order."""
+        """Return the programs or rejections of configurations, in their order."""
 
     def request(self, ordinal: int, key: str, program: Program) -> Request:
-        """The program with the run's tensors, limit and repeats."""
+        """Return the request of a program, with the run's tensors, limit and repeats."""
 
 
 @runtime_checkable
@@ -67,16 +67,16 @@ class Assessing(Protocol):
 
 @dataclass
 class TrialBatch:
-    """What a tuner was asked for at once."""
+    """The trials that a tuner was asked for at once."""
 
     first: int
     """Number of its first trial; the others follow."""
     indices: Sequence[int]
     programs: dict[int, Program] = field(default_factory=dict)
-    """Those that the board has to answer, by number."""
+    """The programs that the board has to answer, by ordinal."""
 
     def trials(self) -> list[tuple[int, int]]:
-        """(number, configuration)"""
+        """Return (ordinal, index) of each trial."""
         return list(enumerate(self.indices, self.first))
 
 
@@ -95,10 +95,13 @@ class _Pending:
 
 
 class TuningLoop:
-    """`run` runs it once. Who runs several side by side, as a campaign, calls the steps: `ask`, `measure` and `tell`
-    for each batch, and `confirm` at the end.
+    """The loop of one run.
 
-    Raises RunMismatchError, BoardLostError, StoreError, and what a tuner or the lowering gets wrong."""
+    `run` runs it once. A campaign runs several side by side: it calls `ask`, `measure` and `tell` for each batch, and
+    `confirm` at the end.
+
+    Raises RunMismatchError, BoardLostError, StoreError, and the errors of the tuner or the lowering.
+    """
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class TuningLoop:
         self._remeasurer = Remeasurer(run, task, measurer, store, control, publish)
 
     def run(self) -> bool:
-        """True when the budget is spent or the space used up, False when it was stopped before."""
+        """Return True when the budget is spent or the space used up, False when it was stopped before."""
         self._publish(self.progress)
         with ThreadPoolExecutor(1, "measure") as pool:
             try:
@@ -139,7 +142,7 @@ class TuningLoop:
 
     @property
     def progress(self) -> RunProgress:
-        """As it is recorded, trials of earlier sessions included."""
+        """The recorded progress, trials of earlier sessions included."""
         return self._tally.progress()
 
     def _run_batches(self, pool: ThreadPoolExecutor) -> bool:
@@ -163,7 +166,7 @@ class TuningLoop:
         return min(self._run.batch, self._run.budget - self.asked)
 
     def ask(self, count: int) -> TrialBatch:
-        """At most so many configurations, lowered where they are not on record; what is rejected is recorded."""
+        """Ask for at most so many configurations, lower those not on record, and record the rejected ones."""
         batch = TrialBatch(self.asked, self._tuner.ask(count) if count else [])
         self.asked += len(batch.indices)
         self._compare_with_record(batch)
@@ -205,7 +208,7 @@ class TuningLoop:
             self._remeasurer.look_for_drift(self._tally.trials)
 
     def _measure_group(self, batch: TrialBatch, group: Mapping[int, _Pending]) -> list[_Pending]:
-        """Records what the board answers; returns the trials that it has to be asked for again."""
+        """Record the board's answers; return the trials to be measured again."""
         again: dict[int, _Pending] = {}
         answered: set[int] = set()
 
@@ -253,7 +256,7 @@ class TuningLoop:
         return replace(pending, attempt=pending.attempt + 1, doubts=(*pending.doubts, result.outcome))
 
     def _may_measure(self) -> bool:
-        """Waits while paused; False once stopping."""
+        """Wait while paused; return False once stopping."""
         if self._control.paused:
             self._set_state(RunState.PAUSED, "the board is idle")
             self._control.wait_while_paused()
@@ -272,44 +275,31 @@ class TuningLoop:
 
     def _trial(self, ordinal: int, index: int, result: Result, attempt: int) -> Trial:
         elements = self._run.output_elements if result.outcome is not Outcome.REJECTED else 0
-        return Trial.of(ordinal, index, self._task.knobs(index), result, elements, attempt)
+        trial = Trial.of(ordinal, index, self._task.knobs(index), result, elements, attempt)
+        return replace(trial, recorded_at=time())
 
     def _record(self, trials: Sequence[Trial]) -> None:
-        """On disk first; only then does anybody hear of it."""
+        """Store trials, then publish them: no client hears of a trial that is not on disk."""
         if not trials:
             return
         self._store.record(self._run.uuid, trials)
         for trial in trials:
             self._untold[trial.ordinal] = trial
             self._tally.add(trial)
-            self._publish(_event_of(trial))
+            self._publish(TrialRecorded(trial))
         self._publish(self.progress)
 
     def tell(self, batch: TrialBatch) -> None:
-        """Of a batch that was measured, unless that was stopped."""
+        """Tell the tuner the results of a measured batch."""
         trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
         self._tuner.tell([Feedback(each.index, each.outcome, each.microseconds) for each in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
         assessment = assess(self._tuner)
         text = "" if assessment is None else assessment.text
+        self._tally.confident(batch.first + len(trials), confidence)
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time(), text))
 
 
 def assess(tuner: Tuner) -> Assessment | None:
     """Return the tuner's view of its own run; None where it has none."""
     return tuner.assessment() if isinstance(tuner, Assessing) else None
-
-
-def _event_of(trial: Trial) -> TrialRecorded:
-    return TrialRecorded(
-        ordinal=trial.ordinal,
-        index=trial.index,
-        knobs=trial.knobs,
-        outcome=trial.outcome,
-        reason=trial.reason,
-        cycles=trial.cycles,
-        microseconds=trial.microseconds,
-        verified=trial.verified,
-        board=trial.board,
-        at=time(),
-    )

@@ -1,4 +1,4 @@
-"""The engine's process: holds the run, serves its clients, runs the loop, and says how it ended."""
+"""The engine's process: holds a run or a campaign, serves its clients, opens the board, searches, reports the end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import time
 from typing import Protocol
 
-from hilt import measure, tune
+from hilt import measure
 from hilt.engine.board_health import BoardHealthMonitor
-from hilt.engine.errors import RunOverError, failure_of
+from hilt.engine.board_holder import holder_of
+from hilt.engine.errors import failure_of
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import (
     BoardChanged,
@@ -29,45 +30,66 @@ from hilt.engine.events import (
     Logged,
     StateChanged,
 )
-from hilt.engine.loop import TuningLoop, assess
+from hilt.engine.job import Job, RunJob
 from hilt.engine.reserve import DiskReserve
-from hilt.engine.run_control import Control
 from hilt.engine.run_files import RunFiles
-from hilt.engine.run_spec import RunTask, check_same
+from hilt.engine.run_spec import check_same
 from hilt.engine.server import EngineServer
 from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
+from hilt.link.errors import BoardBusyError
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
-from hilt.store import Run, RunState, Store, StoreError, database_path
+from hilt.store import RunState, Store, StoreError, database_path
 
-SAYINGS = {
-    EngineCommand.PAUSE: "pausing after what is on the board",
+_OBEYED = {
+    EngineCommand.PAUSE: "pausing after the trials on the board",
     EngineCommand.RESUME: "",
-    EngineCommand.STOP: "stopping after what is on the board",
+    EngineCommand.STOP: "stopping after the trials on the board",
 }
+
+_RETRY_SECONDS = 2.0
+"""Between two attempts to open a board that is in use."""
+
+Announce = Callable[[dict[str, object]], None]
 
 
 class Boards(Protocol):
-    """Where boards come from: hilt.measure is one."""
+    """The source of boards: hilt.measure is one."""
 
     def describe_board(self, name: str) -> BoardDescription: ...
 
     def open_measurer(self, name: str, listen: Listen) -> Measurer: ...
 
 
-def main(arguments: Sequence[str] | None = None, boards: Boards = measure) -> int:
-    """Runs one run to its end or until it is stopped; 0, or 1 where it failed (the run's record says why)."""
-    parser = argparse.ArgumentParser(prog="python -m hilt.engine", description="Runs one tuning run; clients attach.")
-    parser.add_argument("run", help="its whole uuid")
+OpenJob = Callable[[Store, str, Boards], Job]
+"""Makes the job of a whole uuid. Raises UnknownRunError, RunOverError."""
+
+
+def open_run(store: Store, uuid: str, boards: Boards) -> Job:
+    """Return the job of the run with this whole uuid."""
+    return RunJob(store, store.run(uuid))
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    boards: Boards = measure,
+    open_job: OpenJob = open_run,
+    program: str = "hilt.engine",
+) -> int:
+    """Run one job to its end or until it is stopped; return 0, or 1 where it failed (its record has the reason)."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Run one job; clients attach to it.")
+    parser.add_argument("uuid", help="the whole uuid of a run or a campaign")
     parser.add_argument("--home", type=Path, required=True, help="hilt's home directory")
-    parser.add_argument("--ready-fd", type=int, help="where to say that clients can attach, or why not")
+    parser.add_argument("--wait", action="store_true", help="wait for a board that is in use")
+    parser.add_argument("--ready-fd", type=int, help="the descriptor that is told when clients can attach, or why not")
     options = parser.parse_args(arguments)
     os.environ["HILT_HOME"] = str(options.home)  # the layers below keep their state in the same home
-    announce = announcer(options.ready_fd)
+    announce = _announcer(options.ready_fd)
     try:
         with Store(database_path(options.home)) as store:
-            files = RunFiles(options.home, options.run)
+            files = RunFiles(options.home, options.uuid)
             with files.locked():
-                return _EngineSession(store, files, boards, announce).run()
+                job = open_job(store, options.uuid, boards)
+                return _EngineSession(job, store, files, boards, announce, wait=options.wait).run()
     except Exception as error:
         log_unexpected(error)
         announce({"failure": failure_of(error), "message": str(error)})
@@ -75,106 +97,121 @@ def main(arguments: Sequence[str] | None = None, boards: Boards = measure) -> in
 
 
 class _EngineSession:
-    """One engine's work on a run whose lock it holds."""
+    """One process's work on a job whose lock it holds."""
 
     def __init__(
-        self, store: Store, files: RunFiles, boards: Boards, announce: Callable[[dict[str, object]], None]
+        self, job: Job, store: Store, files: RunFiles, boards: Boards, announce: Announce, *, wait: bool
     ) -> None:
+        self._job = job
         self._store = store
+        self._wait = wait
         self._files = files
         self._boards = boards
         self._announce = announce
-        self._control = Control()
-        self._publish: Callable[[Event], None] = lambda event: None
-        self._run: Run = store.run(files.uuid)
         self._reserve = DiskReserve(files.directory)
-        self._watch = BoardHealthMonitor(self._run.uuid, self._stop, lambda event: self._publish(event))
+        self._send: Callable[[Event], None] = lambda event: None
+        self._health = BoardHealthMonitor(job.uuid, self._stop, lambda event: self._send(event))
 
     def run(self) -> int:
-        if self._run.state is RunState.FINISHED:
-            raise RunOverError(f"run {self._run.uuid[:8]} has finished; `hilt show {self._run.uuid[:8]}` shows it")
-        board = self._boards.describe_board(self._run.board)
-        check_same(self._run, board)
-        with EngineServer(self._files, EngineHello(self._run.uuid, os.getpid()), self._obey) as server:
-            self._publish = self._watched(EventLog(self._files.event_log_path).recording(server.publish))
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: server.obey(EngineCommand.STOP))
-            handler = EventHandler(self._publish)
-            logging.getLogger("hilt").addHandler(handler)
+        board = self._boards.describe_board(self._job.runs[0].board)
+        for run in self._job.runs:
+            check_same(run, board)
+        with ExitStack() as stack:
+            self._serve(stack)
             self._announce({"failure": None})
             self._reserve.take()
             try:
-                finished = self._tune(board)
+                finished = self._search(board)
             except Exception as error:
                 log_unexpected(error)
                 finished = Finished(RunState.FAILED, str(error), failure_of(error))
-            finally:
-                logging.getLogger("hilt").removeHandler(handler)
-            self._end(finished)
+            finished = self._end(finished)
         return 1 if finished.failure else 0
 
-    def _tune(self, board: BoardDescription) -> Finished:
+    def _serve(self, stack: ExitStack) -> None:
+        """Open the job's socket and those of its parts; commands, signals and log lines are heard from now on."""
+        hello = EngineHello(self._job.uuid, os.getpid())
+        server = stack.enter_context(EngineServer(self._files, hello, self._obey))
+        self._send = EventLog(self._files.event_log_path).recording(server.publish)
+        self._job.begin(stack, self._publish, self._health.hear)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.obey(EngineCommand.STOP))
+        handler = _EventHandler(self._send)
+        logging.getLogger("hilt").addHandler(handler)
+        stack.callback(logging.getLogger("hilt").removeHandler, handler)
+
+    def _search(self, board: BoardDescription) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
-        task = RunTask(self._run, board)
-        tuner = tune.make_tuner(self._run.tuner, task.problem, self._run.seed, **self._run.tuner_options)
-        measurer = opened_unless_stopped(self._control, lambda: self._boards.open_measurer(board.name, self._hear))
+        measurer = self._open(board)
         complete = False
         if measurer is not None:
             try:
                 self._set_state(RunState.RUNNING, "")
-                loop = TuningLoop(self._run, tuner, task, measurer, self._store, self._control, self._publish)
-                with closed_at_stop(self._control, measurer):
-                    complete = loop.run()
+                with closed_at_stop(self._job.control, measurer):
+                    complete = self._job.search(measurer)
             finally:
                 measurer.close()
         if complete:
-            assessment = assess(tuner)
-            return Finished(RunState.FINISHED, "" if assessment is None else assessment.text)
-        if self._watch.failing is not None:
-            return Finished(RunState.FAILED, self._watch.failing, FailureCause.BOARD)
-        return Finished(RunState.STOPPED, f"`hilt resume {self._run.uuid[:8]}` goes on")
+            return Finished(RunState.FINISHED, self._job.verdict)
+        if self._health.failing is not None:
+            return Finished(RunState.FAILED, self._health.failing, FailureCause.BOARD)
+        return Finished(RunState.STOPPED, f"`hilt resume {self._job.uuid[:8]}` goes on")
 
-    def _end(self, finished: Finished) -> None:
+    def _open(self, board: BoardDescription) -> Measurer | None:
+        """Return the open board; with --wait, once it is free, or None where a stop came first."""
+        while True:
+            try:
+                return opened_unless_stopped(
+                    self._job.control, lambda: self._boards.open_measurer(board.name, self._hear)
+                )
+            except BoardBusyError as error:
+                holder = holder_of(self._store, self._files.home, board.name, self._job.uuid)
+                reason = f"board {board.name} is in use by {holder}" if holder else str(error)
+                if not self._wait:
+                    raise BoardBusyError(f"{reason}; `--wait` waits for it") from error
+            self._set_state(RunState.RUNNING, f"waiting: {reason}")
+            if self._job.control.wait_for_stop(_RETRY_SECONDS):
+                return None
+
+    def _end(self, finished: Finished) -> Finished:
         try:
             self._record(finished)
-        except StoreError as error:  # most likely what the run failed of; clients hear of it all the same
+        except StoreError as error:  # most likely the reason of the failure; clients hear of it all the same
             finished = finished if finished.failure else Finished(RunState.FAILED, str(error), FailureCause.STORE)
-        self._publish(finished)
+        self._job.farewell(finished)
+        self._send(finished)
+        return finished
 
     def _record(self, finished: Finished) -> None:
-        """Record the end of the run; on a full disk, in the room that was kept for it. Raises StoreError."""
-        values = (self._run.uuid, finished.state, finished.detail, finished.failure or "")
+        """Record the end of the job; on a full disk, in the reserved room. Raises StoreError."""
         try:
-            self._store.set_state(*values)
+            self._job.end(finished)
         except StoreError:
             self._reserve.give_back()
-            self._store.set_state(*values)
+            self._job.end(finished)
         self._reserve.give_back()
 
     def _set_state(self, state: RunState, detail: str) -> None:
-        self._store.set_state(self._run.uuid, state, detail)
-        self._publish(StateChanged(state, detail))
+        self._job.set_state(state, detail)
+        self._send(StateChanged(state, detail))
+
+    def _publish(self, event: Event) -> None:
+        self._send(event)
+        self._health.hear(event)
 
     def _obey(self, command: EngineCommand) -> None:
-        self._control.obey(command)
-        self._publish(StateChanged(RunState.RUNNING, SAYINGS[command]))
-
-    def _watched(self, publish: Callable[[Event], None]) -> Callable[[Event], None]:
-        def publish_and_watch(event: Event) -> None:
-            publish(event)
-            self._watch.hear(event)
-
-        return publish_and_watch
+        self._job.obey(command)
+        self._send(StateChanged(RunState.RUNNING, _OBEYED[command]))
 
     def _stop(self) -> None:
-        self._control.obey(EngineCommand.STOP)
+        self._job.obey(EngineCommand.STOP)
 
     def _hear(self, event: BoardEvent) -> None:
         self._publish(BoardChanged(event.board, event.state, event.detail, event.at, event.celsius))
 
 
-class EventHandler(logging.Handler):
-    """What the layers below log, for clients."""
+class _EventHandler(logging.Handler):
+    """Sends the log lines of the layers below to the clients."""
 
     def __init__(self, publish: Callable[[Event], None]) -> None:
         super().__init__(logging.INFO)
@@ -185,8 +222,8 @@ class EventHandler(logging.Handler):
         self._publish(Logged(level, record.getMessage(), time()))
 
 
-def announcer(descriptor: int | None) -> Callable[[dict[str, object]], None]:
-    """Tells the launcher, once, that clients can attach or why they cannot."""
+def _announcer(descriptor: int | None) -> Announce:
+    """Return a function that tells the launcher, once, that clients can attach or why they cannot."""
     pending = [] if descriptor is None else [descriptor]
 
     def announce(message: dict[str, object]) -> None:
@@ -198,8 +235,7 @@ def announcer(descriptor: int | None) -> Callable[[dict[str, object]], None]:
 
 
 def log_unexpected(error: BaseException) -> None:
-    """Into engine.log, which is where standard error goes: the events carry only the line. A disk that is full loses it
-    here, and not what is said of it."""
+    """Write the traceback to engine.log, which standard error goes to. A full disk loses it without a further error."""
     with suppress(OSError):
         traceback.print_exception(error, file=sys.stderr)
         sys.stderr.flush()

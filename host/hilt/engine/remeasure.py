@@ -1,7 +1,7 @@
-"""Measuring again where a latency is not the same every time: a reference now and then, which shows the board drift,
-and the best trials in turn at the end, before a winner is named.
+"""Measures trials again on a board whose latencies vary.
 
-A deterministic board gives the same cycles whatever ran before: there nothing is measured again.
+A reference now and then shows the board's drift; the best trials are measured in turn at the end, before a winner
+is named. A deterministic board gives the same cycles whatever ran before: nothing is measured again there.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MAX_LOSSES = 3
 FINALISTS = 5
 ROUNDS = 5
 _FIRST_KEY = {Purpose.DRIFT: 1000, Purpose.CONFIRMATION: 9000}
-"""Of the last part of a request's key, far above the attempts of a trial: each round is run, not remembered."""
+"""The last part of a request's key, far above the attempts of a trial: each round runs, the journal does not answer."""
 _LAST_DRIFT = 7999
 
 
 class RemeasureTask(Protocol):
-    """What a run tunes, as far as it is needed here (hilt.engine.loop.RemeasureTask)."""
+    """The workload and board of a run, see hilt.engine.loop.TuningTask."""
 
     def lower(self, index: int) -> Program: ...
 
@@ -39,7 +39,7 @@ class RemeasureTask(Protocol):
 
 
 class Remeasurer:
-    """Of one run, in one session; what earlier sessions measured is kept and not measured again."""
+    """The repeated measurements of one run in one session; those of earlier sessions are kept."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Remeasurer:
         self._said = False
 
     def look_for_drift(self, recorded: int) -> None:
-        """Runs the reference when it is time, after so many recorded trials of the run."""
+        """Run the reference when it is time, after so many recorded trials of the run."""
         check = recorded // REFERENCE_EVERY
         if not self._is_needed or check > _LAST_DRIFT or any(key[:2] == (Purpose.DRIFT, check) for key in self._done):
             return
@@ -107,8 +107,10 @@ class Remeasurer:
         return True
 
     def _measure(self, purpose: Purpose, turn: int, trials: Sequence[Trial], board: str | None) -> None:
-        """One after another, in this order, on that board (None: on any, which confirms from then on). What it does not
-        answer well is left out of this round."""
+        """Measure trials one after another on a board, and leave out failures of this round.
+
+        With board None the first board that answers confirms from then on.
+        """
         for trial in trials:
             if self._control.stopping:
                 return
@@ -129,8 +131,11 @@ class Remeasurer:
                 self._publish(Logged("warning", text, time()))
 
     def _answer(self, purpose: Purpose, request: Request) -> Result:
-        """Raises BoardLostError where the only board is gone while the best are confirmed: no winner is named of those
-        that it happened to have answered, and the run can be resumed."""
+        """Return the board's answer to a request.
+
+        Raises BoardLostError where the only board is gone during the confirmation: no winner is named from a
+        part of the answers, and the run can be resumed.
+        """
         must = purpose is Purpose.CONFIRMATION and len(self._boards) == 1
         for _ in range(MAX_LOSSES if must else 1):
             results: dict[int, Result] = {}

@@ -1,4 +1,4 @@
-"""What clients asked of a run, for the run to see between trials."""
+"""The commands of the clients, for the run to see between trials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hilt.engine.events import EngineCommand
 
 
 class Control:
-    """Set from any thread. Stopping is final; resuming while stopping changes nothing."""
+    """A pause and a stop, set from any thread. Stopping is final; resuming while stopping changes nothing."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -52,6 +52,11 @@ class Control:
     def stopping(self) -> bool:
         with self._changed:
             return self._stopping
+
+    def wait_for_stop(self, seconds: float) -> bool:
+        """Wait for so long at most; return whether a stop was asked for."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._stopping, seconds)
 
     def wait_while_paused(self) -> None:
         with self._changed:

@@ -1,4 +1,4 @@
-"""A run's directory: the engine's socket, lock and log. What must not be lost is in the store."""
+"""A run's directory: the engine's socket, lock and log. Everything that must not be lost is in the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hilt.store import StoreWriteError
 
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
-"""Who looks whether an engine runs (`is_running`) holds the lock for an instant: nobody is refused for that."""
+"""A look whether an engine runs (`is_running`) holds the lock for an instant; this is the patience for it."""
 
 
 class RunFiles:
@@ -24,6 +24,7 @@ class RunFiles:
 
     def __init__(self, home: Path, uuid: str) -> None:
         self.uuid = uuid
+        self.home = home
         self.directory = home / "runs" / uuid
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,7 +49,7 @@ class RunFiles:
         return self.directory / "engine.sock"
 
     def listen(self) -> socket.socket:
-        """The engine's socket, mode 0600, replacing that of an engine that died. For the holder of the lock only."""
+        """Return the engine's socket, mode 0600, in place of that of a dead engine. For the holder of the lock only."""
         self.socket_path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._at_short_path(listener.bind)
@@ -57,8 +58,11 @@ class RunFiles:
         return listener
 
     def connect(self) -> socket.socket:
-        """Raises OSError where no engine listens, BlockingIOError where one has long accepted nobody: a blocking
-        connection would wait for it without an end."""
+        """Connect to the engine.
+
+        Raises OSError where no engine listens, BlockingIOError where one has long accepted nobody: a blocking
+        connection would wait for ever.
+        """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.setblocking(False)
         try:
@@ -70,7 +74,7 @@ class RunFiles:
         return connection
 
     def _at_short_path(self, act: Callable[[str], None]) -> None:
-        """The path of a Unix socket is at most 107 bytes: reach it through the open directory, which is short."""
+        """Act on the socket through its open directory: the path of a Unix socket is at most 107 bytes."""
         directory = os.open(self.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             act(f"/proc/self/fd/{directory}/{self.socket_path.name}")
@@ -79,8 +83,10 @@ class RunFiles:
 
     @contextmanager
     def locked(self, patience: float = _LOOK_SECONDS) -> Iterator[None]:
-        """Holds the run for this process. The kernel lets go of it however the process ends. Raises RunBusyError when
-        another does not within `patience` seconds."""
+        """Hold the run for this process; the kernel releases it however the process ends.
+
+        Raises RunBusyError where another process still holds it after `patience` seconds.
+        """
         with self._open_lock() as file:
             deadline = monotonic() + patience
             while not _is_locked_now(file):
@@ -102,7 +108,7 @@ class RunFiles:
                     file.truncate(0)
 
     def wait_until_free(self, seconds: float) -> bool:
-        """Whether the engine that holds the run, if one does, let go of it within so long."""
+        """Return True once no engine holds the run, False where one still does after so many seconds."""
         deadline = monotonic() + seconds
         while self.is_running():
             if monotonic() > deadline:
@@ -111,7 +117,7 @@ class RunFiles:
         return True
 
     def is_running(self) -> bool:
-        """Whether an engine holds the run now."""
+        """Return True where an engine holds the run now."""
         if not self.lock_path.exists():
             return False
         with self._open_lock() as file:

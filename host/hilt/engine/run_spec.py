@@ -1,4 +1,4 @@
-"""What a run is made of: from what a user asks for to the record of a run, and from a record back to the things."""
+"""Makes a run from the settings a user asked for, and its space, tensors and programs from the run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 from math import prod
-from typing import Any
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule.checks import Checks, Rejected
-from hilt.schedule.space import ORDERS_OF, Orders, Space, SpaceKind
+from hilt.schedule.space import ORDERS_OF, Space, SpaceKind, orders_of
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.schedule.workload import Conv2d
@@ -30,14 +31,17 @@ SHORTEST_LIMIT_SECONDS = 0.05
 LIMIT_OVER_BOUND = 100
 """A program may take so many times the roofline bound; the slowest schedules worth knowing are far below it."""
 _MOST = 2**63 - 1
-"""What the database can hold."""
+"""The largest number in the database."""
 _MOST_RUNS = 1000
-"""Figures of a trial, and runs averaged in each: what the board's protocol can say."""
+"""The most repeats of a trial, and runs averaged in each, in the board's protocol."""
+
+
+Choice = TypeVar("Choice", SpaceName, CheckLevel)
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What a user asks for. Raises SettingsError for a number that cannot be."""
+    """The settings a user asked for. Raises SettingsError for a value that no run can have."""
 
     workload: str
     board: str
@@ -45,14 +49,14 @@ class RunSpec:
     trials: int
     seed: int = 0
     batch: int = 8
-    space_kind: SpaceKind = "autotvm"
-    orders: Orders | None = None
+    space_kind: SpaceKind = SpaceName.AUTOTVM
+    orders: int | None = None
     """Loop orders that the space has. None: all that its kind knows."""
-    checks: Checks = "compiler"
+    checks: Checks = CheckLevel.COMPILER
     repeat: int = 1
     number: int = 1
     limit_seconds: float | None = None
-    """None: LIMIT_OVER_BOUND times the roofline bound at the board's clock, at least SHORTEST_LIMIT_SECONDS."""
+    """Seconds of the board's clock; None is LIMIT_OVER_BOUND times the bound, at least SHORTEST_LIMIT_SECONDS."""
     tuner_options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,20 +72,22 @@ class RunSpec:
             raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
         if self.space_kind not in ORDERS_OF:
             raise SettingsError(f"space {self.space_kind!r} is none of {', '.join(ORDERS_OF)}")
-        if self.orders is not None and self.orders not in (known := ORDERS_OF[self.space_kind]):
-            allowed = " or ".join(map(str, known))
-            raise SettingsError(f"orders is {self.orders}; a space of kind {self.space_kind} has {allowed}")
+        if self.orders is not None:
+            try:
+                orders_of(self.space_kind, self.orders)
+            except ValueError as error:
+                raise SettingsError(str(error)) from None
         if self.checks not in CHECK_LEVELS:
             raise SettingsError(f"checks {self.checks!r} is none of {', '.join(CHECK_LEVELS)}")
 
 
 def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = None) -> Run:
-    """A new run of these settings on this board, part of the campaign of that uuid.
+    """Return a new run of these settings on this board, part of the campaign of that uuid.
 
     Raises WorkloadError, UnknownTunerError, TunerOptionError, RunMismatchError for another space than a dataset's.
     """
     workload = schedule.load_workload(settings.workload)
-    orders = settings.orders or max(ORDERS_OF[settings.space_kind])
+    orders = orders_of(settings.space_kind, settings.orders or max(ORDERS_OF[settings.space_kind]))
     _check_recorded(settings, workload, orders, board)
     space = schedule.space_for(workload, board.accelerator, orders=orders, kind=settings.space_kind)
     bound = schedule.bound_cycles(workload, board.accelerator)
@@ -95,7 +101,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         isa=str(board.accelerator.isa),
         bitstream=board.bitstream,
         clock_hz=board.clock_hz,
-        tuner=settings.tuner,
+        tuner=tune.canonical_tuner(settings.tuner),
         tuner_options=tune.resolve_options(settings.tuner, **settings.tuner_options),
         seed=settings.seed,
         checks=settings.checks,
@@ -136,14 +142,14 @@ def _check_recorded(settings: RunSpec, workload: Conv2d, orders: int, board: Boa
 
 
 def check_same(run: Run, board: BoardDescription) -> None:
-    """Raises RunMismatchError, which names both values, where the run was made for something else than is here now."""
+    """Check that the run fits this board. Raises RunMismatchError, which names both values of each difference."""
     now = make_run(spec_of(run), board)
     wanted, found = _identity(run), _identity(now)
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
     if differences:
         raise RunMismatchError(
-            f"run {run.uuid[:8]} cannot go on with what is here: {'; '.join(differences)}. "
-            f"Bring back what it began with, or begin a new run"
+            f"run {run.uuid[:8]} does not fit the board and settings here: {'; '.join(differences)}. "
+            f"Bring back the board and settings it began with, or begin a new run"
         )
 
 
@@ -153,7 +159,7 @@ def describe_space(space: Space) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What the results of a run may depend on."""
+    """Return the versions that the results of a run may depend on."""
     found = {"python": platform.python_version()}
     for package in ("hilt", "numpy", "scipy", "torch", "xgboost", "xgboost-cpu"):
         try:
@@ -170,15 +176,15 @@ class RunTask:
         self._run = run
         self._accelerator = board.accelerator
         self._workload = Conv2d.from_dict(run.workload_spec)
-        orders: Any = run.orders  # were an Orders, a SpaceKind and a Checks when the run was made
-        kind: Any = run.space_kind
-        self._checks: Any = run.checks
+        kind = SpaceName(run.space_kind)
+        orders = orders_of(kind, run.orders)
+        self._checks = CheckLevel(run.checks)
         self._lowered: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
         self.space = schedule.space_for(self._workload, board.accelerator, orders=orders, kind=kind)
 
     @property
     def problem(self) -> tune.TuningProblem:
-        """What its tuner is given."""
+        """The problem of its tuner."""
         return tune.TuningProblem(self._workload, self._accelerator, self.space, self._checks)
 
     @cached_property
@@ -216,10 +222,7 @@ class RunTask:
 
 
 def spec_of(run: Run) -> RunSpec:
-    """What was asked for, of which `design` makes the same run."""
-    kind: Any = run.space_kind
-    orders: Any = run.orders
-    checks: Any = run.checks
+    """Return the settings from which `make_run` makes the same run. Raises SettingsError."""
     return RunSpec(
         workload=run.workload,
         board=run.board,
@@ -227,9 +230,9 @@ def spec_of(run: Run) -> RunSpec:
         trials=run.budget,
         seed=run.seed,
         batch=run.batch,
-        space_kind=kind,
-        orders=orders,
-        checks=checks,
+        space_kind=_choice(SpaceName, "space", run.space_kind),
+        orders=run.orders,
+        checks=_choice(CheckLevel, "checks", run.checks),
         repeat=run.repeat,
         number=run.number,
         limit_seconds=run.limit_seconds,
@@ -237,8 +240,15 @@ def spec_of(run: Run) -> RunSpec:
     )
 
 
+def _choice(kind: type[Choice], name: str, value: str) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        raise SettingsError(f"{name} {value!r} is none of {', '.join(kind)}") from None
+
+
 def _identity(run: Run) -> dict[str, object]:
-    """What must not change between two sessions of a run, by the names people use."""
+    """Return the facts that must not change between two sessions of a run, by the names people use."""
     return {
         "workload": {name: value for name, value in run.workload_spec.items() if name != "name"},
         "parameters": run.parameters,

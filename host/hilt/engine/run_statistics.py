@@ -1,22 +1,19 @@
-"""Counts of a run as it goes, so that each event need not ask the database."""
+"""Counts, best and time left of a run, updated with each trial so that no event asks the database."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 from hilt.engine.events import RunProgress
+from hilt.engine.pace import Pace, StopForecast
 from hilt.store import Run, RunSummary, Trial
 from hilt.trial import Outcome
 
-_RATE_TRIALS = 64
-"""The rate is of so many last trials."""
-
 
 class RunStatistics:
-    """Begins with what the store holds; trials are added from any thread."""
+    """The statistics of a run, begun with the contents of the store; trials are added from any thread."""
 
     def __init__(
         self, summary: RunSummary, counts: dict[Outcome, int], clock: Callable[[], float] = time.monotonic
@@ -28,14 +25,16 @@ class RunStatistics:
         self._counts = {str(outcome): count for outcome, count in counts.items()}
         self._clock = clock
         self._began = clock()
-        self._recent: deque[float] = deque([self._began], maxlen=_RATE_TRIALS + 1)
+        self._pace = Pace(clock)
+        stop_at = self._run.tuner_options.get("stop_at")
+        self._forecast = StopForecast(stop_at if isinstance(stop_at, int | float) else None)
         self._lock = threading.Lock()
 
     def add(self, trial: Trial) -> None:
         with self._lock:
             self._trials += 1
             self._counts[trial.outcome] = self._counts.get(trial.outcome, 0) + 1
-            self._recent.append(self._clock())
+            self._pace.add(measured=trial.outcome is not Outcome.REJECTED)
             if not trial.verified:
                 return
             self._valid += 1
@@ -44,21 +43,25 @@ class RunStatistics:
 
     @property
     def trials(self) -> int:
-        """Recorded in all sessions of the run."""
+        """Trials that all sessions of the run recorded."""
         with self._lock:
             return self._trials
 
     def pause_ended(self) -> None:
-        """The time until now was a pause: the rate begins anew."""
+        """Begin the pace anew: the time until now was a pause."""
         with self._lock:
-            self._recent.clear()
-            self._recent.append(self._clock())
+            self._pace.pause_ended()
+
+    def confident(self, trials: int, confidence: float | None) -> None:
+        """Note the tuner's confidence after so many trials: it tells when the tuner will stop by itself."""
+        with self._lock:
+            self._forecast.add(trials, confidence)
 
     def progress(self) -> RunProgress:
         with self._lock:
             run, best = self._run, self._best
-            spent = self._recent[-1] - self._recent[0]
-            rate = (len(self._recent) - 1) / spent if spent > 0 else None
+            seconds = self._pace.seconds_per_trial
+            expected = min(run.budget, self._forecast.trials or run.budget)
             latency = best.microseconds if best else None
             return RunProgress(
                 trials=self._trials,
@@ -66,8 +69,8 @@ class RunStatistics:
                 counts=dict(self._counts),
                 valid=self._valid,
                 elapsed_seconds=self._clock() - self._began,
-                trials_per_second=rate,
-                seconds_left=(run.budget - self._trials) / rate if rate else None,
+                trials_per_second=1 / seconds if seconds else None,
+                seconds_left=max(0.0, expected - self._trials) * seconds if seconds else None,
                 best_number=best.ordinal if best else None,
                 best_index=best.index if best else None,
                 best_cycles=best.cycles if best else None,
@@ -78,6 +81,6 @@ class RunStatistics:
 
 
 def _order(trial: Trial) -> tuple[float, int]:
-    """As the store's: the fastest, and the earlier of two equals."""
+    """Return the sort key of the best, the same as the store's: the fastest, and the earlier of two equals."""
     assert trial.microseconds is not None
     return trial.microseconds, trial.ordinal

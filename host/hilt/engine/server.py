@@ -47,13 +47,15 @@ class EngineServer:
             self._loop.call_soon_threadsafe(self._send_to_all, event)
 
     def obey(self, command: EngineCommand) -> None:
-        """As if a client had sent it. For signal handlers too: they interrupt a thread that may hold any lock, so all
-        that a command brings about is left to the server's own."""
+        """Obey a command as if a client had sent it.
+
+        For signal handlers too: they interrupt a thread that may hold any lock, so the server's thread does the work.
+        """
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._obey, command)
 
     def close(self) -> None:
-        """Gives clients a moment to read what was sent, then closes; the socket's file is removed."""
+        """Give clients a moment to read, then close; the socket's file is removed."""
         self._socket_path.unlink(missing_ok=True)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

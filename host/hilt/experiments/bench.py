@@ -35,6 +35,8 @@ class BenchSettings:
     full: bool = False
     jobs: int = 0
     checks: str | None = None
+    tuners: tuple[str, ...] = ()
+    """Tuners to add to those that an experiment compares: names, or FILE.py:CLASS."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Bench:
     report: Report
     comparisons: list[ClaimComparison] = field(default_factory=list)
     written: list[Path] = field(default_factory=list)
+    summary: list[dict[str, Any]] = field(default_factory=list)
+    """A row for each tuner and place, for the terminal's table: see `summary_row` of hilt.experiments.headline."""
     _started: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
@@ -77,6 +81,13 @@ class Bench:
             if name not in full:
                 raise ExperimentError(f"{self.name} has no workload {name!r}; it has {', '.join(full)}")
         return list(self.settings.workloads)
+
+    def added(self) -> list[Contender]:
+        """Return the contenders that the user added, under their class's name. Raises what loading a tuner raises."""
+        contenders = [Contender.of(name, name.rpartition(":")[2]) for name in self.settings.tuners]
+        for contender in contenders:
+            contender.all_options()
+        return contenders
 
     def levels(self, every: Sequence[Checks]) -> list[Checks]:
         """Which levels of checks. Raises ExperimentError for one that the experiment does not have."""
@@ -158,9 +169,13 @@ class Bench:
             pyplot.close(figure)
 
     def compare(self, claim: str, paper: str, ours: str, note: str = "") -> None:
-        """The line that is printed: the paper's figure and ours."""
-        self.comparisons.append(ClaimComparison(claim, paper, ours, note))
+        """Keep a comparison, and print it as a line: the paper's figure and ours."""
+        self.keep(claim, paper, ours, note)
         self.report(self.comparisons[-1].line())
+
+    def keep(self, claim: str, paper: str, ours: str, note: str = "") -> None:
+        """Keep a comparison for about.json alone: the terminal has it in the summary's table."""
+        self.comparisons.append(ClaimComparison(claim, paper, ours, note))
 
     def finish(self) -> None:
         """Writes what was compared, and how, where and by what it was run."""

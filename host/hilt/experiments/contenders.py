@@ -33,23 +33,23 @@ class Contender:
 
     def exists(self) -> bool:
         """Whether hilt or an installed peer has it."""
-        return self.tuner in tune.tuner_names() or self.tuner in peers.peer_names()
+        return tune.tuner_exists(self.tuner) or self.tuner in peers.peer_names()
 
     def all_options(self) -> dict[str, object]:
         """Defaults included."""
-        if self.tuner in tune.tuner_names():
+        if tune.tuner_exists(self.tuner):
             return tune.resolve_options(self.tuner, **dict(self.options))
         return dict(self.options)
 
     def make(self, problem: TuningProblem, seed: int) -> Tuner:
         """Raises TunerOptionError, UnknownTunerError."""
-        if self.tuner in tune.tuner_names():
+        if tune.tuner_exists(self.tuner):
             return tune.make_tuner(self.tuner, problem, seed, **dict(self.options))
         return peers.make_peer(self.tuner, problem, seed, **dict(self.options))
 
     def code(self) -> str:
         """SHA-256 of the sources that decide what it asks for; of a peer, also its package's version."""
-        if self.tuner in tune.tuner_names():
+        if tune.tuner_exists(self.tuner):
             return code_of(tuner_module(self.tuner))
         return code_of(peers.module_of(self.tuner)) + peers.version_of(self.tuner)
 

@@ -70,8 +70,8 @@ def draw_curves(axes: Axes, results: Mapping[str, Runs], title: str) -> None:
     for label, runs in results.items():
         lower, median, upper = np.percentile(relative_performance(runs), [25, 50, 75], axis=0)
         trials = np.arange(1, len(median) + 1)
-        line = axes.plot(trials, median, label=label, linewidth=1.2)[0]
-        axes.fill_between(trials, lower, upper, color=line.get_color(), alpha=0.15, linewidth=0)
+        line = axes.step(trials, median, where="post", label=label, linewidth=1.2)[0]
+        axes.fill_between(trials, lower, upper, step="post", color=line.get_color(), alpha=0.15, linewidth=0)
     axes.set(title=title, xlabel="trials", ylabel="performance over the best", ylim=(0, 1.03))
     axes.legend(fontsize=6)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hilt.experiments.bench import Bench
 from hilt.experiments.contenders import Contender
@@ -15,9 +16,10 @@ from hilt.experiments.datasets import EVIDENCE, HOME_BOARD, dataset_of, subject
 from hilt.experiments.mismatched import MISMATCHED
 from hilt.experiments.replay import Protocol
 from hilt.experiments.runs import Runs
+from hilt.experiments.significance import compare_tuners, holm
 from hilt.measure.dataset import DatasetKey
 from hilt.schedule.checks import Checks
-from hilt.tune.metrics import geometric_mean
+from hilt.tune.metrics import geometric_mean, spread_of_trials
 
 BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "ml2tuner", "glimpse", "hilt")]
@@ -40,13 +42,14 @@ def headline(bench: Bench) -> None:
     contenders = [each for each in CONTENDERS if bench.settings.full or each.tuner != _SLOW]
     if len(contenders) < len(CONTENDERS):
         bench.report(f"{_SLOW} is left out: it takes five times as long as all others together; --full has it")
-    _hold(bench, [HOME_BOARD], bench.workloads(EVIDENCE, EVIDENCE), [*contenders, SMALL_PLANS])
+    contenders = [*contenders, SMALL_PLANS, *bench.added()]
+    _hold(bench, [HOME_BOARD], bench.workloads(EVIDENCE, EVIDENCE), contenders)
 
 
 def mismatch(bench: Bench) -> None:
     """On the mismatched boards: latency, bandwidth, jitter, clock and hazards."""
     contenders = [each for each in CONTENDERS if bench.settings.full or each.tuner in (BASELINE, "hilt")]
-    _hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), contenders)
+    _hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), [*contenders, *bench.added()])
 
 
 def informed(bench: Bench) -> None:
@@ -142,7 +145,7 @@ def _summarise(bench: Bench, results: Mapping[str, Sequence[Runs]], where: str) 
             row["least_possible_ratio_1%"] = round(geometric_mean([1 / median_trials(runs, 0.01) for runs in base]), 4)
             row[f"mean_ratio_to_{BASELINE}_1%"] = round(mean_ratio(cells, base, 0.01), 4)
             wanted = _TARGET_RATIO if label == "hilt" else None
-            bench.compare(
+            bench.keep(
                 f"{where}: {label}: trials to within 1% over {BASELINE}'s",
                 f"target {wanted}" if wanted else "-",
                 f"{row[f'ratio_to_{BASELINE}_1%']:.3f} (0%: {row[f'ratio_to_{BASELINE}_0%']:.3f}, "
@@ -155,19 +158,66 @@ def _summarise(bench: Bench, results: Mapping[str, Sequence[Runs]], where: str) 
                 else "",
             )
         summary.append(row)
+    bench.summary += summary_rows(results, where)
     return summary
 
 
+def summary_rows(results: Mapping[str, Sequence[Runs]], where: str) -> list[dict[str, Any]]:
+    """Return a row for each tuner: trials to within 1 % of the optimum, their spread, and the comparison with AutoTVM.
+
+    `ratio`, `low`, `high`, `p_value` (corrected for the number of tuners) and `test` are None without the baseline.
+    """
+    base = results.get(BASELINE)
+    labels = [label for label in results if label != BASELINE]
+    compared = {label: compare_tuners(results[label], base, 0.01) for label in labels} if base is not None else {}
+    corrected = dict(zip(compared, holm([each.p_value for each in compared.values()]), strict=True))
+    rows: list[dict[str, Any]] = []
+    for label, cells in results.items():
+        spreads = [spread_of_trials(runs.trials_to(0.01), runs.cell.protocol.trials) for runs in cells]
+        reached = [trials for runs in cells for trials in runs.trials_to(0.01)]
+        comparison = compared.get(label)
+        rows.append(
+            {
+                "where": where,
+                "tuner": label,
+                "datasets": len(cells),
+                "runs": len(reached),
+                "median": float(np.median([spread.median for spread in spreads])),
+                "lower": float(np.median([spread.lower for spread in spreads])),
+                "upper": float(np.median([spread.upper for spread in spreads])),
+                "never": sum(trials is None for trials in reached),
+                "invalid_share": float(np.mean([runs.invalid_share().mean() for runs in cells])),
+                "ratio": comparison and comparison.ratio,
+                "low": comparison and comparison.low,
+                "high": comparison and comparison.high,
+                "p_value": corrected.get(label),
+                "test": comparison and comparison.test,
+            }
+        )
+    return rows
+
+
 def _plot(bench: Bench, results: Mapping[str, Sequence[Runs]], name: str) -> None:
-    """The share of all runs that are within 1 % after so many trials."""
+    """Draw the share of all runs that are within 1 % after so many trials, with the range over seeds."""
     with bench.plot(name) as (axes,):
         for label, cells in results.items():
             budget = cells[0].cell.protocol.trials
             reached = np.concatenate([[each or np.inf for each in runs.trials_to(0.01)] for runs in cells])
             shares = (reached[:, None] <= np.arange(1, budget + 1)).mean(axis=0)
-            axes.plot(np.arange(1, budget + 1), shares, label=label)
+            line = axes.step(np.arange(1, budget + 1), shares, where="post", label=label)[0]
+            low, high = _band(cells, budget)
+            axes.fill_between(
+                np.arange(1, budget + 1), low, high, step="post", color=line.get_color(), alpha=0.15, linewidth=0
+            )
         axes.set(xscale="log", xlabel="trials", ylabel="runs within 1% of the optimum", ylim=(0, 1.02), title=name)
         axes.legend(fontsize=7)
+
+
+def _band(cells: Sequence[Runs], budget: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the least and largest share of datasets solved after each trial, over seeds; each of shape (budget,)."""
+    reached = np.array([[trials or np.inf for trials in runs.trials_to(0.01)] for runs in cells])
+    solved = (reached[:, :, None] <= np.arange(1, budget + 1)).mean(axis=0)
+    return solved.min(axis=0), solved.max(axis=0)
 
 
 def overhead(bench: Bench) -> None:

@@ -286,7 +286,7 @@ def _refusal(failure: AgentFailure) -> LinkError:
     if failure.code == "out_of_memory":
         return OutOfMemoryError(failure.code, failure.message)
     if failure.code == "board_busy":
-        return BoardBusyError(f"board is in use: {failure.message}; wait for it, or take another board")
+        return BoardBusyError(failure.message)
     if failure.code in ("bitstream_refused", "identity_mismatch"):
         return BitstreamRefusedError(failure.code, failure.message)
     return RefusedError(failure.code, failure.message)

@@ -20,6 +20,7 @@ from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import USER
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.names import PREFIX, chaos_of, parse_virtual_name
+from hilt.virtual.own_models import kept_names
 from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
 from hilt_board.protocol import Manifest
 
@@ -64,7 +65,7 @@ def resolve(name: str) -> BoardTarget:
 
 def board_names() -> list[str]:
     """All that `resolve` knows, the user's own first. Raises BoardFileError."""
-    return [*registered_boards(), *(PREFIX + name for name in BOARD_MODELS)]
+    return [*registered_boards(), *(PREFIX + name for name in [*BOARD_MODELS, *kept_names()])]
 
 
 class RealTarget:
@@ -135,7 +136,7 @@ class VirtualTarget:
             deterministic=self._board_model.deterministic,
         )
         self.manifest = Manifest(
-            board=self._board_model.name,
+            board=self._board_model.label,
             part=self._board_model.bit_part,
             parameters=accelerator.parameters.name,
             isa=str(accelerator.isa),

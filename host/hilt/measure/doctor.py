@@ -161,7 +161,9 @@ def _device(target: BoardTarget) -> Iterator[Finding]:
             yield Finding("lease", True, f"free; up {agent.client.status(deadline).uptime_seconds:.0f} s")
             programmed = program_board(agent.client, target, bitstream, deadline)
             digest = hashlib.sha256(bitstream).hexdigest()
-            found = f"{manifest.parameters}, ISA {manifest.isa}, {digest[:12]}, loaded in {programmed.seconds:.1f} s"
+            hardware = f"{manifest.parameters}, ISA {manifest.isa}"
+            digests = f"{target.description.bitstream[:12]} (file sha256 {digest[:12]})"
+            found = f"{hardware}, {digests}, loaded in {programmed.seconds:.1f} s"
             yield Finding("bitstream", True, found)
             yield Finding("clock", True, f"{programmed.clock_hz / 1e6:g} MHz")
             reset = agent.client.reset("reload", deadline)

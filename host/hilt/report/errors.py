@@ -1,4 +1,4 @@
-"""What keeps a report from being made. Each is one line: what is wrong; what to do."""
+"""Errors of a report. Each message is one line: object, fact, next step."""
 
 from __future__ import annotations
 

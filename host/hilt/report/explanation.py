@@ -1,4 +1,4 @@
-"""All that is known of one configuration without running it: what it is, what it needs, what its program would do."""
+"""The explanation of one configuration without running it: loops, buffers, program, prediction."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from hilt.vta.isa import AluOpcode, MemoryType, Opcode, decode
 from hilt.vta.program import Program
 
 STAGES = ("load", "compute", "store")
-"""As the twin numbers them, from 1."""
+"""The stages, in the order of the twin's numbers, from 1."""
 
 
 @dataclass(frozen=True)
 class LoopLine:
-    """One loop: what turns it, the elements of each operand that it touches with all inside it."""
+    """One loop: its knob, and the elements of each operand that it touches with all loops inside it."""
 
     kind: str
     axis: str
@@ -45,7 +45,7 @@ class LoopLine:
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What the lowered program holds. `mix` counts instructions by what they do; `bytes` moves by buffer."""
+    """The contents of the lowered program. `mix` counts instructions by kind; `bytes` moved are by buffer."""
 
     mix: Mapping[str, int]
     bytes: Mapping[str, int]
@@ -83,8 +83,12 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """`verdicts`: by level of checks None where it is accepted, else reason and detail. `occupancy`: by buffer what is
-    needed and what there is, in elements. `program` and `prediction` only where it can be lowered."""
+    """Everything known of a configuration.
+
+    `verdicts`: by level of checks, None where it is accepted, else reason and detail. `occupancy`: by buffer, the
+    elements
+    needed and the elements there are. `program` and `prediction` are None where it cannot be lowered.
+    """
 
     workload: Conv2d
     accelerator: Accelerator
@@ -109,7 +113,7 @@ def explain(
     accelerator: Accelerator,
     memory: MemoryModel,
 ) -> Explanation:
-    """Raises ConfigurationError for what is not in the space, BuildError where the twin cannot be built."""
+    """Return the explanation. Raises ConfigurationError for one outside the space, BuildError without the twin."""
     index = configuration if isinstance(configuration, int) else space.index(configuration)
     if not 0 <= index < len(space):
         raise ConfigurationError(f"configuration {index} is not in the space: they are numbered 0 to {len(space) - 1}")
@@ -214,7 +218,7 @@ def _prediction(accelerator: Accelerator, memory: MemoryModel, code: Program, co
 
 
 def _occupation(spans: NDArray[np.void], cycles: int, columns: int) -> NDArray[np.float64]:
-    """How much of each of `columns` equal spans of the program's time each stage is busy (stages, columns)."""
+    """Return the busy share of each stage in `columns` equal spans of the program's time (stages, columns)."""
     width = max(cycles, 1) / columns
     edges: NDArray[np.float64] = np.arange(columns + 1, dtype=np.float64) * width
     found = np.zeros((len(STAGES), columns))

@@ -69,7 +69,7 @@ def _occupancy_lines(explained: Explanation) -> list[str]:
 
 
 def _bar(share: float) -> str:
-    """Of _BAR columns; what is more than full ends in an arrow."""
+    """Return a bar of _BAR columns; one that is more than full ends in an arrow."""
     full = min(max(round(_BAR * share), 1 if share > 0 else 0), _BAR)
     return f"[{'█' * full}{'·' * (_BAR - full)}{'>' if share > 1 else ']'}"
 
@@ -118,7 +118,7 @@ def _shade(share: float) -> str:
 
 
 def explanation_values(explained: Explanation, *, assembly: bool = False) -> dict[str, Any]:
-    """For JSON."""
+    """Return the explanation as plain values for JSON."""
     program, predicted = explained.program, explained.prediction
     values: dict[str, Any] = {
         "workload": explained.workload.name,

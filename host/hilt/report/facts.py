@@ -1,4 +1,4 @@
-"""What a report is about, read from the store: a run's or a whole campaign's."""
+"""The facts of a report, read from the store: a run's or a whole campaign's."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """`result` is a campaign's; None of a run by itself. `events`: what happened beside trials, oldest first."""
+    """The runs of a report.
+
+    `result` is a campaign's; None for a run by itself. `events`: everything beside trials, oldest first.
+    """
 
     runs: tuple[RunFacts, ...]
     events: Sequence[Event]
@@ -126,8 +129,9 @@ def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
     """Raises StoreError."""
     uuid = result.campaign.uuid
     runs = tuple(_run_facts(store, each.run, each) for each in result.layers if each.run is not None)
-    told = [uuid] if result.campaign.budget is not None else [each.run.uuid for each in runs]  # who had an engine
-    events = [event for each in told for event in _events(store, each)]
+    # Campaigns of schema 7 and older without a budget had an engine for each layer.
+    engines = [uuid] if result.campaign.fallback_first else [uuid, *(each.run.uuid for each in runs)]
+    events = [event for engine in engines for event in _events(store, engine)]
     return Facts(runs, events, result, slices(store, uuid))
 
 

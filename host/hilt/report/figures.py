@@ -65,7 +65,7 @@ def inline_svg(figure: Figure, name: str, description: str) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """As PNG or SVG, by the name's ending. Raises OSError."""
+    """Write the figure as PNG or SVG, by the name's ending. Raises OSError."""
     if path.suffix == ".svg":
         path.write_text(_svg(figure, path.stem), encoding="utf-8")
     else:

@@ -1,4 +1,4 @@
-"""How the boards of a run or campaign fared: trials, faults, time by step, and what happened on the way."""
+"""The health of the boards of a run or campaign: trials, faults, time by step, events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ _QUIET = ("connecting", "loaded", "ready", "running", "released")
 
 
 def board_rows(facts: Facts) -> list[dict[str, object]]:
-    """By board: trials that it answered, those it was asked again for, timeouts, crashes and bus errors, recoveries,
-    the highest temperature that it told (it tells one when its bitstream is programmed)."""
+    """Return a row for each board.
+
+    A row has the trials it answered, those it was asked again for, timeouts, crashes and bus errors, recoveries,
+    and the
+    highest temperature it reported (it reports one when its bitstream is programmed).
+    """
     measured = [trial for trial in _trials(facts) if trial.board]
     recoveries = Counter(
         event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "recovering"

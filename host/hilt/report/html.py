@@ -13,8 +13,10 @@ from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
 from hilt.report.figures import inline_svg
 from hilt.report.health import board_rows, event_rows, step_rows, usage_rows
+from hilt.report.interactive import Plot, plotly_script
 from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
+from hilt.report.run_plots import coordinates_plot, importance_plot, trial_plot
 from hilt.store import Run, Store
 from hilt.trial import Outcome
 
@@ -25,12 +27,12 @@ def write_campaign_report(path: Path, store: Store, result: CampaignResult) -> N
 
 
 def write_run_report(path: Path, store: Store, run: Run) -> None:
-    """As write_campaign_report."""
+    """Write the report of a run. Raises as write_campaign_report."""
     write_report(path, facts_of_run(store, run))
 
 
 def write_report(path: Path, facts: Facts) -> None:
-    """As write_campaign_report, of facts that were read before."""
+    """Write the report of facts that were read before. Raises as write_campaign_report."""
     page = render(facts)
     with atomic_write(path) as file:
         file.write(page)
@@ -64,9 +66,29 @@ def render(facts: Facts) -> str:
         happened=event_rows(facts),
         commands=commands(facts),
         origin=origin_rows(facts),
+        interactive=_interactive(facts),
         title=_title(facts),
         made=time.strftime("%Y-%m-%d %H:%M %Z"),
     )
+
+
+def _interactive(facts: Facts) -> str:
+    """Return Plotly and the runs' plots as HTML: of a run its trials, knobs and coordinates, of a network each layer.
+
+    Empty without plotly: the page's pictures do without.
+    """
+    try:
+        script = plotly_script()
+    except MissingLibraryError:
+        return ""
+    plots: list[Plot | None] = []
+    for place, run in enumerate(facts.runs):
+        plots += [
+            trial_plot(run, f"trials-{place}"),
+            importance_plot(run, f"importance-{place}"),
+            coordinates_plot(run, f"coordinates-{place}"),
+        ]
+    return script + "".join(plot.html() for plot in plots if plot is not None)
 
 
 def _title(facts: Facts) -> str:
@@ -75,7 +97,7 @@ def _title(facts: Facts) -> str:
 
 
 def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
-    """What a layer's row and section show."""
+    """Return the values of a layer's row and section."""
     run, best, fallback = each.run, each.best, each.fallback
     latency = best.microseconds if best is not None else None
     total = facts.result.microseconds if facts.result else None
@@ -106,7 +128,7 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
 
 
 def latency_text(microseconds: float) -> str:
-    """Of a network: milliseconds from ten on."""
+    """Return a network's latency as text: milliseconds from ten on."""
     return f"{microseconds / 1e3:,.2f} ms" if microseconds >= 1e4 else f"{microseconds:,.1f} µs"
 
 

@@ -55,7 +55,7 @@ def stage_timeline(
 
 
 def bytes_moved(record: np.void, accelerator: Accelerator) -> int:
-    """What a LOAD or STORE moves over the bus, padding excluded; 0 for the others."""
+    """Return the bytes that a LOAD or STORE moves over the bus, padding excluded; 0 for the others."""
     if record["opcode"] not in (Opcode.LOAD, Opcode.STORE):
         return 0
     parameters = accelerator.parameters

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from hilt.report.facts import Facts, RunFacts
 from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
+from hilt.run_choices import SpaceName
 from hilt.schedule import Reason, space_for
 from hilt.schedule.bounds import least_bytes
-from hilt.schedule.space import Knob, Space
+from hilt.schedule.space import Knob, Space, orders_of
 from hilt.schedule.validity_summary import summarize_validity
 from hilt.schedule.workload import Conv2d
 from hilt.trial import Outcome
@@ -32,7 +33,8 @@ _MANY = 1500
 
 
 def pictures(facts: Facts) -> Iterator[tuple[str, str, Figure]]:
-    """(name, what it shows, figure) of each: of the network first, then of each run. Names do for files and ids."""
+    """Yield (name, description, figure) of each picture: the network's first, then each run's. Names serve as file
+    names."""
     if len(facts.runs) > 1:
         if facts.total_curve:
             yield "network", "The network's latency over the trials of all its layers", network_curve(facts)
@@ -47,7 +49,7 @@ def pictures(facts: Facts) -> Iterator[tuple[str, str, Figure]]:
 
 
 def accelerator_of(facts: RunFacts) -> Accelerator:
-    """As the run's record has it."""
+    """Return the accelerator of the run's record."""
     run = facts.run
     parameters = VTAParameters.from_name(run.parameters)
     return Accelerator.for_parameters(parameters, IsaRevision(run.isa), clock_hz=run.clock_hz)
@@ -55,8 +57,8 @@ def accelerator_of(facts: RunFacts) -> Accelerator:
 
 def space_of(facts: RunFacts) -> Space:
     """The run's space."""
-    orders: Any = facts.run.orders  # were an Orders and a SpaceKind when the run was made
-    kind: Any = facts.run.space_kind
+    kind = SpaceName(facts.run.space_kind)
+    orders = orders_of(kind, facts.run.orders)
     return space_for(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), orders=orders, kind=kind)
 
 
@@ -159,7 +161,7 @@ def roofline(facts: Facts) -> Figure:
 
 
 def space_picture(facts: RunFacts) -> Figure:
-    """The space as a grid: what the compiler accepts is tinted, measured configurations have their latency's colour."""
+    """Return the space as a grid: accepted configurations are tinted, measured ones have their latency's colour."""
     figure, axes = new_figure(3.0)
     space = space_of(facts)
     across = _across(space)
@@ -197,7 +199,7 @@ def space_picture(facts: RunFacts) -> Figure:
 
 
 def _tick_labels(values: Sequence[float]) -> list[str]:
-    """With as many decimals, three at the most, as it takes for different values to read differently."""
+    """Return labels with as many decimals, at most three, as make different values read differently."""
     for decimals in range(4):
         labels = [f"{each:,.{decimals}f}" for each in values]
         if len(set(labels)) == len(set(values)):
@@ -206,12 +208,12 @@ def _tick_labels(values: Sequence[float]) -> list[str]:
 
 
 def _knob_names(knobs: Sequence[Knob]) -> str:
-    """Of those that turn, in lines that a small picture holds."""
+    """Return the names of the knobs with several values, in lines that fit a small picture."""
     return textwrap.fill(", ".join(knob.name for knob in knobs if len(knob.values) > 1), 34)
 
 
 def _across(space: Space) -> int:
-    """How many of the first knobs go across, so that the picture is about as wide as high."""
+    """Return the number of first knobs that go across, so that the picture is about as wide as high."""
     widths = np.cumprod(space.sizes.astype(np.float64))
     return int(np.argmin(np.abs(np.log(widths**2 / len(space))))) + 1
 
@@ -242,7 +244,7 @@ def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[
 
 
 def _short_name(facts: RunFacts) -> str:
-    """`C5` of `resnet18.C5`; of an operator that is spelled out, what its first instance is called in the model."""
+    """Return `C5` of `resnet18.C5`; for an operator that is spelled out, the name of its first node in the model."""
     short = facts.layer.nodes[0] if ":" in facts.name and facts.layer.nodes else facts.name.rpartition(".")[2]
     return short if len(short) <= 14 else f"…{short[-13:]}"
 

@@ -1,4 +1,4 @@
-"""How to get the same again: commands, versions, seeds, hashes."""
+"""The commands, versions, seeds and hashes that reproduce a report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 
-from hilt.engine.campaigns import network_of
+from hilt.engine.campaign_results import network_of
 from hilt.report.facts import Facts, RunFacts
 from hilt.schedule.networks import network_names
 from hilt.schedule.onnx_model import SUFFIX
@@ -14,15 +14,15 @@ from hilt.store import Campaign, Run
 
 
 def commands(facts: Facts) -> list[str]:
-    """What makes these trials again: a campaign, or a run."""
+    """Return the commands that make these trials again: of a campaign, or of a run."""
     campaign = facts.result.campaign if facts.result else None
-    if campaign is not None and campaign.budget is not None:
+    if campaign is not None:
         return [_campaign_command(campaign, facts.runs[0].run)] if facts.runs else []
     return [_run_command(each.run) for each in facts.runs]
 
 
 def origin_rows(facts: Facts) -> list[tuple[str, str]]:
-    """(what, value) of all that the trials depend on."""
+    """Return (name, value) of everything that the trials depend on."""
     if not facts.runs:
         return []
     run = facts.runs[0].run
@@ -49,8 +49,10 @@ def origin_rows(facts: Facts) -> list[tuple[str, str]]:
 
 
 def records_digest(runs: tuple[RunFacts, ...]) -> str:
-    """Of what is the same whenever the same is made again on a deterministic board: workload, configuration, outcome,
-    reason and cycles of every trial in order."""
+    """Return the SHA-256 of the records that a deterministic board repeats exactly.
+
+    They are workload, configuration, outcome, reason and cycles of every trial in order.
+    """
     digest = hashlib.sha256()
     for each in runs:
         for trial in each.trials:
@@ -66,7 +68,7 @@ def _figures(run: Run) -> str:
 
 
 def _campaign_command(campaign: Campaign, run: Run) -> str:
-    budget = campaign.budget or {}
+    budget = campaign.budget
     spend = str(int(budget["trials"])) if "trials" in budget else f"{budget['seconds']:g}s"
     network = campaign.name if campaign.name in network_names() else f"{campaign.name}{SUFFIX}"
     return shlex.join(["hilt", "campaign", network, *_boards(run), "--budget", spend, *_options(run)])

@@ -1,4 +1,4 @@
-"""A network's schedules as one JSON file (docs/campaign.md says what is in it)."""
+"""A network's schedules as one JSON file (docs/campaign.md documents it)."""
 
 from __future__ import annotations
 

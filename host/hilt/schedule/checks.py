@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule.loops import HAZARD_DISTANCE, LoopChoice, choose, extents
 from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
 from hilt.schedule.reasons import Needs, detail
@@ -20,11 +21,11 @@ from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-Checks = Literal["compiler", "strict", "tvm", "off"]
+Checks = CheckLevel | Literal["compiler", "strict", "tvm", "off"]
 """Check levels. compiler: buffers, fields and limits of hilt's lowering. strict: also schedules that lose sums without
-interlock. tvm: only what TVM v0.9 compiles and runs. off: everything that can be encoded as a program."""
+interlock. tvm: only configurations that TVM v0.9 compiles and runs. off: whatever can be encoded."""
 
-_LEVELS = get_args(Checks)
+_LEVELS = tuple(CheckLevel)
 
 TOKEN_QUEUE_DEPTH = 1024
 """Distance on public boards and hilt's RTL (TVM_FACTS.md section 3)."""

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hilt.run_choices import SpaceName
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
@@ -106,10 +107,20 @@ LOOP_ORDERS = {
 """The outer loops, outermost first, by the value of knob `loop_order`. 1 is TVM's. In 3 and 4 the reduction is outside
 of tiles whose partial sums stay on chip: inputs of a row of tiles, or weights, are loaded once for all of them."""
 
-SpaceKind = Literal["autotvm", "ml2"]
+SpaceKind = SpaceName | Literal["autotvm", "ml2"]
+"""A space kind, or its value as code writes it."""
 Orders = Literal[1, 4]
-ORDERS_OF: dict[SpaceKind, tuple[Orders, ...]] = {"autotvm": (1, 4), "ml2": (1,)}
-"""The possible numbers of loop orders of each kind of space."""
+ORDERS_OF: dict[str, tuple[Orders, ...]] = {SpaceName.AUTOTVM: (1, 4), SpaceName.ML2: (1,)}
+"""The numbers of loop orders that a space of each kind may have."""
+
+
+def orders_of(kind: SpaceKind, count: int) -> Orders:
+    """Return the number of loop orders where the kind allows it. Raises ValueError."""
+    for orders in ORDERS_OF[kind]:
+        if orders == count:
+            return orders
+    allowed = " or ".join(map(str, ORDERS_OF[kind]))
+    raise ValueError(f"orders is {count}; a space of kind {kind} has {allowed}")
 
 
 def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm") -> Space:

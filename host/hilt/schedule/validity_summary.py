@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks, verdicts
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.schedule.space import Space
@@ -14,7 +14,7 @@ from hilt.schedule.tiling import IntArray
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 
-CHECK_LEVELS: tuple[Checks, ...] = get_args(Checks)
+CHECK_LEVELS: tuple[CheckLevel, ...] = tuple(CheckLevel)
 
 _AT_ONCE = 1 << 16
 """Configurations analysed together: fast, and a space of millions still fits in memory."""

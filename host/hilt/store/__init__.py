@@ -1,5 +1,7 @@
-"""SQLite database of runs and trials: written by the engine, read by the two faces.
-A trial is on disk before anything else hears of it; only a trial compared in full can be a best."""
+"""The SQLite database of runs and trials: written by the engine, read by the two faces.
+
+A trial is on disk before any client hears of it; only a trial compared in full can be a best.
+"""
 
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from hilt.store.errors import (
     StoreWriteError,
     UnknownRunError,
 )
-from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice
 from hilt.store.remeasurements import DRIFT_TOLERANCE, Purpose, Remeasurement, confirmed_latencies, largest_drift
+from hilt.trial import Trial
 
 __all__ = [
     "DRIFT_TOLERANCE",
@@ -39,5 +42,5 @@ __all__ = [
 
 
 def database_path(home: Path) -> Path:
-    """Where the database of a hilt home is."""
+    """Return the path of the database of a hilt home."""
     return home / FILE_NAME

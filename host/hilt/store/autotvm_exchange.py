@@ -13,8 +13,8 @@ from hilt.schedule import ConfigurationError, Conv2d, Reason, WorkloadError, bou
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord, OutdatedLogError, parse_log
 from hilt.store.autotvm_tasks import CONV2D, KNOBS, args_of, entity_of, index_of, knobs_of, task_of, workload_of
-from hilt.store.records import Run, RunState, Trial
-from hilt.trial import Outcome
+from hilt.store.records import Run, RunState
+from hilt.trial import Outcome, Trial
 from hilt.vta.accelerator import Accelerator, ParameterError, VTAParameters
 from hilt.vta.layout import blocks
 
@@ -42,7 +42,7 @@ _OUTCOMES = {
     ErrorNumber.UNKNOWN: Outcome.CRASH,
 }
 _CLOCKS = {"ultra96": 333_000_000, "zcu104": 333_000_000, "zcu102": 333_000_000}
-"""Of the public flow, by TVM's target (docs/HARDWARE.md section 1); any other is at 100 MHz."""
+"""Clocks of the public flow in Hz, by TVM's target; any other is at 100 MHz."""
 
 _LONGEST_MODEL = 100
 """It is the name of a run's board."""
@@ -65,13 +65,13 @@ def target_of(board: str) -> str:
 
 
 def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, board: str) -> Exported:
-    """The trials of a run as records for TVM's target `board` (`pynq`, `ultra96`, ...: part of the key by which
-    apply_history_best finds them).
+    """Return the trials of a run as records for TVM's target `board`.
 
-    A trial that ran but was not compared in full is left out, for TVM would take it as good; so is a configuration
-    that TVM's template has not, and one that ran here and that TVM v0.9 would not compile or run.
+    The target (`pynq`, `ultra96`, ...) is part of the key by which apply_history_best finds them. A trial that ran but
+    was not compared in full is left out, for TVM would take it as good. So is a configuration that is not in TVM's
+    template, and one that TVM v0.9 would not compile or run.
 
-    Raises WorkloadError for an operator that TVM's conv2d and dense are not.
+    Raises WorkloadError for an operator other than TVM's conv2d and dense.
     """
     workload = Conv2d.from_dict(run.workload_spec)
     task, args = task_of(workload), args_of(workload, parameters)
@@ -158,10 +158,10 @@ class ImportedRun:
 
 
 def import_records(records: Sequence[tuple[int, LogRecord]], path: Path, now: float) -> list[ImportedRun]:
-    """A finished run for each workload and target of a log, in the order of the log. No trial of them is verified, for
-    TVM compares no outputs: none is ever a best.
+    """Return a finished run for each workload and target of a log, in the order of the log.
 
-    Raises LogFormatError, which names the line.
+    None of its trials is verified, for TVM compares no outputs: none is ever a best. Raises LogFormatError, which
+    names the line.
     """
     groups: dict[tuple[str, Conv2d], dict[int, Trial]] = {}
     spaces: dict[tuple[str, Conv2d], tuple[Accelerator, Space]] = {}
@@ -190,7 +190,10 @@ def import_records(records: Sequence[tuple[int, LogRecord]], path: Path, now: fl
 
 
 def _accelerator(model: str) -> Accelerator:
-    """Of `pynq_1x16_i8w8a32_15_15_18_17`. Raises ParameterError, LogFormatError."""
+    """Return the accelerator of a model text, as in `pynq_1x16_i8w8a32_15_15_18_17`.
+
+    Raises ParameterError, LogFormatError.
+    """
     if not model.isprintable():  # half of a surrogate pair cannot be stored
         raise LogFormatError(f"target model {model!r} is no text")
     if len(model) > _LONGEST_MODEL:

@@ -49,8 +49,11 @@ class ErrorNumber(IntEnum):
 
 @dataclass(frozen=True)
 class LogRecord:
-    """One line. `args` are JSON values; `entity` is (knob, kind, value) with kind `sp` or `ot` and the inner factor or
-    the value. `costs` are seconds, (FAILED_COST,) where it failed; `all_cost` seconds, `timestamp` since the epoch."""
+    """One line of a log.
+
+    `args` are JSON values. `entity` is (knob, kind, value) with kind `sp` or `ot` and the inner factor or the value.
+    `costs` are seconds, (FAILED_COST,) for a failure; `all_cost` is in seconds, `timestamp` since the epoch.
+    """
 
     target: str
     task: str
@@ -65,7 +68,7 @@ class LogRecord:
 
     @property
     def model(self) -> str:
-        """Of the target: `pynq_1x16_i8w8a32_15_15_18_17`; empty where it names none."""
+        """The model of the target, as in `pynq_1x16_i8w8a32_15_15_18_17`; empty where it names none."""
         words = [word for word in self.target.split() if word.startswith("-model=")]
         return words[-1].removeprefix("-model=") if words else ""
 
@@ -85,7 +88,7 @@ def encode(record: LogRecord) -> str:
 
 
 def decode(line: str) -> LogRecord:
-    """Raises LogFormatError, which does not know the line's number."""
+    """Return the record of a line. Raises LogFormatError without the line's number."""
     try:
         values = json.loads(line)
         version = values.get("version", values.get("v"))
@@ -131,9 +134,10 @@ def _knob(name: str, kind: str, value: Any) -> tuple[str, str, int]:
 
 
 def read_log(path: Path) -> list[tuple[int, LogRecord]]:
-    """Records with their line numbers, from 1. Empty lines and those that begin with # are none, as for TVM.
+    """Return records with their line numbers, from 1.
 
-    Raises LogFormatError, and OSError where the file cannot be read.
+    Empty lines and lines that begin with # are left out, as in TVM. Raises LogFormatError, and OSError where the file
+    cannot be read.
     """
     records = []
     for number, record in parse_log(path):
@@ -166,6 +170,6 @@ def parse_log(path: Path) -> Iterator[tuple[int, LogRecord | OutdatedLogError]]:
 
 
 def write_log(path: Path, records: Iterable[LogRecord]) -> None:
-    """A line each; the file is whole or as it was. Raises OSError."""
+    """Write a line for each record; the file is whole or unchanged. Raises OSError."""
     with atomic_write(path) as file:
         file.writelines(encode(record) + "\n" for record in records)

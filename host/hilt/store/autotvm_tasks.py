@@ -20,16 +20,16 @@ KNOBS = {
     CONV2D: (*_SPLITS, "oc_nthread", "h_nthread"),
     DENSE: ("tile_b", "tile_ci", "tile_co", "oc_nthread"),
 }
-"""Of each template, in the order of the index, the first fastest."""
+"""The knobs of each template, in the order of the index, the first fastest."""
 
 _DENSE_CONSTANTS = {"tile_h": 1, "tile_w": 1, "h_nthread": 1}
-"""What a dense layer, which is a convolution of one pixel here, has besides."""
+"""The further knobs of a dense layer, which is a convolution of one pixel here."""
 _LARGEST = 65535
-"""Of any dimension of a tensor: what a field of VTA's instructions can say."""
+"""The largest dimension of a tensor: a field of VTA's instructions holds no more."""
 _MOST_BYTES = 2**31 - 1
-"""Of a tensor: more than any board has."""
+"""The largest tensor in bytes: more than any board has."""
 _TVM_ORDER = {"loop_order": 1}
-"""What TVM's templates do where hilt has a choice."""
+"""The choice of TVM's templates where hilt has several."""
 
 
 def task_of(workload: Conv2d) -> str:
@@ -37,10 +37,10 @@ def task_of(workload: Conv2d) -> str:
 
 
 def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
-    """The task's arguments in VTA's layouts; channels and batch are padded to whole blocks.
+    """Return the task's arguments in VTA's layouts; channels and batch are padded to whole blocks.
 
-    Raises WorkloadError for grouped and transposed convolutions, other templates of TVM's, and for padding that
-    is not the same on both sides, which its template ignores.
+    Raises WorkloadError for grouped and transposed convolutions, other templates of TVM's, and for unequal padding,
+    which its template ignores.
     """
     if workload.groups != 1 or workload.input_dilation != (1, 1) or workload.padding_end is not None:
         kind = "transposed" if workload.input_dilation != (1, 1) else "unevenly padded"
@@ -68,7 +68,7 @@ def _tensor(*shape: int) -> list[Any]:
 
 
 def workload_of(record: LogRecord) -> Conv2d:
-    """The record's workload, with TVM's shift 8 and clip 0 to 127. Raises LogFormatError."""
+    """Return the record's workload, with TVM's shift 8 and clip 0 to 127. Raises LogFormatError."""
     try:
         if record.task == CONV2D:
             return _conv2d(*record.args)
@@ -142,7 +142,7 @@ def _named(**values: Any) -> Conv2d:
 
 
 def entity_of(task: str, knobs: Mapping[str, int]) -> tuple[tuple[str, str, int], ...] | None:
-    """The knobs as TVM's template has them; None for a configuration that TVM's space has not."""
+    """Return the knobs in the form of TVM's template; None for a configuration outside TVM's space."""
     rest = {name: value for name, value in knobs.items() if name not in KNOBS[task]}
     constants = _TVM_ORDER | (_DENSE_CONSTANTS if task == DENSE else {})
     if any(name not in knobs for name in KNOBS[task]) or any(constants.get(name) != rest[name] for name in rest):

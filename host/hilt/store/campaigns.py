@@ -1,4 +1,4 @@
-"""How far a campaign with a budget came: its state, its slices, the time it spent, and the end of its layers' runs."""
+"""The progress of a campaign: its state, its slices, the time it spent, and the end of its layers' runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def set_campaign_state(store: Store, uuid: str, state: RunState, detail: str = "
 
 
 def move_campaign(store: Store, uuid: str, board: str) -> None:
-    """All its runs go on on another board; what it was created with stays on record."""
+    """Move all runs of a campaign to another board; its settings keep the first one."""
     with store.writing() as connection:
         connection.execute("UPDATE runs SET board = ? WHERE campaign = ?", (board, uuid))
 
@@ -36,21 +36,37 @@ def add_seconds(store: Store, uuid: str, seconds: float) -> None:
 
 
 def record_slice(store: Store, uuid: str, made: Slice) -> None:
-    """On disk before any of its trials is asked for. Raises StoreError."""
+    """Record a slice before any of its trials is asked for. Raises StoreError."""
     values = (uuid, made.ordinal, made.workload, made.trials, made.expected_gain)
     with store.writing() as connection:
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?, ?)", values)
 
 
 def slices(store: Store, uuid: str) -> list[Slice]:
-    """In order of number."""
+    """Return the slices in order of their ordinals."""
     query = "SELECT ordinal, workload, trials, expected_gain FROM slices WHERE campaign = ? ORDER BY ordinal"
     return [Slice(*row) for row in store.rows(query, uuid)]
 
 
+def discard_campaign(store: Store, uuid: str) -> bool:
+    """Remove a campaign without any trial, with its runs; return False where it has trials. Raises StoreError."""
+    with store.writing() as connection:
+        runs = "SELECT id FROM runs WHERE campaign = ?"
+        if connection.execute(f"SELECT 1 FROM trials WHERE run IN ({runs}) LIMIT 1", (uuid,)).fetchone():  # noqa: S608
+            return False
+        connection.execute("DELETE FROM runs WHERE campaign = ?", (uuid,))
+        connection.execute("DELETE FROM campaigns WHERE uuid = ?", (uuid,))
+    return True
+
+
+def set_prediction(store: Store, run: str, microseconds: float) -> None:
+    """Store the twin's prediction for the run of a layer. Raises StoreError."""
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET predicted_microseconds = ? WHERE uuid = ?", (microseconds, run))
+
+
 def end_layer(store: Store, uuid: str, detail: str = "") -> None:
-    """The run of a layer gets no more trials: it has finished, and its budget is what it was given (1 at
-    least, as of any run)."""
+    """Finish the run of a layer; its budget becomes the number of its trials, at least 1."""
     with store.writing() as connection:
         connection.execute(
             "UPDATE runs SET state = ?, detail = ?, failure = '', finished = ?, "

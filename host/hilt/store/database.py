@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from hilt.store.errors import AmbiguousRunError, StoreError, UnknownRunError, corrupt, explained
-from hilt.store.records import Campaign, Run, RunState, RunSummary, Trial
+from hilt.store.records import Campaign, Run, RunState, RunSummary
 from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
 from hilt.store.rows import (
     CAMPAIGN_COLUMNS,
@@ -26,7 +26,7 @@ from hilt.store.rows import (
     trial_row,
 )
 from hilt.store.schema import VERIFIED, prepare
-from hilt.trial import Outcome
+from hilt.trial import Outcome, Trial
 
 FILE_NAME = "hilt.db"
 _BUSY_SECONDS = 30.0
@@ -99,7 +99,7 @@ class Store:
             connection.execute(_INSERT_RUN, run_row(run))
 
     def create_recorded(self, runs: Iterable[tuple[Run, Sequence[Trial]]]) -> None:
-        """Runs that were made elsewhere, with their trials and the times that these say: all of it or nothing."""
+        """Store runs that were made elsewhere, with their trials and times: all of it or nothing."""
         with self.writing() as connection:
             for run, trials in runs:
                 connection.execute(_INSERT_RUN, run_row(run))
@@ -110,8 +110,11 @@ class Store:
             connection.execute(_INSERT_CAMPAIGN, campaign_row(campaign))
 
     def set_state(self, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
-        """`finished` is set by the first state that ends a run, and cleared when it goes on. A run that has finished
-        stays so: a layer may be skipped for good while its last trials wait for a paused board."""
+        """Set the state of a run.
+
+        The first state that ends a run sets `finished`; a later one clears it. A run that has finished stays so: a
+        layer may be skipped for good while its last trials wait for a paused board.
+        """
         finished = self._now() if state in (RunState.STOPPED, RunState.FAILED, RunState.FINISHED) else None
         with self.writing() as connection:
             changed = connection.execute(
@@ -121,22 +124,32 @@ class Store:
             if not changed.rowcount and not _is_there(connection, uuid):
                 raise _unknown(uuid)
 
+    def discard_run(self, uuid: str) -> bool:
+        """Remove a run without any trial; return False where it has trials. Raises StoreError."""
+        with self.writing() as connection:
+            if connection.execute(f"SELECT 1 FROM trials WHERE {_OF_RUN} LIMIT 1", (uuid,)).fetchone():  # noqa: S608
+                return False
+            connection.execute("DELETE FROM runs WHERE uuid = ?", (uuid,))
+        return True
+
     def move(self, uuid: str, board: str) -> None:
-        """The run goes on on another board."""
+        """Move a run to another board."""
         with self.writing() as connection:
             if not connection.execute("UPDATE runs SET board = ? WHERE uuid = ?", (board, uuid)).rowcount:
                 raise _unknown(uuid)
 
     def record(self, uuid: str, trials: Sequence[Trial]) -> None:
-        """Puts trials on disk, all or none, stamped with the time.
+        """Put trials on disk, all or none; one that has no time yet gets the time of now.
 
         A trial whose ordinal or index the run has already is refused. The budget of a run that has finished is
-        what it was given: trials of a layer that were on the board when it was skipped are part of that.
+        the number of its trials: those on the board when a layer was skipped count too.
         """
         with self.writing() as connection:
             if not _is_there(connection, uuid):
                 raise _unknown(uuid)
-            _insert_trials(connection, uuid, (trial_row(trial) | {"recorded_at": self._now()} for trial in trials))
+            now = self._now()
+            rows = (trial_row(trial) | {"recorded_at": trial.recorded_at or now} for trial in trials)
+            _insert_trials(connection, uuid, rows)
             connection.execute(
                 "UPDATE runs SET budget = max(budget, (SELECT count(*) FROM trials WHERE run = runs.id)) "
                 "WHERE uuid = ? AND state = ?",
@@ -144,7 +157,7 @@ class Store:
             )
 
     def record_remeasurement(self, uuid: str, row: Remeasurement) -> None:
-        """Once for each purpose, round and trial; what is there stays."""
+        """Record a row once for each purpose, round and trial; an earlier row stays."""
         values = (str(row.purpose), row.round, row.ordinal, row.microseconds, row.board, uuid)
         with self.writing() as connection:
             connection.execute(
@@ -156,7 +169,7 @@ class Store:
     # reading
 
     def run(self, identifier: str) -> Run:
-        """The run of this uuid or of the only uuid that begins with it; `last` is the newest.
+        """Return the run of this uuid or of the only uuid that begins with it; `last` is the newest.
 
         Raises UnknownRunError, AmbiguousRunError.
         """
@@ -185,8 +198,10 @@ class Store:
         return [campaign_of(row) for row in self.rows("SELECT * FROM campaigns ORDER BY rowid DESC")]
 
     def campaign(self, identifier: str) -> Campaign | None:
-        """The campaign of this uuid or of the only uuid that begins with it; None where there is no such one. Raises
-        AmbiguousRunError."""
+        """Return the campaign of this uuid or of the only uuid that begins with it, or None.
+
+        Raises AmbiguousRunError.
+        """
         query = "SELECT * FROM campaigns WHERE substr(uuid, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2"
         rows = self.rows(query, identifier.lower())
         if len(rows) > 1:
@@ -194,7 +209,7 @@ class Store:
         return campaign_of(rows[0]) if rows else None
 
     def runs_of(self, campaign: str) -> list[Run]:
-        """The runs of the campaign of this uuid, oldest first."""
+        """Return the runs of the campaign of this uuid, oldest first."""
         query = f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY id"  # noqa: S608
         return [run_of(row) for row in self.rows(query, campaign)]
 
@@ -210,7 +225,7 @@ class Store:
         return [trial_of(row) for row in self.rows(query, uuid, since, -1 if limit is None else limit)]
 
     def latest_trials(self, uuid: str, limit: int, before: int | None = None) -> list[Trial]:
-        """The last `limit` trials with an ordinal below `before`, newest first: a page."""
+        """Return a page: the last `limit` trials with an ordinal below `before`, newest first."""
         query = f"SELECT {_TRIAL} FROM trials WHERE {_OF_RUN} AND ordinal < ? ORDER BY ordinal DESC LIMIT ?"  # noqa: S608
         top = 2**63 - 1 if before is None else before
         return [trial_of(row) for row in self.rows(query, uuid, top, limit)]
@@ -229,7 +244,7 @@ class Store:
         return {row[0]: row[1] for row in self.rows(query, uuid, str(outcome))}
 
     def remeasurements(self, uuid: str) -> list[Remeasurement]:
-        """By purpose, round and trial."""
+        """Return the remeasurements by purpose, round and trial."""
         query = (
             f"SELECT purpose, round, ordinal, microseconds, board FROM remeasurements WHERE {_OF_RUN} "  # noqa: S608
             "ORDER BY purpose, round, ordinal"
@@ -237,7 +252,7 @@ class Store:
         return [Remeasurement(Purpose(row[0]), *row[1:]) for row in self.rows(query, uuid)]
 
     def fastest(self, uuid: str, count: int) -> list[Trial]:
-        """The `count` fastest verified trials as first measured; the earlier of two equals first."""
+        """Return the `count` fastest verified trials as first measured; the earlier of two equals first."""
         query = (
             f"SELECT {_TRIAL} FROM trials INDEXED BY trials_verified WHERE {_OF_RUN} AND {VERIFIED} "  # noqa: S608
             "ORDER BY microseconds, ordinal LIMIT ?"
@@ -245,8 +260,10 @@ class Store:
         return [trial_of(row) for row in self.rows(query, uuid, count)]
 
     def best(self, uuid: str) -> Trial | None:
-        """The fastest trial whose whole output was compared and right; the earlier of two equals. Where the best ones
-        were measured again at the end, it is the fastest by that, with the latency that it was recorded with."""
+        """Return the fastest trial whose whole output was compared and right; the earlier of two equals.
+
+        Where the best trials were measured again at the end, that decides; the trial keeps its recorded latency.
+        """
         confirmed = confirmed_latencies(self.remeasurements(uuid))
         if confirmed:
             winner = min(confirmed, key=lambda ordinal: (confirmed[ordinal], ordinal))
@@ -255,7 +272,7 @@ class Store:
         return found[0] if found else None
 
     def improvements(self, uuid: str) -> list[tuple[int, float]]:
-        """The best-latency curve: (number, microseconds) of each verified trial faster than all before it."""
+        """Return the best-latency curve: (ordinal, microseconds) of each verified trial faster than all before it."""
         query = (
             f"SELECT ordinal, microseconds FROM (SELECT ordinal, microseconds, min(microseconds) OVER "  # noqa: S608
             f"(ORDER BY ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM trials "
@@ -265,7 +282,7 @@ class Store:
         return [(row[0], row[1]) for row in self.rows(query, uuid)]
 
     def best_of_each(self, workload: str | None = None) -> list[tuple[Run, Trial]]:
-        """The best trial of every workload and board, with the run that found it, by workload and board."""
+        """Return the best trial of every workload and board, with its run, by workload and board."""
         found: dict[tuple[str, str], tuple[Run, Trial]] = {}
         for run in self.runs():
             best = self.best(run.uuid) if workload in (None, run.workload) else None
@@ -275,13 +292,13 @@ class Store:
         return [found[key] for key in sorted(found)]
 
     def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
-        """For the other modules of this room: what a query finds."""
+        """Return the rows of a query, for the other modules of this room."""
         with self._lock, explained(self.path):
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """For the other modules of this room: a transaction, all or none."""
+        """Open a transaction, all or none, for the other modules of this room."""
         with self._lock, explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -1,4 +1,4 @@
-"""What can be wrong with the database. Each is one line: what is wrong; what to do."""
+"""The errors of the database. Each is one line: object, fact, next step."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNWRITTEN = {
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into ours."""
+    """Turn SQLite's errors into this module's."""
     try:
         yield
     except sqlite3.DatabaseError as error:

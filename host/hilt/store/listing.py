@@ -1,5 +1,4 @@
-"""A run's trials in another order than their own, or some of them only: their numbers first, then rows as they are
-looked at."""
+"""Lists a run's trials in another order, or some of them: first their ordinals, then the rows of a page."""
 
 from __future__ import annotations
 
@@ -8,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hilt.store.database import Store
-from hilt.store.records import Trial
 from hilt.store.rows import TRIAL_COLUMNS, trial_of
 from hilt.store.schema import VERIFIED
+from hilt.trial import Trial
 
 _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
 _TRIAL = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
@@ -19,7 +18,7 @@ _AT_ONCE = 500
 
 
 class Which(StrEnum):
-    """Which trials."""
+    """A filter of trials by their outcome."""
 
     ALL = "all"
     VALID = "valid"
@@ -28,7 +27,7 @@ class Which(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order; trials without a latency come last, and equals in the order of their numbers."""
+    """The order of a listing; trials without a latency come last, equals by ordinal."""
 
     NUMBER = "trial"
     LATENCY = "latency"
@@ -37,8 +36,11 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class Listing:
-    """`text` is looked for in reason, outcome and knobs, as it stands, whatever the case of its letters. Knobs read
-    `tile_h=7 tile_w=14`, and `h=7 w=14` too, as they are shown."""
+    """A filter and an order of trials.
+
+    `text` is searched in reason, outcome and knobs, ignoring case. Knobs read `tile_h=7 tile_w=14`, and also
+    `h=7 w=14`, as they are shown.
+    """
 
     which: Which = Which.ALL
     order: Order = Order.NUMBER
@@ -47,7 +49,7 @@ class Listing:
 
     @property
     def is_plain(self) -> bool:
-        """All trials by number: no query is needed."""
+        """True for all trials by ordinal: no query is needed."""
         return self == Listing()
 
 
@@ -63,8 +65,10 @@ _COLUMNS = {Order.NUMBER: "ordinal", Order.LATENCY: "microseconds", Order.OUTCOM
 
 
 def trial_numbers(store: Store, uuid: str, listing: Listing) -> list[int]:
-    """The numbers of the trials of the run of this uuid that are asked for. A tenth of a second at 100,000 trials,
-    twice that with a text. Raises StoreError."""
+    """Return the ordinals of the listed trials of a run. Raises StoreError.
+
+    It takes a tenth of a second at 100,000 trials, twice that with a text.
+    """
     direction = "DESC" if listing.descending else "ASC"
     column = _COLUMNS[listing.order]
     query = (
@@ -76,7 +80,7 @@ def trial_numbers(store: Store, uuid: str, listing: Listing) -> list[int]:
 
 
 def trials_of(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
-    """The trials of these numbers, those that there are, by number. Raises StoreError."""
+    """Return the trials of these ordinals that exist, by ordinal. Raises StoreError."""
     found = []
     for first in range(0, len(ordinals), _AT_ONCE):
         some = ordinals[first : first + _AT_ONCE]
@@ -87,7 +91,15 @@ def trials_of(store: Store, uuid: str, ordinals: Sequence[int]) -> list[Trial]:
 
 
 def latencies(store: Store, uuid: str) -> list[tuple[int, str, float | None]]:
-    """(configuration, outcome, microseconds of a verified trial) of every trial of the run. A tenth of a second at
-    100,000 trials. Raises StoreError."""
+    """Return (index, outcome, microseconds of a verified trial) of every trial of a run. Raises StoreError.
+
+    It takes a tenth of a second at 100,000 trials.
+    """
     query = f'SELECT "index", outcome, CASE WHEN {VERIFIED} THEN microseconds END FROM trials WHERE {_OF_RUN}'  # noqa: S608
     return [(row[0], row[1], row[2]) for row in store.rows(query, uuid)]
+
+
+def valid_latencies(store: Store, uuid: str) -> list[tuple[int, float]]:
+    """Return (ordinal, microseconds) of every verified trial of the run, by ordinal. Raises StoreError."""
+    query = f"SELECT ordinal, microseconds FROM trials WHERE {_OF_RUN} AND {VERIFIED} ORDER BY ordinal"  # noqa: S608
+    return [(row[0], row[1]) for row in store.rows(query, uuid)]

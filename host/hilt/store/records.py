@@ -1,4 +1,4 @@
-"""A run and a trial as the database holds them."""
+"""Runs and campaigns as the database holds them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from hilt.trial import Outcome, Result, Verification
+from hilt.trial import Trial
 
 
 class RunState(StrEnum):
-    """Where a run is. A run that says `running` or `paused` and has no engine was interrupted: it can be resumed."""
+    """The state of a run. One that is `running` or `paused` without an engine was interrupted; it can be resumed."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -23,8 +23,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is, and how far it came. Equality leaves out identity, time and state: two runs are equal that must
-    give the same trials on a deterministic board."""
+    """The settings and the state of a run.
+
+    Equality leaves out identity, time and state: two equal runs give the same trials on a deterministic board.
+    """
 
     uuid: str = field(compare=False)
     workload: str
@@ -36,7 +38,7 @@ class Run:
     """Name of the VTA parameter set, as in `1x16_i8w8a32_15_15_18_17`."""
     isa: str
     bitstream: str
-    """Identity of what the board was programmed with."""
+    """The identity of the board's bitstream."""
     clock_hz: int
     tuner: str
     tuner_options: Mapping[str, Any]
@@ -44,7 +46,7 @@ class Run:
     checks: str
     """Level of the compiler's checks."""
     space_kind: str
-    """Whose knobs: a word of hilt.schedule.space.SpaceKind."""
+    """A value of hilt.run_choices.SpaceName."""
     orders: int
     """Loop orders that the space has."""
     space: str
@@ -72,10 +74,12 @@ class Run:
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""
     failure: str = field(default="", compare=False)
-    """Of a failed run, whose fault that was: a word of hilt.engine.events.FailureCause."""
+    """The cause of a failure, a value of hilt.engine.events.FailureCause; empty where it did not fail."""
     finished: float | None = field(default=None, compare=False)
     campaign: str | None = field(default=None, compare=False)
-    """Of a run of a network's layer, the campaign that it is part of."""
+    """The uuid of its campaign, where it is the run of a network's layer."""
+    predicted_microseconds: float | None = field(default=None, compare=False)
+    """The twin's prediction of the fallback's latency, made before the first trial of a campaign's layer."""
 
     @property
     def bound_microseconds(self) -> float:
@@ -86,38 +90,39 @@ class Run:
         return 2 * self.macs / microseconds / 1e3
 
     def percent_of_bound(self, microseconds: float) -> float:
-        """How near this latency comes to the roofline bound; 100 is the bound itself."""
+        """Return the roofline bound over this latency in percent; 100 is the bound itself."""
         return 100 * self.bound_microseconds / microseconds
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """A network that is tuned: its runs name it. What it is, is fixed when it is created.
-
-    With a `budget` for all its layers together it has an engine of its own (hilt.campaign), and a state. Without one
-    its runs are made one after another by who asks for them, and how far it came is what they say."""
+    """A network that is tuned with one budget for all its layers. Its runs name it."""
 
     uuid: str
     name: str
     network: Mapping[str, Any]
     """Its layers, plain: hilt.schedule.onnx_model.Network."""
     settings: Mapping[str, Any]
-    """What all its runs have in common, plain."""
+    """The settings that all its runs share, as plain values."""
     created: float
-    budget: Mapping[str, float] | None = None
+    budget: Mapping[str, float]
     """`trials` or `seconds`."""
+    fallback_first: bool = True
+    """Each run begins with the search for the fallback. False for campaigns of schema 7 and older without a budget."""
     state: RunState = field(default=RunState.CREATED, compare=False)
     detail: str = field(default="", compare=False)
     failure: str = field(default="", compare=False)
     finished: float | None = field(default=None, compare=False)
     spent_seconds: float = field(default=0.0, compare=False)
-    """Of its engine's time, in all sessions, pauses left out."""
+    """Wall-clock seconds of its engine over all sessions, without pauses."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Some trials that a campaign gives to one of its layers. In order of number they are what it decided: when it goes
-    on, nothing is decided again."""
+    """Some trials that a campaign gives to one of its layers.
+
+    In order of their ordinals they are the campaign's decisions: when it goes on, nothing is decided again.
+    """
 
     ordinal: int
     workload: str
@@ -128,67 +133,8 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One configuration and how it went. Equality is of the facts; where and when it was measured is left out."""
-
-    ordinal: int
-    index: int
-    """Index in the space."""
-    knobs: Mapping[str, int]
-    outcome: Outcome
-    reason: str = ""
-    cycles: int | None = None
-    microseconds: float | None = None
-    repeats: tuple[float, ...] = ()
-    verification: Verification | None = None
-    output_elements: int = 0
-    board: str = field(default="", compare=False)
-    attempt: int = field(default=0, compare=False)
-    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """Wall-clock cost by step."""
-    recorded_at: float = field(default=0.0, compare=False)
-
-    @classmethod
-    def of(
-        cls,
-        ordinal: int,
-        index: int,
-        knobs: Mapping[str, int],
-        result: Result,
-        output_elements: int,
-        attempt: int = 0,
-    ) -> Trial:
-        return cls(
-            ordinal=ordinal,
-            index=index,
-            knobs=knobs,
-            outcome=result.outcome,
-            reason=result.reason,
-            cycles=result.cycles,
-            microseconds=result.microseconds,
-            repeats=result.repeats,
-            verification=result.verification,
-            output_elements=output_elements,
-            board=result.board,
-            attempt=attempt,
-            seconds=result.seconds,
-        )
-
-    @property
-    def verified(self) -> bool:
-        """Every element of the output was compared, and none differed. Only such a trial can be the best."""
-        seen = self.verification
-        return (
-            self.outcome is Outcome.OK
-            and seen is not None
-            and seen.mismatched == 0
-            and seen.compared == self.output_elements > 0
-        )
-
-
-@dataclass(frozen=True)
 class RunSummary:
-    """A run with what a list shows of it."""
+    """A run with the facts that a list shows."""
 
     run: Run
     trials: int

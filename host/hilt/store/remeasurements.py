@@ -1,5 +1,4 @@
-"""Trials that were measured again: a reference in between, to see the board drift; the best ones at the end, in turn,
-before a winner is named."""
+"""Trials that were measured again: a reference, for the board's drift, and the best trials, to confirm the winner."""
 
 from __future__ import annotations
 
@@ -38,8 +37,10 @@ def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
 
 
 def largest_drift(rows: Iterable[Remeasurement]) -> float:
-    """How far the reference program moved, at most, from its first latency on the same board: 0.02 is 2 %. 0.0 where
-    it was not run again."""
+    """Return the largest relative move of the reference from its first latency on the same board, as in 0.02.
+
+    It is 0.0 where the reference was not run again.
+    """
     first: dict[tuple[int, str], float] = {}
     largest = 0.0
     for row in sorted((row for row in rows if row.purpose is Purpose.DRIFT), key=lambda row: row.round):

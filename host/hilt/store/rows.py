@@ -9,21 +9,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from hilt.store.errors import CorruptStoreError
-from hilt.store.records import Campaign, Run, RunState, Trial
-from hilt.trial import Outcome, Verification
+from hilt.store.records import Campaign, Run, RunState
+from hilt.trial import Outcome, Trial, Verification
 
 RUN_COLUMNS = (
     "uuid", "workload", "workload_spec", "board", "parameters", "isa", "bitstream", "clock_hz", "tuner",
     "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
     "number", "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
-    "finished", "versions", "campaign",
+    "finished", "versions", "campaign", "predicted_microseconds",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "ordinal", "index", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",
     "mismatched", "first", "largest_error", "output_elements", "board", "attempt", "seconds", "recorded_at",
 )  # fmt: skip
-CAMPAIGN_COLUMNS = ("uuid", "name", "network", "settings", "created", "budget", "state")
-"""What is given when a campaign is created."""
+CAMPAIGN_COLUMNS = ("uuid", "name", "network", "settings", "created", "budget", "fallback_first", "state")
+"""The columns that are written when a campaign is created."""
 _RUN_JSON = ("workload_spec", "tuner_options", "versions")
 
 
@@ -44,10 +44,10 @@ def run_of(row: sqlite3.Row) -> Run:
 
 
 def campaign_row(campaign: Campaign) -> tuple[Any, ...]:
-    """In the order of CAMPAIGN_COLUMNS."""
-    network, settings = to_json(campaign.network), to_json(campaign.settings)
-    budget = None if campaign.budget is None else to_json(dict(campaign.budget))
-    return (campaign.uuid, campaign.name, network, settings, campaign.created, budget, str(campaign.state))
+    """Return the values in the order of CAMPAIGN_COLUMNS."""
+    network, settings, budget = to_json(campaign.network), to_json(campaign.settings), to_json(dict(campaign.budget))
+    facts = (campaign.created, budget, campaign.fallback_first, str(campaign.state))
+    return (campaign.uuid, campaign.name, network, settings, *facts)
 
 
 def campaign_of(row: sqlite3.Row) -> Campaign:
@@ -58,7 +58,8 @@ def campaign_of(row: sqlite3.Row) -> Campaign:
             network=json.loads(row["network"]),
             settings=json.loads(row["settings"]),
             created=row["created"],
-            budget=None if row["budget"] is None else json.loads(row["budget"]),
+            budget=json.loads(row["budget"]),
+            fallback_first=bool(row["fallback_first"]),
             state=RunState(row["state"]),
             detail=row["detail"],
             failure=row["failure"],
@@ -117,5 +118,5 @@ def _readable(record: str) -> Iterator[None]:
 
 
 def _knobs_json(knobs: Mapping[str, int]) -> str:
-    """In the space's own order of knobs, which says something to its reader."""
+    """Return the knobs as JSON in the order of the space."""
     return json.dumps({name: int(value) for name, value in knobs.items()}, separators=(",", ":"))

@@ -8,10 +8,10 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 7
+VERSION = 8
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
-"""What a trial must be to be a result: every element of its output was compared and none differed."""
+"""The condition of a result: every element of the trial's output was compared and none differed."""
 
 _REMEASUREMENTS_OF_3 = """CREATE TABLE remeasurements (
   run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -31,7 +31,7 @@ CAMPAIGNS = """CREATE TABLE campaigns (
   settings TEXT NOT NULL,
   created REAL NOT NULL
 ) STRICT"""
-_CAMPAIGNS_GO_ON = (  # a budget for all layers together, and an engine of its own; without one, runs in a row
+_CAMPAIGNS_GO_ON = (  # a budget for all layers together, and an engine of its own
     "ALTER TABLE campaigns ADD COLUMN budget TEXT",
     "ALTER TABLE campaigns ADD COLUMN state TEXT NOT NULL DEFAULT 'created'",
     "ALTER TABLE campaigns ADD COLUMN detail TEXT NOT NULL DEFAULT ''",
@@ -49,7 +49,35 @@ _SLICES_OF_6 = """CREATE TABLE slices (
 ) STRICT, WITHOUT ROWID"""
 REMEASUREMENTS = _REMEASUREMENTS_OF_3.replace("number", "ordinal")
 SLICES = _SLICES_OF_6.replace("number", "ordinal")
-_BUDGETED = ";\n".join((*_CAMPAIGNS_GO_ON, SLICES))
+_FALLBACK_FIRST = "ALTER TABLE campaigns ADD COLUMN fallback_first INTEGER NOT NULL DEFAULT 1"
+_BUDGETED = ";\n".join((*_CAMPAIGNS_GO_ON, _FALLBACK_FIRST, SLICES))
+
+_LAYERS = "(SELECT count(*) FROM json_each(network, '$.layers') WHERE json_extract(value, '$.reason') = '')"
+"""Layers of a row of `campaigns` that VTA can run."""
+_DONE = "(SELECT count(DISTINCT workload) FROM runs WHERE campaign = campaigns.uuid AND state = 'finished')"
+_SLICES_OF_RUNS_IN_A_ROW = """
+WITH RECURSIVE
+  newest AS (
+    SELECT campaign, workload, batch, budget, max(id) AS id FROM runs
+    WHERE campaign IN (SELECT uuid FROM campaigns WHERE budget IS NULL) GROUP BY campaign, workload
+  ),
+  part (campaign, workload, batch, budget, id, trials, first) AS (
+    SELECT campaign, workload, batch, budget, id,
+      (SELECT coalesce(max(ordinal) + 1, 0) FROM trials WHERE run = newest.id), 0 FROM newest
+    UNION ALL
+    SELECT campaign, workload, batch, budget, id, trials, first + batch FROM part WHERE first + batch < trials
+  )
+INSERT INTO slices (campaign, ordinal, workload, trials, expected_gain)
+SELECT campaign, row_number() OVER (PARTITION BY campaign ORDER BY id, first) - 1, workload,
+  min(batch, budget - first), 0.0
+FROM part WHERE first < trials AND first < budget"""
+_RUNS_IN_A_ROW_GET_A_BUDGET = (  # campaigns without a budget were runs in a row, each with a budget of its own
+    "ALTER TABLE runs ADD COLUMN predicted_microseconds REAL",
+    _FALLBACK_FIRST,
+    _SLICES_OF_RUNS_IN_A_ROW,
+    f"UPDATE campaigns SET fallback_first = 0, state = iif({_DONE} >= {_LAYERS}, 'finished', 'stopped'), "  # noqa: S608
+    f"budget = json_object('trials', json_extract(settings, '$.trials') * {_LAYERS}) WHERE budget IS NULL",
+)
 
 TABLES = f"""
 {CAMPAIGNS};
@@ -88,7 +116,8 @@ CREATE TABLE runs (
   created REAL NOT NULL,
   finished REAL,
   versions TEXT NOT NULL,
-  campaign TEXT REFERENCES campaigns (uuid)
+  campaign TEXT REFERENCES campaigns (uuid),
+  predicted_microseconds REAL
 ) STRICT;
 
 CREATE TABLE trials (
@@ -147,12 +176,13 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "UPDATE campaigns SET settings = replace(replace(settings, '\"average\":', '\"number\":'),"
         ' \'"board":"landscape:\', \'"board":"dataset:\')',
     ),
+    7: _RUNS_IN_A_ROW_GET_A_BUDGET,
 }
-"""What makes the next version of each; TABLES makes the newest."""
+"""The statements that lead from each version to the next; TABLES is the newest version."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Makes the tables in an empty file, or checks that these are they and brings older ones up to date.
+    """Make the tables in an empty file, or check the tables of a file and bring older ones up to date.
 
     Raises CorruptStoreError, NewerStoreError.
     """
@@ -181,7 +211,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of its tables."""
+    """Return the version of the tables."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise corrupt(path, "a SQLite database of another program")
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]

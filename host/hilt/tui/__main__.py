@@ -1,4 +1,4 @@
-"""`python -m hilt.tui [RUN]`: what `hilt tui --web` runs for each visit."""
+"""`python -m hilt.tui [RUN]`: the process that `hilt tui --web` starts for each visit."""
 
 import sys
 

@@ -29,7 +29,7 @@ _PLAIN_TEXT = PlainText()
 _NEWEST = 100
 """Runs among which a live one is looked for."""
 _STARTED_SECONDS = 2.0
-"""After which what was made at the start is taken to stay."""
+"""Seconds after which objects made at the start are taken to stay."""
 _RUN_PAGES = {
     "run": "run_screen.RunScreen",
     "board": "board_screen.BoardScreen",
@@ -54,8 +54,8 @@ class HiltApp(App[None]):
             for place, (name, title) in enumerate(PAGES.items(), start=1)
         ),
         Binding("l", "page('runs')", "Runs", show=False, tooltip="The list of runs"),
-        Binding("n", "new_run", "New", show=False, tooltip="Starts a run"),
-        Binding("t", "toggle_theme", "Light/dark", show=False, tooltip="Light or dark"),
+        Binding("n", "new_run", "New", tooltip="Starts a run, or the campaign of a network"),
+        Binding("t", "toggle_theme", "Theme", tooltip="Light or dark"),
         Binding("question_mark", "help", "Help", key_display="?", tooltip="This help"),
         Binding("q", "detach", "Detach", tooltip="Closes this window; the run goes on"),
         Binding("ctrl+q", "detach", "Detach", show=False, system=True),
@@ -70,7 +70,7 @@ class HiltApp(App[None]):
         self._pages: dict[str, RunPage] = {}
         self._campaign: str | None = None
         self.failure: StoreError | None = None
-        """What kept it from showing anything."""
+        """The error that kept it from showing anything."""
 
     def on_mount(self) -> None:
         self.set_timer(_STARTED_SECONDS, _collect_garbage)
@@ -149,6 +149,8 @@ class HiltApp(App[None]):
 
     def on_campaign_chosen(self, message: CampaignChosen) -> None:
         self._campaign = message.uuid
+        if message.show:
+            self.action_page("campaign")
 
     # screens
 
@@ -171,6 +173,9 @@ class HiltApp(App[None]):
         if name == "campaign":
             view = self._watch.view if self._watch is not None else None
             campaign = self._campaign or (view.run.campaign if view else None)
+            if view is not None and campaign is None:
+                text = f"run {view.short_id} belongs to no campaign: the newest campaign is shown"
+                self.notify(text, severity="warning", timeout=5)
             screen = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
             return screen
         return self._run_page(name)
@@ -213,7 +218,7 @@ class HiltApp(App[None]):
 
     @property
     def farewell(self) -> str | None:
-        """What closing the window leaves behind, for the terminal."""
+        """Return the line for the terminal that the window leaves behind."""
         view = self._watch.view if self._watch is not None else None
         if view is None:
             return None
@@ -227,7 +232,8 @@ class HiltApp(App[None]):
 
 
 def _collect_garbage() -> None:
-    """Again, where it was put off while the app started; what there is by now is not looked through any more."""
+    """Collect garbage again after the start, during which it is off; objects made until now are not scanned any
+    more."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

@@ -12,8 +12,11 @@ _Result = TypeVar("_Result")
 
 
 async def in_background(work: Callable[[], _Result]) -> _Result:
-    """As asyncio.to_thread, in a thread that does not keep the process: a board or an engine that does not answer would
-    hold the terminal for as long as it is waited for. Only for what may be left half done."""
+    """Return the function's result, computed in a thread that does not keep the process alive.
+
+    A board or an engine that does not answer would hold the terminal otherwise. Only for work that may be left half
+    done.
+    """
     result: Future[_Result] = Future()
     result.set_running_or_notify_cancel()
 

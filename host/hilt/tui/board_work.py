@@ -1,4 +1,4 @@
-"""What is asked of a board itself, over SSH or at its power switch. All of it takes its time: for threads."""
+"""Requests to a board itself, over SSH or at its power switch. They take long: for threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a campaign at this moment, out of the store. Knows nothing of the screen."""
+"""The state of a campaign at this moment, from the store. It knows nothing of the screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CampaignView:
     live: bool
     live_runs: frozenset[str]
     silent: bool = False
-    """Whether that engine answers no more."""
+    """Whether its engine answers no more."""
 
     @classmethod
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
@@ -28,37 +28,33 @@ class CampaignView:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
         runs = [each.run.uuid for each in result.layers if each.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
-        live = RunFiles(home, campaign.uuid).is_running() if campaign.budget is not None else bool(live_runs)
+        live = RunFiles(home, campaign.uuid).is_running()
         return cls(result, live, live_runs)
 
     @property
     def engine(self) -> str:
-        """What its engine holds: the campaign, or, of one without a budget, the run that is going on."""
-        campaign = self.result.campaign
-        return campaign.uuid if campaign.budget is not None else next(iter(self.live_runs), campaign.uuid)
+        """The uuid that its engine holds."""
+        return self.result.campaign.uuid
 
     @property
     def budget_trials(self) -> int | None:
-        """Of all layers together; None where the budget is a time."""
+        """Return the budget of all layers together, in trials; None where the budget is a time."""
         campaign = self.result.campaign
-        if campaign.budget is None:
-            return int(campaign.settings["trials"]) * len(self.result.layers)
         return int(campaign.budget["trials"]) if "trials" in campaign.budget else None
 
     @property
     def share_done(self) -> float:
-        """Of the budget, from 0 to 1."""
+        """Return the spent share of the budget, from 0 to 1."""
         campaign, trials = self.result.campaign, self.budget_trials
         if trials is not None:
             return min(self.result.trials / trials, 1.0) if trials else 1.0
-        assert campaign.budget is not None
         return min(campaign.spent_seconds / campaign.budget["seconds"], 1.0)
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace until now; None where that is not known."""
+        """Return the seconds left at the pace until now; None where it is not known."""
         campaign = self.result.campaign
-        if campaign.budget is not None and "seconds" in campaign.budget:
+        if "seconds" in campaign.budget:
             return max(campaign.budget["seconds"] - campaign.spent_seconds, 0.0)
         done = self.share_done
         spent = campaign.spent_seconds
@@ -70,23 +66,20 @@ class CampaignView:
         campaign = self.result.campaign
         if self.live and self.silent:
             return "NOT ANSWERING: an engine holds it; is its process stopped?"
-        if campaign.budget is None:
-            done = sum(each.run is not None and each.run.state is RunState.FINISHED for each in self.result.layers)
-            word = "RUNNING" if self.live else "FINISHED" if done == len(self.result.layers) else "NOT RUNNING"
-            return f"{word}: {done} of {len(self.result.layers)} layers are done"
         if not self.live and campaign.state not in _ENDED:
             return f"INTERRUPTED (was {campaign.state}): r goes on with it"
         return f"{campaign.state.upper()}: {campaign.detail}" if campaign.detail else campaign.state.upper()
 
     def share(self, layer: LayerResult) -> float | None:
-        """Of the network's time with what was found."""
+        """Return the layer's share of the network's time with the best schedules."""
         total = self.result.microseconds
         return layer.microseconds / total if layer.microseconds and total else None
 
     def layer_state(self, layer: LayerResult) -> str:
+        """Return the layer's state. A layer that was skipped gets no more trials; one of a stopped campaign may."""
         if layer.run is None:
             return "waiting"
         state = layer.run.state
         if state in (RunState.RUNNING, RunState.PAUSED) and layer.run.uuid not in self.live_runs:
             return "interrupted"
-        return "skipped" if state is RunState.STOPPED and self.result.campaign.budget is not None else str(state)
+        return layer.run.detail if state is RunState.FINISHED and layer.run.detail == "skipped" else str(state)

@@ -12,7 +12,7 @@ _BAD_STATES = ("lost", "quarantined")
 
 
 def line_of(event: Event, *, date: bool = False) -> Line | None:
-    """With the kind of its style; None for events that are no lines of a log."""
+    """Return the line with the kind of its style; None for events that are no lines of a log."""
     match event:
         case Logged(level=level, text=text, at=at):
             kind = {"warning": "warning", "error": "error"}.get(level, "")

@@ -1,4 +1,4 @@
-"""What can be written to files of a run, whole or not at all."""
+"""Files of a run, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ _COLUMNS = ("ordinal", "index", "outcome", "reason", "cycles", "microseconds", "
 
 
 def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -> str:
-    """Writes it and says in a line what was written. `screen` is an SVG. Raises StoreError, UnwritableFileError,
-    OSError, MissingLibraryError without the extra `report`, ValueError for a parameter set that TVM has no name for."""
+    """Write the file and return a line about it. `screen` is an SVG.
+
+    Raises StoreError, UnwritableFileError, OSError, MissingLibraryError without the extra `report`, and ValueError
+    for a
+    parameter set that TVM has no name for.
+    """
     if kind is ExportKind.SCREEN:
         with atomic_write(path) as file:
             file.write(screen)

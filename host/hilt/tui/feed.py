@@ -13,6 +13,7 @@ from hilt.engine.client import EngineClient, NoEngineError, SilentEngineError
 from hilt.engine.events import EngineCommand, EngineProtocolError, Event
 from hilt.engine.run_files import RunFiles
 from hilt.store import Store
+from hilt.store.listing import valid_latencies
 from hilt.tui import steering
 from hilt.tui.background import in_background
 from hilt.tui.messages import EngineGone, EventsArrived, RunLoaded
@@ -21,10 +22,11 @@ from hilt.tui.run_view import Link, RunView
 REPAINT_SECONDS = 0.4
 """Events are handed on at most so often: a burst is one repaint."""
 _LOOK_SECONDS = 1.0
-"""How often an engine is looked for where there is none."""
+"""Seconds between two looks for an engine where there is none."""
 _QUIET_SECONDS = 5.0
-"""After so long without an event the engine is asked whether it answers: it may be paused, or at a long trial, or its
-process may be stopped."""
+"""Seconds without an event after which the engine is asked whether it answers: it may be paused, or at a long trial,
+or
+its process may be stopped."""
 
 
 class RunFeed:
@@ -51,6 +53,7 @@ class RunFeed:
             self._post(RunLoaded(view))
             # Of a long run the curve takes as long as all else together; events wait for it in the socket.
             view.curve = await asyncio.to_thread(self._store.improvements, self._uuid)
+            view.points = await asyncio.to_thread(valid_latencies, self._store, self._uuid)
             self._post(RunLoaded(view))
             silent = client is not None and await self._relay(client)
             if silent:
@@ -76,7 +79,7 @@ class RunFeed:
             return Link.NONE, None
 
     async def _relay(self, client: EngineClient) -> bool:
-        """Until the engine ends, or answers no more: whether it is that."""
+        """Relay events until the engine ends or answers no more; return whether it answers no more."""
         self._client = client
         reading = asyncio.create_task(self._read(client))
         try:
@@ -110,8 +113,10 @@ class RunFeed:
             client.close()
 
     async def _something_changes(self, before: tuple[object, ...]) -> None:
-        """An engine serves the run, or there is more in the store than `before`: of an engine that was gone before it
-        was seen, or that died before it had told what it recorded."""
+        """Wait until an engine serves the run, or the store holds more than `before`.
+
+        An engine may have recorded trials and ended before it was seen.
+        """
         files = RunFiles(self._home, self._uuid)
         while True:
             await asyncio.sleep(_LOOK_SECONDS)  # also before an engine that is there, and cannot be attached to

@@ -13,7 +13,7 @@ def microseconds(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """As `2 h 05 min`, `3 min 20 s`, `4 s`."""
+    """Return a duration such as `2 h 05 min`, `3 min 20 s`, `4 s`."""
     if seconds is None:
         return NONE
     whole = round(seconds)

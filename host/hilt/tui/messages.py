@@ -1,4 +1,4 @@
-"""What the feed of a run tells its screen, and what a screen tells the app."""
+"""Messages from a run's feed to its screen, and from a screen to the app."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class RunChosen(Message):
 
 @dataclass
 class CampaignChosen(Message):
-    """A campaign was chosen to be shown."""
+    """A campaign was chosen; `show` asks for its screen too."""
 
     uuid: str
+    show: bool = False
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a board, a log or a file says is text on the screen, and never a command to the terminal."""
+"""Text of boards, logs and files without control characters, so that it is never a command to the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class PlainText(LineFilter):
-    """Leaves control characters out of what is drawn. They take no cell, so that nothing moves."""
+    """A filter that leaves control characters out of the drawing. They take no cell, so nothing moves."""
 
     def apply(self, segments: Sequence[Segment], background: Color) -> list[Segment]:
         return [

@@ -1,5 +1,4 @@
-"""What a run is about, made from its record: space, accelerator, memory. For screens that look past the trials; the
-calls that take long are for threads."""
+"""A run's space, accelerator and memory, made from its record. Calls that take long are for threads."""
 
 from __future__ import annotations
 
@@ -41,7 +40,11 @@ class SpaceFacts:
 
 
 class RunContext:
-    """Raises, when made, what hilt.measure.describe_board raises, and WorkloadError for a record of another hilt's."""
+    """The context of one run.
+
+    Making it raises the errors of hilt.measure.describe_board, and WorkloadError for a record of another version of
+    hilt.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -51,7 +54,7 @@ class RunContext:
 
     @functools.cached_property
     def memory(self) -> MemoryModel:
-        """A virtual board's; a real board's is taken to be that of a Zynq-7000, which is what MemoryModel is."""
+        """Return the memory of a virtual board; for a real board, that of a Zynq-7000, the default of MemoryModel."""
         first = board_names_of(self.run.board)[0]
         return parse_virtual_name(first)[0].memory_model if first.startswith(PREFIX) else MemoryModel()
 
@@ -68,7 +71,8 @@ class RunContext:
         return SpaceFacts(found, grouped, labels)
 
     def explain(self, index: int) -> Explanation:
-        """A tenth of a second, and what building the twin takes once. Raises ConfigurationError, BuildError."""
+        """Return the explanation: a tenth of a second, and building the twin once. Raises ConfigurationError,
+        BuildError."""
         problem = self.problem
         return explain(problem.workload, self.space, index, problem.accelerator, self.memory)
 

@@ -1,4 +1,4 @@
-"""What is known of a run at this moment, out of the store and the engine's events. Knows nothing of the screen."""
+"""The state of a run at this moment, from the store and the engine's events. It knows nothing of the screen."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from hilt.store import Run, RunState, Store, Trial
 PAGE_TRIALS = 128
 """Latest trials that are read with the run."""
 RECENT_TRIALS = 64
-"""Of so many the recent share of valid ones is."""
+"""Number of latest trials that the recent share of valid ones counts."""
 
-TrialFacts = Trial | TrialRecorded
 """A row of the table: from the store, or as the engine told of it."""
 
 
 class Link(StrEnum):
-    """Where what is shown comes from."""
+    """The source of the view: an attached engine, a silent one, or the store alone."""
 
     ATTACHED = "attached to the engine"
     NONE = "no engine"
@@ -44,13 +43,15 @@ class RunView:
     detail: str
     progress: RunProgress
     curve: list[tuple[int, float]]
-    trials: Sequence[TrialFacts]
-    best: Trial | TrialRecorded | None = None
+    points: list[tuple[int, float]]
+    """(ordinal, microseconds) of each verified trial; not always in order."""
+    trials: Sequence[Trial]
+    best: Trial | None = None
     boards: dict[str, BoardChanged] = field(default_factory=dict)
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TRIALS))
-    """Whether each of the latest trials was valid, oldest first."""
+    """Validity of each of the latest trials, oldest first."""
     heard: float = field(default_factory=time.monotonic)
-    """When the engine last spoke; time.monotonic."""
+    """Time of the engine's last event; time.monotonic."""
 
     @classmethod
     def load(cls, store: Store, uuid: str, link: Link) -> RunView:
@@ -65,6 +66,7 @@ class RunView:
             detail=summary.run.detail,
             progress=RunStatistics(summary, store.counts(uuid)).progress(),
             curve=[],
+            points=[],
             trials=latest,
             best=summary.best,
             recent=deque((each.verified for each in latest), maxlen=RECENT_TRIALS),
@@ -80,9 +82,9 @@ class RunView:
             case BoardChanged():
                 self.boards[event.board] = event
             case TrialRecorded():
-                self._take_trial(event)
+                self._take_trial(event.trial)
 
-    def _take_trial(self, trial: TrialRecorded) -> None:
+    def _take_trial(self, trial: Trial) -> None:
         """They come as they are answered, which is not always in the order of their numbers."""
         if any(each.ordinal == trial.ordinal for each in self.trials):
             return  # it was loaded
@@ -90,6 +92,7 @@ class RunView:
         ordinal, latency = trial.ordinal, trial.microseconds
         if not trial.verified or latency is None:
             return
+        self.points.append((ordinal, latency))
         if self.best is None or (latency, ordinal) < (self.best.microseconds or 0.0, self.best.ordinal):
             self.best = trial
         place = bisect_left(self.curve, (ordinal, 0.0))
@@ -117,14 +120,14 @@ class RunView:
 
     @property
     def unheard(self) -> str:
-        """What is known of a board that nobody has told of."""
+        """Return the state of a board that no event has named."""
         if self.link is Link.ATTACHED:
             return "not heard of yet"
         return "not known: " + ("the engine does not answer" if self.link is Link.SILENT else "no engine runs")
 
     @property
     def state_words(self) -> str:
-        """The state for people: one word, and what to do where something can be done."""
+        """Return the state for people: one word, and the next step where there is one."""
         resume = f"`hilt resume {self.short_id}` goes on with it"
         if self.link is Link.SILENT and not self.over:
             return f"NOT ANSWERING (was {self.state}): an engine holds the run; is its process stopped?"

@@ -13,18 +13,18 @@ from hilt.trial import Outcome
 from hilt.tui.run_context import SpaceFacts
 
 LEVELS = 8
-"""Of latency, by its logarithm between the fastest and the slowest, and of clusters."""
+"""Number of levels: of latency by its logarithm between the fastest and the slowest, and of clusters."""
 REJECTED, ACCEPTED, FAILED, BEST, FIRST_LEVEL = range(5)
-"""What a cell can be; FIRST_LEVEL and the LEVELS - 1 after it are measured, or cluster numbers, fastest or largest
+"""Kinds of a cell. FIRST_LEVEL and the LEVELS - 1 after it are measured, or cluster numbers, fastest or largest
 first."""
 GLYPHS = [" ", "·", "×", "@", *"█▇▆▅▄▃▂▁"]
-"""By what a cell is: nothing depends on colour alone."""
+"""The character of each kind of cell: nothing depends on colour alone."""
 _CELL_RATIO = 2.0
 """A cell is so many times as high as wide."""
 
 
 class Unfolding:
-    """Where configurations lie. Knobs go to rows and columns in turn, those with most values first and innermost."""
+    """The layout of a space: knobs go to rows and columns in turn, those with most values first and innermost."""
 
     def __init__(self, space: Space) -> None:
         sizes = space.sizes
@@ -57,7 +57,7 @@ class Unfolding:
         return int(self._indices[row * self.width + column])
 
     def grid(self, values: NDArray[np.int8]) -> NDArray[np.int8]:
-        """What is known of each configuration (n,), as (height, width)."""
+        """Return an array of configurations (n,) as cells (height, width)."""
         return values[self._indices].reshape(self.height, self.width)
 
 
@@ -73,7 +73,7 @@ def _mixed(positions: NDArray[np.int64], knobs: list[int], sizes: NDArray[np.int
 def by_latency(
     facts: SpaceFacts, trials: Iterable[tuple[int, str, float | None]]
 ) -> tuple[NDArray[np.int8], dict[int, float]]:
-    """What each cell is, and the latencies in microseconds of what was measured."""
+    """Return the kind of each cell, and the measured latencies in microseconds."""
     cells = np.where(facts.labels >= 0, ACCEPTED, REJECTED).astype(np.int8)
     measured: dict[int, float] = {}
     for index, outcome, microseconds in trials:

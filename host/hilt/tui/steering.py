@@ -1,6 +1,6 @@
-"""Commands to engines and starting them, whatever they serve: a run, or a campaign and its layers. For threads.
+"""Commands to engines, and starting them: for a run, or a campaign and its layers. For threads.
 
-What starts engines is loaded when one is started: it brings the tuners with it.
+The modules that start engines are loaded when one is started: they bring the tuners with them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hilt.store import Store
 
 
 def send(home: Path, uuid: str, command: EngineCommand) -> None:
-    """To the engine of this run or campaign. Raises NoEngineError."""
+    """Send a command to the engine of this run or campaign. Raises NoEngineError."""
     client = EngineClient.attach(home, uuid)
     client.send(command)
     client.leave()
@@ -31,21 +31,24 @@ def answers(home: Path, uuid: str) -> bool:
 
 
 def resume_run(store: Store, home: Path, uuid: str) -> None:
-    """Starts an engine for a run that has none: that of its campaign, where it is of one with a budget. Raises what
-    hilt.engine.launch.resume and hilt.campaign.launch.resume raise."""
+    """Start an engine for a run that has none: its campaign's, where it has one.
+
+    Raises the errors of hilt.engine.launch.resume and hilt.campaign.launch.resume.
+    """
     from hilt.campaign import launch as campaign_launch
     from hilt.engine import launch
 
     run = store.run(uuid)
     campaign = store.campaign(run.campaign) if run.campaign else None
-    if campaign is not None and campaign.budget is not None:
+    if campaign is not None:
         campaign_launch.resume(campaign.uuid, home)
     else:
         launch.resume(uuid, home)
 
 
 def resume_campaign(home: Path, uuid: str) -> None:
-    """A paused campaign goes on; one without an engine gets one. Raises what hilt.campaign.launch.resume raises."""
+    """Resume a paused campaign, or start an engine for one without. Raises the errors of
+    hilt.campaign.launch.resume."""
     from hilt.campaign import launch as campaign_launch
 
     try:

@@ -1,4 +1,4 @@
-"""Whether there is a terminal that the UI can be drawn on and steered from."""
+"""The check for a terminal that the interface can be drawn on and steered from."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hilt.store import CorruptStoreError, Store, StoreError
+from hilt.store import CorruptStoreError, Store, StoreError, Trial
 from hilt.store.listing import Listing, trials_of
-from hilt.tui.run_view import TrialFacts
 
 _BLOCK = 128
 _MOST_KEPT = 8192
@@ -19,7 +18,7 @@ class TrialList:
     def __init__(self, store: Store, uuid: str) -> None:
         self._store = store
         self._uuid = uuid
-        self._kept: dict[int, TrialFacts | None] = {}
+        self._kept: dict[int, Trial | None] = {}
         self._end = 0
         self._numbers: list[int] | None = None
         self.listing = Listing()
@@ -32,23 +31,24 @@ class TrialList:
         return row if self._numbers is None else self._numbers[row]
 
     def row_of(self, ordinal: int) -> int | None:
-        """Where a trial stands; None where it is not among those that are shown."""
+        """Return the row of a trial; None where it is not among those that are shown."""
         if self._numbers is None:
             return ordinal if ordinal < self._end else None
         return self._numbers.index(ordinal) if ordinal in self._numbers else None
 
-    def trial(self, row: int) -> TrialFacts | None:
-        """None for a number that is on the board still, or that cannot be read. Raises IndexError."""
+    def trial(self, row: int) -> Trial | None:
+        """Return the trial of a row; None for one that is still on the board, or that cannot be read. Raises
+        IndexError."""
         ordinal = self.ordinal(row)
         if ordinal not in self._kept:
             self._read(row)
         return self._kept[ordinal]
 
     def is_unreadable(self, row: int) -> bool:
-        """Whether it was looked at and could not be read: a damaged page of the database hides its own rows only."""
+        """Return whether the row cannot be read: a damaged page of the database hides its own rows only."""
         return self.ordinal(row) in self._unreadable
 
-    def add(self, trials: Iterable[TrialFacts]) -> None:
+    def add(self, trials: Iterable[Trial]) -> None:
         """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
         for trial in trials:
             self._kept[trial.ordinal] = trial
@@ -57,12 +57,12 @@ class TrialList:
             del self._kept[next(iter(self._kept))]  # the one that came first
 
     def forget(self) -> None:
-        """What was on its way may have come without our hearing of it: all is read again when it is looked at."""
+        """Read everything again when it is looked at: trials may have come without an event."""
         self._kept.clear()
         self._unreadable.clear()
 
     def arrange(self, listing: Listing, ordinals: Sequence[int] | None) -> None:
-        """`numbers` are what `listing` comes to; None where it is the plain one."""
+        """Show the trials of `listing`, whose ordinals are `numbers`; None where it is the plain one."""
         self.listing = listing
         self._numbers = None if ordinals is None else list(ordinals)
 
@@ -77,8 +77,8 @@ class TrialList:
             if self._kept.get(ordinal) is None:
                 self._kept[ordinal] = found.get(ordinal)
 
-    def _readable(self, ordinals: Sequence[int]) -> Sequence[TrialFacts]:
-        """Those that there are; where a page of them is damaged, each is read by itself."""
+    def _readable(self, ordinals: Sequence[int]) -> Sequence[Trial]:
+        """Return the trials that exist; where a page of them is damaged, each is read by itself."""
         try:
             return trials_of(self._store, self._uuid, ordinals)
         except StoreError as error:

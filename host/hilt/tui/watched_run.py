@@ -1,4 +1,4 @@
-"""One run as it is watched: what its feed posts, put together. The screens show it; it knows nothing of them."""
+"""One watched run: the messages of its feed, put together. The screens show it; it knows nothing of them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WatchedRun:
                     self.view.apply(event)
                     if isinstance(event, TunerUpdated):
                         self.told = event
-                self.trials.add(event for event in events if isinstance(event, TrialRecorded))
+                self.trials.add(event.trial for event in events if isinstance(event, TrialRecorded))
                 self._add_history(events)
             case EngineGone() if self.view is not None:
                 self.view.engine_gone()

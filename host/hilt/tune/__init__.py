@@ -6,19 +6,33 @@ from __future__ import annotations
 from hilt.tune.assessment import Assessment, Stop
 from hilt.tune.feedback import Feedback, Tuner
 from hilt.tune.options import TunerOptionError
+from hilt.tune.plugins import PluginError
 from hilt.tune.problem import TuningProblem
-from hilt.tune.registry import UnknownTunerError, make_tuner, resolve_options, tuner_names, tuner_summaries
+from hilt.tune.registry import (
+    UnknownTunerError,
+    canonical_tuner,
+    make_tuner,
+    resolve_options,
+    tuner_exists,
+    tuner_names,
+    tuner_options,
+    tuner_summaries,
+)
 
 __all__ = [
     "Assessment",
     "Feedback",
+    "PluginError",
     "Stop",
     "Tuner",
     "TunerOptionError",
     "TuningProblem",
     "UnknownTunerError",
+    "canonical_tuner",
     "make_tuner",
     "resolve_options",
+    "tuner_exists",
     "tuner_names",
+    "tuner_options",
     "tuner_summaries",
 ]

@@ -1,4 +1,4 @@
-"""Tuners by name. A new tuner is a file with its class and options, and one entry here."""
+"""Tuners by name: hilt's own, which are entries here, and those from outside (hilt.tune.plugins)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hilt.did_you_mean import did_you_mean
+from hilt.tune import plugins
 from hilt.tune.autotvm.tree_gru import TreeGRUOptions, treegru
 from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
@@ -16,7 +18,8 @@ from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
-from hilt.tune.options import read_options
+from hilt.tune.option_help import OptionHelp, option_help
+from hilt.tune.options import TunerOptionError, read_options
 from hilt.tune.problem import TuningProblem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 
@@ -31,6 +34,8 @@ class _Entry:
     """One line, as help shows it."""
     options: type[Any]
     build: Callable[[TuningProblem, int, Any], Tuner]
+    source_sha256: str = ""
+    """Of a tuner from outside, the digest of its file; empty for hilt's own."""
 
 
 def _random(problem: TuningProblem, seed: int, options: RandomOptions) -> Tuner:
@@ -61,32 +66,78 @@ _TUNERS = {
 
 
 def tuner_names() -> list[str]:
-    """Every tuner's name, in the order they are listed to people."""
-    return list(_TUNERS)
+    """Return every tuner's name, in the order they are listed: hilt's own, then those of installed packages."""
+    return [*_TUNERS, *(name for name in plugins.installed_names() if name not in _TUNERS)]
 
 
 def tuner_summaries() -> dict[str, str]:
-    """What each tuner is, in one line, by name."""
-    return {name: entry.summary for name, entry in _TUNERS.items()}
+    """Return each tuner's line by name. A package's tuner that cannot be loaded says why in its line."""
+    lines = {name: entry.summary for name, entry in _TUNERS.items()}
+    for name in tuner_names()[len(_TUNERS) :]:
+        try:
+            lines[name] = _entry(name).summary
+        except plugins.PluginError as error:
+            lines[name] = str(error)
+    return lines
+
+
+def canonical_tuner(name: str) -> str:
+    """Return the name as a run records it: FILE.py:CLASS by its absolute path."""
+    return plugins.canonical_name(name)
+
+
+def tuner_exists(name: str) -> bool:
+    """Return whether a tuner of hilt's, of a package or of a file has the name."""
+    return plugins.is_file_name(name) or name in tuner_names()
 
 
 def tuner_module(name: str) -> str:
-    """The module that a tuner is in, with all it imports what decides its answers. Raises UnknownTunerError."""
+    """Return the module that a tuner is in, with all it imports what decides its answers. Raises UnknownTunerError."""
     return _entry(name).options.__module__
 
 
+def tuner_options(name: str) -> list[OptionHelp]:
+    """Return the help of every option of a tuner. Raises UnknownTunerError, PluginError."""
+    return option_help(_entry(name).options)
+
+
 def make_tuner(name: str, problem: TuningProblem, seed: int, **options: object) -> Tuner:
-    """The tuner of that name for a problem. Raises UnknownTunerError, TunerOptionError."""
+    """Return the tuner of that name for a problem.
+
+    Raises:
+        UnknownTunerError: No tuner has the name.
+        PluginError: The tuner from outside cannot be loaded.
+        TunerOptionError: It has no such option, or its source is another than the run's.
+    """
     entry = _entry(name)
-    return entry.build(problem, seed, read_options(entry.options, name, options))
+    return entry.build(problem, seed, read_options(entry.options, name, _own(name, entry, options)))
 
 
 def resolve_options(name: str, **options: object) -> dict[str, object]:
-    """All options of a tuner, defaults included, as a run records them. Raises as `make_tuner` does."""
-    return dataclasses.asdict(read_options(_entry(name).options, name, options))
+    """Return all options of a tuner, defaults included, as a run records them. Raises as `make_tuner` does."""
+    entry = _entry(name)
+    resolved = dataclasses.asdict(read_options(entry.options, name, _own(name, entry, options)))
+    return resolved | ({plugins.SOURCE_OPTION: entry.source_sha256} if entry.source_sha256 else {})
+
+
+def _own(name: str, entry: _Entry, options: dict[str, object]) -> dict[str, object]:
+    """Return the options without the source's digest, which must be that of the tuner from outside."""
+    if not entry.source_sha256 or plugins.SOURCE_OPTION not in options:
+        return options
+    recorded = options[plugins.SOURCE_OPTION]
+    if recorded != entry.source_sha256:
+        raise TunerOptionError(
+            f"tuner {name} has source {entry.source_sha256[:12]}, and the run began with {str(recorded)[:12]}; "
+            "restore its source, or begin a new run"
+        )
+    return {key: value for key, value in options.items() if key != plugins.SOURCE_OPTION}
 
 
 def _entry(name: str) -> _Entry:
-    if name not in _TUNERS:
-        raise UnknownTunerError(f"no tuner is called {name!r}; there are: {', '.join(_TUNERS)}")
-    return _TUNERS[name]
+    if name in _TUNERS:
+        return _TUNERS[name]
+    plugin = plugins.find_plugin(name)
+    if plugin is None:
+        hint = did_you_mean(name, tuner_names(), f"there are: {', '.join(tuner_names())}")
+        raise UnknownTunerError(f"no tuner is called {name!r}; {hint}")
+    return _Entry(plugin.summary, plugin.options, plugin.build, plugin.source_sha256)

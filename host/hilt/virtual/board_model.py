@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Any
 
 from hilt.simulator.build import Form
 from hilt.simulator.builds import CHISEL, NEWER, OLDER, shipped_builds
 from hilt.simulator.device import MemoryModel
+from hilt.virtual import own_models
 from hilt.virtual.errors import UnknownBoardModelError
 from hilt.vta.accelerator import Accelerator, Hazards, IsaRevision, load_parameters
 
@@ -67,6 +70,11 @@ class BoardModel:
         return "public" if self.machine else "rtl"
 
     @property
+    def label(self) -> str:
+        """Return the name as a manifest can hold it: a file's is its stem."""
+        return re.sub(r"[^A-Za-z0-9_.:+-]", "_", PurePath(self.name).stem)[:48] if "/" in self.name else self.name
+
+    @property
     def deterministic(self) -> bool:
         return self.jitter == 0 and not self.machine
 
@@ -93,7 +101,7 @@ class BoardModel:
         """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
         machine = {"machine": asdict(shipped_builds().machines[self.machine])} if self.machine else {}
         return {
-            "name": f"virtual:{self.name}",
+            "name": f"virtual:{self.label}",
             "part": self.bit_part,
             "clock_hz": self.clock_hz,
             "register_base": self.register_base,
@@ -118,6 +126,9 @@ def board_model(name: str) -> BoardModel:
     """The board model of that name. Raises UnknownBoardModelError."""
     if name in BOARD_MODELS:
         return BOARD_MODELS[name]
+    own = own_models.find(name, BOARD_MODELS)
+    if own is not None:
+        return own
     close = difflib.get_close_matches(name, BOARD_MODELS, n=1)
     hint = f"did you mean virtual:{close[0]}? " if close else ""
     known = ", ".join(f"virtual:{each}" for each in BOARD_MODELS)

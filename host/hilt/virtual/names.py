@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hilt.virtual import own_models
 from hilt.virtual.board_model import BoardModel, board_model
 from hilt.virtual.chaos import Chaos, parse_chaos
 from hilt.virtual.directory import BoardDirectory
@@ -16,7 +17,8 @@ def parse_virtual_name(name: str) -> tuple[BoardModel, BoardDirectory]:
     Raises UnknownBoardModelError, and BoardNameError for a name that cannot be one.
     """
     kind, at, own_name = name.removeprefix(PREFIX).partition("?")[0].partition("@")
-    return board_model(kind), BoardDirectory(own_name if at else kind)
+    directory = own_models.directory_name(kind) if own_models.is_file(kind) else kind
+    return board_model(kind), BoardDirectory(own_name if at else directory)
 
 
 def with_chaos(boards: str, chaos: str) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 from hilt import paths
@@ -157,6 +158,11 @@ class VTAParameters:
         return (1 << self.log_acc_buff_size) // self.acc_element_bytes
 
 
+def bounds(key: str) -> tuple[int, int]:
+    """Return the least and the largest value of a key such as LOG_BLOCK, taken alone."""
+    return _BOUNDS[key.lower()]
+
+
 def load_parameters(name: str | Path) -> VTAParameters:
     """The parameter file of this name (`pynq`: bitstreams/parameters/pynq.json) or at this path (ends in .json)."""
     path = Path(name)
@@ -166,6 +172,15 @@ def load_parameters(name: str | Path) -> VTAParameters:
         if not path.is_file():
             names = ", ".join(sorted(file.stem for file in known.glob("*.json")))
             raise ParameterError(f"no VTA parameters named {str(name)!r}; known are {names}, or give a .json file")
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise ParameterError(f"cannot read VTA parameters {path}: {error.strerror}") from error
+
+
+@cache
+def _read(path: Path, changed: int) -> VTAParameters:
+    """Return the parameters of a file; `changed` is its time, so that each version is read once."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

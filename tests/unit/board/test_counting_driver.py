@@ -37,7 +37,7 @@ class Registers:
         if offset == registers.SOFT_RESET:
             self.resetting = max(0, self.resetting - 1)
             return int(self.resetting > 0)
-        if offset == registers.COMPUTE_DONE:
+        if offset == registers.DONE_READ:
             self.cycles += self.step
             return int(self.cycles >= self.done_at)
         return {
@@ -123,7 +123,7 @@ def test_every_run_begins_with_a_soft_reset_and_ends_with_the_starts_in_order(mo
     driver_on(module, design).run(CODE, 7, 1.0)
     assert design.resetting == 0
     assert design.written[0] == (registers.SOFT_RESET, 1)
-    assert design.written[1:3] == [(registers.FETCH_COUNT, 7), (registers.FETCH_ADDRESS, CODE.physical_address)]
+    assert design.written[1:3] == [(registers.INSN_COUNT, 7), (registers.INSN_ADDR, CODE.physical_address)]
     assert design.written[-4:] == [
         (registers.FETCH_CONTROL, registers.START),
         (registers.LOAD_CONTROL, registers.START_AND_AUTO_RESTART),

@@ -21,17 +21,17 @@ from hilt_board.model import Model
 from hilt_board.public_time import PublicTime
 from hilt_board.registers import (
     COMPUTE_CONTROL,
-    COMPUTE_DONE,
     CYCLES_LOW,
-    FETCH_ADDRESS,
+    DONE_READ,
     FETCH_CONTROL,
-    FETCH_COUNT,
     IDENTITY,
+    INSN_ADDR,
+    INSN_COUNT,
     LOAD_CONTROL,
+    OUT_ADDR,
     START,
     START_AND_AUTO_RESTART,
     STORE_CONTROL,
-    STORE_OUT_ADDRESS,
 )
 
 BOARD = BOARD_MODELS["pynq_public"]
@@ -62,9 +62,9 @@ class Bench:
 
     def start(self, count: int) -> float:
         write = self.registers.write
-        write(FETCH_COUNT, count)
-        write(FETCH_ADDRESS, self.addresses["insn"])
-        write(STORE_OUT_ADDRESS, 0)
+        write(INSN_COUNT, count)
+        write(INSN_ADDR, self.addresses["insn"])
+        write(OUT_ADDR, 0)
         started = self.registers.now()
         write(FETCH_CONTROL, START)
         for control in (LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL):
@@ -86,7 +86,7 @@ def test_a_program_takes_the_machines_time_and_computes_the_layer(bench: Bench) 
     machine = MachineParameters(**BOARD.device_settings()["machine"])
     cycles = EventMachine(ACCELERATOR).predict([bench.program], machine)["cycles"][0]
     started = bench.start(len(bench.program.instructions))
-    assert bench.registers.read(COMPUTE_DONE) == 1
+    assert bench.registers.read(DONE_READ) == 1
     elapsed = bench.registers.now() - started
     assert cycles / 1e8 < elapsed < cycles / 1e8 + 500e-6
     out = bench.program.buffer("out")
@@ -103,7 +103,7 @@ def test_there_is_no_identity_and_nothing_counts(bench: Bench) -> None:
 
 def test_a_program_without_its_end_is_never_done_while_the_clock_goes_on(bench: Bench) -> None:
     started = bench.start(len(bench.program.instructions) - 1)
-    assert [bench.registers.read(COMPUTE_DONE) for _ in range(5)] == [0] * 5
+    assert [bench.registers.read(DONE_READ) for _ in range(5)] == [0] * 5
     assert bench.registers.now() - started > 0.05
 
 
@@ -111,7 +111,7 @@ def test_repeats_differ_by_little(bench: Bench) -> None:
     seconds = []
     for _ in range(20):
         started = bench.start(len(bench.program.instructions))
-        bench.registers.read(COMPUTE_DONE)
+        bench.registers.read(DONE_READ)
         seconds.append(bench.registers.now() - started)
     assert max(seconds) - min(seconds) > 0
     assert np.median(np.abs(np.array(seconds) - np.median(seconds))) < 0.02 * np.median(seconds)

@@ -4,8 +4,9 @@ import os
 import sys
 from dataclasses import replace
 
-from hilt.campaign import process
+from hilt.campaign import job
 from hilt.campaign.outputs import Written
+from hilt.engine.process import main
 from hilt.measure import BoardEvent, BoardState, Listen
 from tests.unit.cli.network_engine import NetworkBoards, by_size
 from tests.unit.engine.table import TableMeasurer, pass_gate
@@ -28,5 +29,5 @@ class GatedBoards(NetworkBoards):
 
 if __name__ == "__main__":
     if FILES not in os.environ:
-        process.write_outputs = lambda *_: Written([], [])
-    sys.exit(process.main(boards=GatedBoards()))
+        job.write_outputs = lambda *_: Written([], [])
+    sys.exit(main(boards=GatedBoards(), open_job=job.open_campaign))

@@ -1,41 +1,43 @@
-"""Which campaign an id stands for."""
+"""The campaign or run that an id names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hilt.campaign.launch import find
+from hilt.cli.identifiers import run_or_campaign
 from hilt.store import AmbiguousRunError, Campaign, Store, UnknownRunError
+from tests.unit.store.examples import run
 
-BUDGETED, OTHER, PLAIN = "ab" + "0" * 30, "ac" + "1" * 30, "ab" + "2" * 30
+OLDER, NEWER = "ab" + "0" * 30, "ac" + "1" * 30
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Two campaigns with a budget, and the newest, which is of `hilt tune`."""
+    """Two campaigns."""
     with Store(tmp_path / "hilt.db") as opened:
-        for uuid, budget in ((BUDGETED, {"trials": 8}), (OTHER, {"seconds": 60.0}), (PLAIN, None)):
-            opened.create_campaign(Campaign(uuid, "net", {}, {}, 1.0, budget))
+        for uuid, created, budget in ((OLDER, 1.0, {"trials": 8}), (NEWER, 2.0, {"seconds": 60.0})):
+            opened.create_campaign(Campaign(uuid, "net", {}, {}, created, budget))
         yield opened
 
 
 @pytest.mark.parametrize(
     ("identifier", "uuid"),
-    [(BUDGETED, BUDGETED), ("ab0", BUDGETED), ("AB", BUDGETED), ("ac", OTHER), ("last", OTHER)],
+    [(OLDER, OLDER), ("ab0", OLDER), ("AB", OLDER), ("ac", NEWER), ("last", NEWER)],
 )
-def test_an_id_is_looked_for_among_campaigns_with_a_budget_first(store: Store, identifier: str, uuid: str) -> None:
+def test_the_beginning_of_an_id_names_a_campaign(store: Store, identifier: str, uuid: str) -> None:
     assert find(store, identifier).uuid == uuid
+    assert run_or_campaign(store, identifier).uuid == uuid
 
 
 @pytest.mark.parametrize(
     ("identifier", "kind", "words"),
     [
         ("a", AmbiguousRunError, "more than one campaign begins with 'a'"),
-        ("ab2", UnknownRunError, "campaign ab222222 is of `hilt tune`.* `hilt resume ab222222` goes on with it"),
-        (PLAIN, UnknownRunError, "is of `hilt tune`"),
         ("b", UnknownRunError, "there is no campaign 'b'"),
         ("", UnknownRunError, "there is no campaign ''"),
         ("%", UnknownRunError, "there is no campaign '%'"),
@@ -50,5 +52,17 @@ def test_an_id_of_none_or_of_several_is_refused(
 
 
 def test_the_newest_of_none_is_refused(tmp_path: Path) -> None:
-    with Store(tmp_path / "hilt.db") as empty, pytest.raises(UnknownRunError, match="no campaign 'last'"):
-        find(empty, "last")
+    with Store(tmp_path / "hilt.db") as empty:
+        with pytest.raises(UnknownRunError, match="no campaign 'last'"):
+            find(empty, "last")
+        with pytest.raises(UnknownRunError, match="no runs yet"):
+            run_or_campaign(empty, "last")
+
+
+def test_last_is_the_newest_run_or_campaign(store: Store) -> None:
+    store.create_run(replace(run("1" * 32), created=3.0))
+    assert run_or_campaign(store, "last").uuid == "1" * 32
+    store.create_run(replace(run("2" * 32), created=4.0, campaign=OLDER))
+    assert run_or_campaign(store, "LAST").uuid == OLDER, "a layer's run stands for its campaign"
+    store.create_campaign(Campaign("d" * 32, "net", {}, {}, 5.0, {"trials": 8}))
+    assert run_or_campaign(store, "last").uuid == "d" * 32

@@ -6,8 +6,9 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -338,3 +339,20 @@ def test_a_campaign_whose_board_fails_for_every_trial_stops_of_itself(tmp_path: 
     assert campaign.detail.endswith(f"then `hilt resume {uuid[:8]}`")
     resume(tmp_path, uuid, board="table:plain")
     assert to_the_end(tmp_path, uuid).state is RunState.FINISHED
+
+
+def test_a_campaign_of_runs_in_a_row_goes_on(tmp_path: Path) -> None:
+    """As hilt with schema 7 left it: one layer done, the other after 6 of 12 trials. Its indices are that hilt's."""
+    with closing(sqlite3.connect(database_path(tmp_path))) as connection:
+        connection.executescript((Path(__file__).parents[1] / "store" / "schema_7.sql").read_text())
+    with Store(database_path(tmp_path)) as store:
+        (campaign,) = store.campaigns()
+    before = outcome(tmp_path, campaign.uuid)
+    assert before.state is RunState.STOPPED and before.result.trials == 18
+    resume(tmp_path, campaign.uuid)
+    done = to_the_end(tmp_path, campaign.uuid)
+    assert done.state is RunState.FINISHED and done.result.trials == 24 and not done.result.unsolved
+    first, second = (done.trials[layer.layer.workload] for layer in done.result.layers)
+    assert len(first) == 12 == len(second)
+    assert [trial.index for trial in second] == [185, 241, 225, 130, 240, 249, 248, 20, 116, 155, 72, 96]
+    assert [layer.fallback for layer in done.result.layers] == [None, None], "none was searched"

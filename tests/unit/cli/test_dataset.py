@@ -13,7 +13,7 @@ from time import sleep
 
 import pytest
 
-from hilt.cli.dataset import _executor as executor_of
+from hilt.cli.executors import executor as executor_of
 from hilt.cli.main import run
 from tests.unit.measure.dataset.small import WORKLOAD
 
@@ -36,7 +36,7 @@ def test_a_dataset_is_built_once_listed_and_shown(capsys: pytest.CaptureFixture[
     assert built() == 0
     assert "is there already" in capsys.readouterr().out
     assert run(["dataset", "list", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["items"]
     assert row["configurations"] == 96 and 0 < row["valid"] < 96
     assert run(["dataset", "show", row["name"][:8], "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)

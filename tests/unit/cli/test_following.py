@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from hilt.cli.exit_codes import Exit
 from hilt.cli.following import Ending, exit_after
-from hilt.cli.progress import PlainRunView, live_view
+from hilt.cli.progress import live_run_view, run_view
 from hilt.engine.client import EngineClient
 from hilt.engine.events import BoardChanged, EngineCommand, FailureCause, Finished, Logged, RunProgress, StateChanged
 from hilt.store import Run, RunState
@@ -36,7 +37,7 @@ EVENTS = [
 
 def test_plain_lines_say_each_thing_once() -> None:
     console = Console(file=io.StringIO(), width=60)
-    with PlainRunView(example_run("a" * 32), console) as view:
+    with run_view(example_run("a" * 32), console) as view:
         for event in EVENTS:
             view.show(event)
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
@@ -52,7 +53,7 @@ def test_plain_lines_say_each_thing_once() -> None:
 
 def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
-    view = live_view(example_run("a" * 32), console)
+    view = live_run_view(example_run("a" * 32), console)
     for event in EVENTS[:-1]:
         view.show(event)
     console.print(view._render())
@@ -71,7 +72,7 @@ def attached(home: Path, run: Run, *options: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={"HILT_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        env={"HILT_HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
     )
     read_until(process, f"run {run.uuid[:8]}", bool(options))
     return process
@@ -93,7 +94,7 @@ def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gat
     process = attached(tmp_path, run, *(["--json"] if as_json else []))
     read_until(process, "/40 trials", as_json)
     process.send_signal(signal.SIGINT)
-    read_until(process, "stopping after what is on the board", as_json)
+    read_until(process, "stopping after the trials on the board", as_json)
     gate.open()
     out, err = process.communicate(timeout=60)
     stopped, trials = to_the_end(tmp_path, run)
@@ -158,7 +159,11 @@ def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Ga
         wait(client, lambda event: isinstance(event, StateChanged) and "pausing" in event.detail)
         gate.open()
         wait(client, lambda event: isinstance(event, StateChanged) and event.state is RunState.PAUSED)
-        environment = {"HILT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        environment = {
+            "HILT_HOME": str(tmp_path),
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        }
         command = [sys.executable, "-c", "from hilt.cli.main import main; main()", "resume", run.uuid, "--detach"]
         said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
         assert "goes on by itself" in said

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hilt.link.errors import UnreachableError
+from hilt.link.errors import BoardBusyError, UnreachableError
 from hilt.measure import BoardDescription, BoardEvent, BoardState, Listen, Report, Request
 from hilt.trial import Outcome, Result, Verification
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
@@ -21,6 +21,8 @@ GATE = "HILT_TEST_GATE"
 """When this variable names a file, a program runs only while nobody holds that file locked."""
 FREE = "HILT_TEST_FREE"
 """So many programs of an engine's process run whether it is locked or not."""
+BUSY = "HILT_TEST_BUSY"
+"""When this variable names a file that exists, boards are in use."""
 _ran = itertools.count()
 
 
@@ -79,6 +81,8 @@ class TableBoards:
     def open_measurer(self, name: str, listen: Listen) -> TableMeasurer:
         if name.endswith("@away"):
             raise UnreachableError(f"{name} is not reachable; is it on?")
+        if BUSY in os.environ and Path(os.environ[BUSY]).exists():
+            raise BoardBusyError("board is in use by ann: wait, or stop that session")
         listen(BoardEvent(name, BoardState.READY, "", 0.0))
         recover = BoardEvent(name, BoardState.RECOVERING, "reconnect: link lost", 0.0)
         before = (lambda request: listen(recover)) if name.endswith("@shaky") else pass_gate

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hilt.engine.board_health import MOST_IN_A_ROW, Infrastructure
 from hilt.engine.events import BoardChanged, FailureCause, TrialRecorded
 from hilt.store import RunState
-from hilt.trial import Outcome
+from hilt.trial import Outcome, Trial
 
 from .test_process import at_root, resume, start, to_the_end  # noqa: F401  (a fixture)
 
 
 def trial(board: str, outcome: Outcome = Outcome.OK) -> TrialRecorded:
-    return TrialRecorded(0, 0, {}, outcome, "", None, None, False, board, 0.0)
+    return TrialRecorded(Trial(0, 0, {}, outcome, board=board))
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=80))

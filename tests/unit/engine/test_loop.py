@@ -178,8 +178,8 @@ def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
 
     def publish(event: Event) -> None:
         if isinstance(event, TrialRecorded):
-            assert on_disk(event.ordinal)
-            heard.append(event.ordinal)
+            assert on_disk(event.trial.ordinal)
+            heard.append(event.trial.ordinal)
 
     bench.session(tuner=Suspicious(), publish=publish)
     assert sorted(heard) == list(range(BUDGET))
@@ -292,6 +292,48 @@ def test_a_fault_of_the_board_is_not_taken_for_the_configurations(
         failed = trial.outcome in (Outcome.TIMEOUT, Outcome.BUS_ERROR)
         apart = with_chaos and trial.outcome is not doubtful
         assert asked[trial.ordinal] == (trial.outcome is not Outcome.REJECTED) * (1 + failed + apart)
+
+
+def test_of_two_doubtful_verdicts_the_one_that_comes_again_counts(bench: Bench) -> None:
+    """Timeout, crash, timeout: the crash may have been the board's."""
+    verdicts = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.TIMEOUT)
+
+    def doubtful(request: Request) -> Result:
+        return Result(verdicts[int(request.key.split("/")[2])], "no answer")
+
+    assert bench.session(TableMeasurer(doubtful))
+    assert {trial.outcome for trial in bench.trials} == {Outcome.REJECTED, Outcome.TIMEOUT}
+    assert {trial.attempt for trial in bench.trials if trial.outcome is Outcome.TIMEOUT} == {2}
+
+
+def test_a_failed_trial_is_recorded_with_the_elements_that_had_to_be_compared(bench: Bench) -> None:
+    assert bench.session()
+    by_outcome = {trial.outcome: trial.output_elements for trial in bench.trials}
+    assert by_outcome[Outcome.OK] == by_outcome[Outcome.TIMEOUT] == ELEMENTS
+    assert by_outcome[Outcome.REJECTED] == 0
+
+
+def test_a_slow_board_gets_two_trials_at_a_time_and_a_quick_one_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop waits for one group: it must take about two seconds, whatever a trial takes."""
+    groups: dict[float, list[int]] = {0.001: [], 1.0: [], 30.0: []}
+    for seconds, sizes in groups.items():
+        clock = [0.0]
+        monkeypatch.setattr("hilt.engine.loop.monotonic", lambda clock=clock: clock[0])
+
+        class Timed(TableMeasurer):
+            def measure(self, requests: Sequence[Request], report: Report) -> None:
+                sizes.append(len(requests))  # noqa: B023
+                clock[0] += seconds * len(requests)  # noqa: B023
+                super().measure(requests, report)
+
+        bench = Bench(tmp_path / f"{seconds}.db")
+        assert bench.session(Timed(by_configuration))
+        bench.store.close()
+    assert all(sizes[0] <= 2 for sizes in groups.values())
+    assert max(groups[0.001]) > 2
+    assert max(groups[1.0]) == max(groups[30.0]) == 2
 
 
 def test_a_board_that_stays_lost_ends_the_session_and_nothing_of_it_is_recorded(
@@ -419,7 +461,7 @@ def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: li
     assert bench.run.state is RunState.PAUSED
     assert 5 <= measured < BUDGET / 2
     with pytest.raises(TimeoutError):
-        wait_for(events, lambda event: isinstance(event, TrialRecorded) and event.outcome != "rejected", 0.2)
+        wait_for(events, lambda event: isinstance(event, TrialRecorded) and event.trial.outcome != "rejected", 0.2)
     assert len(measurer.keys) == measured
     measurer.before = lambda request: None
     control.obey(EngineCommand.RESUME)

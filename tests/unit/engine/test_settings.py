@@ -1,13 +1,18 @@
-"""Numbers that no run can have are refused before anything is written."""
+"""The settings of a run: refused where no run can have them, and the run that they make."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from hilt.engine.errors import SettingsError
-from hilt.engine.run_spec import RunSpec
+from hilt.engine.errors import RunMismatchError, SettingsError
+from hilt.engine.run_spec import RunSpec, check_same, make_run, spec_of
+from hilt.run_choices import CheckLevel, SpaceName
+
+from .table import CLOCK_HZ, WORKLOAD, description
 
 
 def settings(**changes: object) -> RunSpec:
@@ -35,3 +40,50 @@ def test_a_number_that_neither_database_nor_board_can_hold_is_refused(name: str,
 def test_the_largest_numbers_are_taken() -> None:
     largest = settings(seed=2**63 - 1, trials=2**63 - 1, repeat=1000, number=1000)
     assert (largest.seed, largest.trials) == (2**63 - 1, 2**63 - 1)
+
+
+def test_the_time_limit_is_a_hundred_times_the_bound_or_a_twentieth_of_a_second() -> None:
+    """As `--time-limit` says; the slow board's limit follows its clock."""
+    workload = "conv2d:n=1,ci=512,h=56,w=56,co=512,k=3x3,s=1x1,p=1x1"
+    large = make_run(settings(workload=workload), description())
+    assert large.limit_seconds == pytest.approx(100 * large.bound_cycles / CLOCK_HZ) and large.limit_seconds > 0.05
+    slow = make_run(settings(workload=workload), replace(description(), clock_hz=CLOCK_HZ // 4))
+    assert slow.limit_seconds == pytest.approx(4 * large.limit_seconds)
+    small = make_run(settings(workload=WORKLOAD), description())
+    assert 100 * small.bound_cycles / CLOCK_HZ < 0.05 == small.limit_seconds
+    assert make_run(settings(workload=WORKLOAD, limit_seconds=2.5), description()).limit_seconds == 2.5
+
+
+def test_a_run_has_all_loop_orders_of_its_kind_unless_told() -> None:
+    assert make_run(settings(workload=WORKLOAD), description()).orders == 4
+    assert make_run(settings(workload=WORKLOAD, orders=1), description()).orders == 1
+    assert make_run(settings(workload=WORKLOAD, space_kind=SpaceName.ML2), description()).orders == 1
+    with pytest.raises(SettingsError, match="orders is 4; a space of kind ml2 has 1"):
+        settings(space_kind=SpaceName.ML2, orders=4)
+
+
+def test_output_elements_are_of_whole_blocks() -> None:
+    """5 of 16 channels are used; the board writes, and hilt compares, all 16."""
+    run = make_run(settings(workload="conv2d:n=1,ci=16,h=8,w=8,co=5,k=3x3,s=1x1,p=1x1"), description())
+    assert run.output_elements == 16 * 8 * 8
+
+
+def test_a_run_makes_the_spec_that_makes_it() -> None:
+    run = make_run(settings(workload=WORKLOAD, checks=CheckLevel.TVM, orders=1, seed=7), description())
+    assert make_run(spec_of(run), description()) == run
+    with pytest.raises(SettingsError, match="checks 'lenient' is none of compiler, strict, tvm, off"):
+        spec_of(replace(run, checks="lenient"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"bitstream": "0" * 64}, f"bitstream: {'f' * 64} then, {'0' * 64} now"),
+        ({"clock_hz": 5}, "clock: 100000000 Hz then, 5 Hz now"),
+    ],
+)
+def test_another_board_is_refused_with_both_values(changes: dict[str, Any], words: str) -> None:
+    run = make_run(settings(workload=WORKLOAD), description())
+    check_same(run, description())
+    with pytest.raises(RunMismatchError, match=words):
+        check_same(run, replace(description(), **changes))

@@ -36,7 +36,7 @@ def make(home: Path) -> tuple[Campaign, Run]:
     campaign = make_campaign(
         NETWORK, RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7), Budget(trials=9)
     )
-    runs = make_runs(campaign, TableBoards(), "table:plain")
+    runs = make_runs(campaign, TableBoards().describe_board("table:plain"))
     with Store(database_path(home)) as store:
         store.create_campaign(campaign)
         for place, (run, latencies) in enumerate(zip(runs, LATENCIES, strict=True)):

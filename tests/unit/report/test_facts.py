@@ -30,7 +30,7 @@ ASKED = [(C5, None), (C5, 900.0), (C10, 70.0), (C10, 60.0), (C10, None), (C5, 95
 def recorded(home: Path, now: Callable[[], float]) -> Facts:
     settings = RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7)
     campaign = make_campaign(NETWORK, settings, Budget(trials=30))
-    runs = {run.workload: run for run in make_runs(campaign, TableBoards(), "table:plain")}
+    runs = {run.workload: run for run in make_runs(campaign, TableBoards().describe_board("table:plain"))}
     with Store(database_path(home), now=now) as store:
         store.create_campaign(campaign)
         for run in runs.values():

@@ -71,7 +71,6 @@ def test_the_same_picture_is_the_same_text(made: tuple[Campaign, Run], tmp_path:
 def test_bad_input_is_one_line(made: tuple[Campaign, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     html = str(tmp_path / "r.html")
     for arguments, words in (
-        (["report", made[0].uuid], "say what to write"),
         (["report", "beef", "--html", html], "hilt campaigns"),
         (["report", made[1].uuid, "--schedule", html], "--schedule is of a campaign"),
         (["report", made[1].uuid, "--html", str(tmp_path / "no" / "r.html")], "cannot write"),

@@ -136,7 +136,7 @@ def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: S
 
 def test_the_newest_is_what_was_created_last_whatever_the_clock_said(store: Store) -> None:
     for ordinal, clock in enumerate((500.0, 900.0, 100.0)):
-        store.create_campaign(Campaign(f"{ordinal}" * 32, "net", {}, {}, clock))
+        store.create_campaign(Campaign(f"{ordinal}" * 32, "net", {}, {}, clock, {"trials": 8}))
         store.create_run(run("abc"[ordinal] * 32, created=clock, campaign="1" * 32 if ordinal else None))
     assert [each.uuid[0] for each in store.runs()] == ["c", "b", "a"]
     assert store.run("last").uuid[0] == store.runs(1)[0].uuid[0] == "c"

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hilt.store import CorruptStoreError, Store
+from hilt.store import CorruptStoreError, RunState, Store
+from hilt.store.campaigns import slices
 from hilt.store.schema import VERSION
 
 from .examples import run, trial
 
 FIRST = (Path(__file__).parent / "schema_1.sql").read_text()
+SEVENTH = (Path(__file__).parent / "schema_7.sql").read_text()
 UUID = "a" * 32
 
 
@@ -25,9 +27,9 @@ def schema_of(path: Path) -> dict[str, list[tuple[str, str, int, int]]]:
     return {name: sorted((row[1], row[2], row[3], row[5]) for row in rows[name]) for name in names}
 
 
-def old(path: Path) -> None:
+def old(path: Path, script: str = FIRST) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(FIRST)
+        connection.executescript(script)
         connection.commit()
 
 
@@ -46,6 +48,30 @@ def test_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     assert schema_of(path) == schema_of(tmp_path / "new.db")
     with Store(path) as store:
         assert {each.uuid: each.orders for each in store.runs()} == {UUID: 1, "b" * 32: 4}
+
+
+def test_runs_in_a_row_become_a_campaign_with_a_budget(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    old(path, SEVENTH)
+    with Store(path) as store:
+        (campaign,) = store.campaigns()
+        assert (campaign.name, campaign.budget) == ("two", {"trials": 24})
+        assert campaign.state is RunState.STOPPED and not campaign.fallback_first
+        first, second = store.runs_of(campaign.uuid)
+        assert [(part.ordinal, part.workload, part.trials) for part in slices(store, campaign.uuid)] == [
+            *((ordinal, first.workload, 4) for ordinal in range(3)),
+            *((ordinal, second.workload, 4) for ordinal in (3, 4)),
+        ], "six trials were in two batches"
+        assert [len(store.trials(run.uuid)) for run in (first, second)] == [12, 6]
+    Store(tmp_path / "new.db").close()
+    assert schema_of(path) == schema_of(tmp_path / "new.db")
+
+
+def test_a_campaign_of_finished_runs_has_finished(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    old(path, SEVENTH + "UPDATE runs SET state = 'finished';")
+    with Store(path) as store:
+        assert [campaign.state for campaign in store.campaigns()] == [RunState.FINISHED]
 
 
 def test_opening_does_not_write_what_is_up_to_date(tmp_path: Path) -> None:

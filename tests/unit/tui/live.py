@@ -38,10 +38,7 @@ def trial(ordinal: int) -> Trial:
 
 
 def event_of(trial: Trial) -> TrialRecorded:
-    return TrialRecorded(
-        trial.ordinal, trial.index, trial.knobs, trial.outcome, trial.reason, trial.cycles, trial.microseconds,
-        trial.verified, trial.board, 0.0,
-    )  # fmt: skip
+    return TrialRecorded(trial)
 
 
 def make_run(home: Path, trials: int = 0, uuid: str = UUID, **changes: object) -> None:

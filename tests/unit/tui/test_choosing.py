@@ -38,12 +38,12 @@ async def test_a_list_that_fills_says_so(tmp_path: Path) -> None:
             await until(pilot, lambda: "no runs yet" in text_of(pilot))
             make_run(tmp_path)
             await pilot.press("f5")
-            await until(pilot, lambda: "runs, newest first" in text_of(pilot) and "no runs yet" not in text_of(pilot))
+            await until(pilot, lambda: "1 row, newest first" in text_of(pilot) and "no runs yet" not in text_of(pilot))
             for ordinal in range(100):
                 make_run(tmp_path, uuid=f"{ordinal:032x}")
             await pilot.press("f5")
-            await until(pilot, lambda: "the newest 100 runs" in text_of(pilot))
-            assert app.screen.query_one(DataTable).row_count == 100
+            await until(pilot, lambda: "101 rows, newest first" in text_of(pilot))
+            assert app.screen.query_one(DataTable).row_count == 101
 
 
 async def test_the_live_run_is_chosen_before_the_newest(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_several_live_runs_are_listed_and_one_is_chosen(tmp_path: Path) ->
     make_run(tmp_path, uuid=OTHER, created=2.0)
     with live_engine(tmp_path), live_engine(tmp_path, OTHER), app_of(tmp_path) as app:
         async with app.run_test(size=(120, 24)) as pilot:
-            await until(pilot, lambda: "3f2a91bc  running" in text_of(pilot))
+            await until(pilot, lambda: "3f2a91bc    running" in text_of(pilot))
             await pilot.press("down", "enter")
             await until(pilot, lambda: loaded(pilot))
             assert run_screen(pilot).view.run.uuid == UUID

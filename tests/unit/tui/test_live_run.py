@@ -102,8 +102,8 @@ async def test_paused_finished_and_failed_are_said_in_words(tmp_path: Path) -> N
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test() as pilot:
             await until(pilot, lambda: attached(pilot))
-            engine.tell(StateChanged(RunState.RUNNING, "pausing after what is on the board"))
-            await until(pilot, lambda: "RUNNING: pausing after what is on the board" in text_of(pilot))
+            engine.tell(StateChanged(RunState.RUNNING, "pausing after the trials on the board"))
+            await until(pilot, lambda: "RUNNING: pausing after the trials on the board" in text_of(pilot))
             engine.tell(StateChanged(RunState.PAUSED))
             await until(pilot, lambda: "PAUSED" in text_of(pilot))
             engine.tell(Finished(RunState.FAILED, "the board did not come back", FailureCause.BOARD))

@@ -77,7 +77,7 @@ def test_a_long_run_that_is_watched_keeps_few_rows_in_memory(tmp_path: Path) -> 
         store.record(UUID, trials)
         rows = WatchedRun(tmp_path, store, UUID, lambda message: None).trials
         for each in trials:
-            rows.add([event_of(each)])
+            rows.add([each])
         assert len(rows._kept) <= 8192 and len(rows) == 9_000
         assert [rows.trial(row).ordinal for row in (0, 5_000, 8_999)] == [0, 5_000, 8_999]
 

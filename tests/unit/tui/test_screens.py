@@ -311,9 +311,7 @@ async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: P
             for words in (
                 "10 of 40 trials",
                 "25%",
-                "291.0 µs in all its layers",  # 2 x 97 and 97
-                "1.03 times the fallback's speed",  # 100 / 97
-                "; 1 unsolved",
+                "2 of 3 layers have a schedule; the network's latency is known when all have one",
                 "INTERRUPTED (was created)",
                 "1.03x",
                 "66.7%",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hilt import paths
+from hilt.did_you_mean import did_you_mean
 from hilt.measure.dataset.dataset import Dataset, DatasetError, differing
 from hilt.measure.dataset.dataset_key import DatasetKey
 
@@ -63,7 +64,9 @@ class DatasetStore:
             some = ", ".join(path.name.removesuffix(_SUFFIX) for path in found[:4])
             raise DatasetError(f"{text!r} begins the names of {len(found)} datasets ({some}); type more of one")
         if not found:
-            raise MissingDatasetError(f"no dataset is called {text!r}; `hilt dataset list` shows what there is")
+            names = [path.name.rsplit(".", 2)[0] for path in self.paths()]
+            hint = did_you_mean(text, names, "`hilt dataset list` shows what there is")
+            raise MissingDatasetError(f"no dataset is called {text!r}; {hint}")
         return Dataset.read(found[0])
 
 

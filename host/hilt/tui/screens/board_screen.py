@@ -44,7 +44,7 @@ class BoardScreen(RunPage):
         super().__init__(watch)
         self._place = 0
         self._asked: dict[str, list[Line]] = {}
-        """What boards were asked for here, by name."""
+        """Requests made here, by board."""
         self._asking: set[str] = set()
         self._shown: tuple[object, ...] = ()
 

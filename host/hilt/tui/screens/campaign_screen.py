@@ -30,18 +30,18 @@ from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _READ_SECONDS = 1.0
 _LISTEN_SECONDS = 10.0
-"""How often the engine is asked whether it answers: the store knows nothing of one that is stopped."""
+"""Seconds between two questions whether the engine answers: the store knows nothing of a stopped process."""
 _COLUMNS = {
-    "layer": 18, "times": 6, "trials": 7, "progress": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
+    "layer": 18, "times": 6, "trials": 7, "of trials": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
 }  # fmt: skip
 """Narrow enough for 80 cells together, with the space between them."""
 _WIDE_COLUMNS = {"fallback µs": 13, "% of bound": 12, "valid": 7, "all µs": 13, "run": 10}
-_LEFT = ("layer", "progress", "state", "run")
+_LEFT = ("layer", "of trials", "state", "run")
 _WIDE = 150
 
 
 class CampaignScreen(Screen[None]):
-    """Enter shows a layer's run. Without an engine it shows what was found until then."""
+    """The screen of one campaign. Enter shows a layer's run. Without an engine it shows the results so far."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause", tooltip="Nothing new is given to the board until Resume"),
@@ -63,7 +63,7 @@ class CampaignScreen(Screen[None]):
 
     @property
     def view(self) -> CampaignView | None:
-        """What is shown; None where there is no campaign."""
+        """Return the campaign that is shown; None where there is none."""
         return self._view
 
     def compose(self) -> ComposeResult:
@@ -84,7 +84,7 @@ class CampaignScreen(Screen[None]):
             self._set_columns()
 
     def _set_columns(self) -> None:
-        """Those that the terminal has room for."""
+        """Set the columns that the terminal has room for."""
         columns = _COLUMNS | (_WIDE_COLUMNS if self.app.size.width >= _WIDE else {})
         if self._names == list(columns):
             return
@@ -136,7 +136,7 @@ class CampaignScreen(Screen[None]):
         view = self._view
         head = self.query_one("#campaign-words", Static)
         if view is None:
-            head.update(Content("no campaigns yet; begin one with `hilt campaign model.onnx`"))
+            head.update(Content("no campaigns yet; n begins one: give a network, such as resnet18, as workload"))
             return
         head.update(_head(view))
         rows = [self._row(view, layer) for layer in view.result.layers]
@@ -155,10 +155,10 @@ class CampaignScreen(Screen[None]):
         trials = view.result.trials
         share = view.share(layer)
         cells = {
-            "layer": layer.layer.workload,
+            "layer": _short_name(layer),
             "times": str(layer.layer.count).rjust(6),
             "trials": str(layer.trials).rjust(7),
-            "progress": " " + formatting.bar(layer.trials / trials if trials else 0.0, 8),
+            "of trials": " " + formatting.bar(layer.trials / trials if trials else 0.0, 8),
             "best µs": _number(best, 12),
             "gain": (f"{layer.gain:.2f}x" if layer.gain else formatting.NONE).rjust(8),
             "share": (f"{100 * share:.1f}%" if share else formatting.NONE).rjust(7),
@@ -224,16 +224,7 @@ class CampaignScreen(Screen[None]):
         view = self._view
         if view is None:
             return
-        if view.result.campaign.budget is not None:
-            await self._do("resume", steering.resume_campaign, self._home, view.result.campaign.uuid)
-            return
-        layer = self._selected()
-        if layer is None or layer.run is None:
-            self.notify("`hilt tune` of the same model goes on with this campaign", timeout=6)
-        elif layer.run.uuid in view.live_runs:
-            await self._do("resume", steering.send, self._home, layer.run.uuid, EngineCommand.RESUME)
-        else:
-            await self._do("resume", steering.resume_run, self._store, self._home, layer.run.uuid)
+        await self._do("resume", steering.resume_campaign, self._home, view.result.campaign.uuid)
 
     @work(group="command", exit_on_error=False)
     async def _steer(self, word: str, command: EngineCommand) -> None:
@@ -270,22 +261,33 @@ class CampaignScreen(Screen[None]):
             self._read()
 
 
+def _short_name(layer: LayerResult) -> str:
+    """Return `C5` of `resnet18.C5`; of an operator that is spelled out, its first node's name in the model."""
+    workload, nodes = layer.layer.workload, layer.layer.nodes
+    return nodes[0] if ":" in workload and nodes else workload
+
+
 def _number(value: float | None, width: int) -> str:
     return (formatting.NONE if value is None else f"{value:,.1f}").rjust(width)
 
 
 def _head(view: CampaignView) -> Content:
-    """State; network and progress; what was gained."""
+    """Return the head: state; network and progress; latency and gain."""
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
     gain = f", {result.gain:.2f} times the fallback's speed" if result.gain else ""
-    unsolved = f"; {len(result.unsolved)} unsolved" if result.unsolved else ""
+    layers = len(result.layers)
+    solved = layers - len(result.unsolved)
+    if result.unsolved:
+        latency = f"{solved} of {layers} layers have a schedule; the network's latency is known when all have one"
+    else:
+        latency = f"{result.microseconds:,.1f} µs in all {layers} layers{gain}"
     where = f"{result.network.name} on {result.campaign.settings['board']}"
     return Content("\n").join(
         [
             Content.assemble((view.state_words, "bold"), f"  {result.campaign.uuid[:8]}  {where}"),
             Content(f"{budget} {formatting.bar(view.share_done, 16)} {view.share_done:.0%}{left}"),
-            Content(f"{result.microseconds:,.1f} µs in all its layers{gain}{unsolved}"),
+            Content(latency),
         ]
     )

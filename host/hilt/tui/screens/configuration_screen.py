@@ -24,7 +24,7 @@ from hilt.vta.isa import disassemble
 
 
 class ConfigurationScreen(RunPage):
-    """That of the trial or the cell that was chosen; else the best one's."""
+    """The screen of one configuration: the chosen trial's or cell's, else the best one's."""
 
     NAME = "configuration"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,7 +44,7 @@ class ConfigurationScreen(RunPage):
 
     @property
     def explained(self) -> Explanation | None:
-        """What is shown; None until it is made."""
+        """Return the explanation that is shown; None until it is made."""
         return self._explained
 
     def body(self) -> ComposeResult:

@@ -1,4 +1,4 @@
-"""Asks what to write, and where."""
+"""The dialog for an export: the kind, and the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, RadioButton, RadioSet
@@ -20,7 +20,11 @@ from hilt.tui.watched_run import WatchedRun
 class ExportScreen(ModalScreen[None]):
     """Enter writes; a file that is there already is replaced."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss", "Cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Cancel"),
+        Binding("up", "kind(-1)", "Previous kind", priority=True),
+        Binding("down", "kind(1)", "Next kind", priority=True),
+    ]
 
     def __init__(self, watch: WatchedRun, screenshot: str) -> None:
         super().__init__()
@@ -29,7 +33,7 @@ class ExportScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Label(f"Export of run {self._watch.short_id}")
+            yield Label(f"Export of run {self._watch.short_id}: ↑ ↓ choose, Enter writes")
             with RadioSet():
                 for place, kind in enumerate(ExportKind):
                     yield RadioButton(WORDS[kind], value=place == 0)
@@ -43,6 +47,12 @@ class ExportScreen(ModalScreen[None]):
 
     def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
         self.query_one(Input).value = self._path(self._kind)
+
+    def action_kind(self, step: int) -> None:
+        """Choose the kind before or after, from wherever the focus is."""
+        buttons = list(self.query(RadioButton))
+        place = (max(self.query_one(RadioSet).pressed_index, 0) + step) % len(buttons)
+        buttons[place].value = True
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._write()

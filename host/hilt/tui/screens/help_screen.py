@@ -1,4 +1,4 @@
-"""What the keys do and what the words mean, made from the bindings themselves."""
+"""The help: keys and words, made from the bindings themselves."""
 
 from __future__ import annotations
 

@@ -1,27 +1,27 @@
-"""Asks what to tune, on which board, and starts it."""
+"""The form that starts a run or a campaign."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label
 
-from hilt.engine import launch
-from hilt.engine.run_spec import RunSpec, spec_of
 from hilt.link.errors import BoardFileError
 from hilt.measure.board_description import board_names
 from hilt.schedule import workload_names
+from hilt.schedule.networks import network_names
 from hilt.store import Run
-from hilt.tui.messages import RunChosen
+from hilt.tui import new_work
+from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tune import tuner_names
 
 _FIELDS = ("workload", "board", "tuner", "trials", "seed")
@@ -29,9 +29,13 @@ _NUMBERS = ("trials", "seed")
 
 
 class NewRunScreen(ModalScreen[None]):
-    """Begins with what the run that is watched was asked for, and the next seed. Enter in any field starts."""
+    """The form, filled with the settings of the run that is watched and the next seed. Enter in any field starts."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Cancel"),
+        Binding("up", "app.focus_previous", "Previous field", show=False),
+        Binding("down", "app.focus_next", "Next field", show=False),
+    ]
 
     def __init__(self, home: Path, like: Run | None) -> None:
         super().__init__()
@@ -48,9 +52,9 @@ class NewRunScreen(ModalScreen[None]):
             "trials": str(like.budget) if like else "64",
             "seed": str(like.seed + 1) if like else "0",
         }
-        known = {"workload": workload_names(), "board": self._boards(), "tuner": tuner_names()}
+        known = {"workload": [*workload_names(), *network_names()], "board": self._boards(), "tuner": tuner_names()}
         with VerticalScroll():
-            yield Label("Start a run: names are completed with →")
+            yield Label("Start a run, or a network's campaign (resnet18, model.onnx): → completes a name")
             for name in _FIELDS:
                 with Horizontal():
                     yield Label(f"{name:9}")
@@ -62,6 +66,9 @@ class NewRunScreen(ModalScreen[None]):
                         select_on_focus=False,
                         compact=True,
                     )
+                yield _error_line(name)
+            yield Label(Content(new_work.taken_over(like)), id="taken-over")
+            yield _error_line("form")
             with Horizontal(id="buttons"):
                 yield Button("Cancel (Esc)", id="cancel")
                 yield Button("Start (Enter)", id="start", variant="primary")
@@ -91,45 +98,43 @@ class NewRunScreen(ModalScreen[None]):
         else:
             self.dismiss()
 
-    def _settings(self, values: dict[str, str]) -> RunSpec:
-        """What the fields say; all else as of the run that is watched, but what is of another tuner, layer or board."""
-        trials, seed = _number("trials", values), _number("seed", values)
-        asked = RunSpec(values["workload"], values["board"], values["tuner"], trials, seed)
-        if self._like is None:
-            return asked
-        like = spec_of(self._like)
-        return replace(
-            like,
-            workload=asked.workload,
-            board=asked.board,
-            tuner=asked.tuner,
-            trials=trials,
-            seed=seed,
-            limit_seconds=like.limit_seconds if (asked.workload, asked.board) == (like.workload, like.board) else None,
-            tuner_options=like.tuner_options if asked.tuner == like.tuner else {},
-        )
-
     @work(exit_on_error=False)
     async def _start(self) -> None:
         if self._starting:  # a second Enter is no second run
             return
         self._starting = True
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name in _FIELDS}
+        self._say("", "")
         self.notify("starting an engine ...", timeout=3)
         try:
-            settings = self._settings(values)
-            run = await asyncio.to_thread(launch.start, settings, self._home)
-        except Exception as error:  # of workload, board, tuner or engine: each says in a line what is wrong
-            self.notify(str(error), title="Not started", severity="error", timeout=20, markup=False)
+            started = await asyncio.to_thread(new_work.start, values, self._like, self._home)
+        except new_work.FieldError as error:
+            self._say(error.field, error.message)
+        except Exception as error:  # of board, engine or store: each says in a line what is wrong
+            self._say("", str(error))
         else:
-            self.app.post_message(RunChosen(run.uuid))
+            self._show(started)
             self.dismiss()
         finally:
             self._starting = False
 
+    def _show(self, started: new_work.Started) -> None:
+        if started.is_campaign:
+            self.app.post_message(CampaignChosen(started.uuid, show=True))
+        else:
+            self.app.post_message(RunChosen(started.uuid))
 
-def _number(name: str, values: dict[str, str]) -> int:
-    try:
-        return int(values[name])
-    except ValueError:
-        raise ValueError(f"{name} is {values[name]!r}; it must be a whole number") from None
+    def _say(self, field: str, message: str) -> None:
+        """Show the message under its field, which is focused, or above the buttons; empty: show none."""
+        for name in (*_FIELDS, ""):
+            line = self.query_one(f"#{name or 'form'}-error", Label)
+            line.update(Content(message if name == field else ""))
+            line.display = bool(message) and name == field
+        if field:
+            self.query_one(f"#{field}", Input).focus()
+
+
+def _error_line(name: str) -> Label:
+    line = Label(id=f"{name}-error", classes="field-error")
+    line.display = False
+    return line

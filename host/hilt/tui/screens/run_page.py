@@ -1,4 +1,4 @@
-"""What the screens about one run have in common: its name and state on top, and the keys that steer it."""
+"""The base of the screens about one run: its name and state on top, and the keys that steer it."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ from hilt.tui.widgets.status_line import StatusLine
 
 
 class RunPage(Screen[None]):
-    """A page says what it is in `body`, and shows what is watched in `refresh_page`, which is called when something
-    changed while the page is shown, and when it comes to be shown."""
+    """A page about a run: `body` yields its widgets, and `refresh_page` shows the view.
+
+    `refresh_page` is called when something changed while the page is shown, and when it comes to be shown.
+    """
 
     NAME: ClassVar[str]
     """A word of PAGES."""
     AUTO_FOCUS = "TrialsTable, SpaceGrid, LineView"
-    """Never a line that is hidden until a key shows it: it would take in the keys that were pressed while the screen
-    was being made."""
+    """Never an input that is hidden until a key shows it: it would take the keys pressed while the screen was being
+    made."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
         Binding("s", "stop", "Stop", tooltip="Ends the run after what is on the board; asks first"),
-        Binding("e", "export", "Export", show=False, tooltip="Writes trials, a report, AutoTVM's log or this screen"),
+        Binding("e", "export", "Export", tooltip="Writes trials, a report, AutoTVM's log or this screen"),
     ]
 
     def __init__(self, watch: WatchedRun) -> None:
@@ -45,7 +47,7 @@ class RunPage(Screen[None]):
 
     @property
     def view(self) -> RunView | None:
-        """What is shown; None until the store was read."""
+        """Return the view that is shown; None until the store was read."""
         return self.watched.view
 
     def compose(self) -> ComposeResult:

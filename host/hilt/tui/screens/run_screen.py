@@ -38,7 +38,7 @@ _ARRANGE_SECONDS = 2.0
 """A list in another order than that of the trials is made anew at most so often while trials come in."""
 _AGREEMENT_SECONDS = 30.0
 _FIRST_AGREEMENT_SECONDS = 3.0
-"""After the screen was opened: loading the twin and the tuners takes longer than all that is seen at first."""
+"""Seconds after the screen was opened: loading the twin and the tuners takes longer than everything seen at first."""
 _AGREEMENT_TRIALS = 64
 
 
@@ -49,13 +49,15 @@ class Panel(Protocol):
 
 
 class RunScreen(RunPage):
-    """Shows what the watch knows of the run; the table's order and selection are its own."""
+    """The live screen of a run; the table's order and selection are its own."""
 
     NAME = "run"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "copy", "Copy", tooltip="The selected trial, as JSON, to the clipboard"),
+        Binding("c", "copy", "Copy", show=False, tooltip="The selected trial, as JSON, to the clipboard"),
         Binding("f", "filter", "Filter", tooltip="All trials, valid ones, rejected ones, or those that failed"),
-        Binding("o", "order", "Order", tooltip="By trial, by latency, by outcome; a click on a title does it too"),
+        Binding("o", "order", "Order", show=False, tooltip="By trial, by latency, by outcome; or click a title"),
+        Binding("z", "zoom", "Zoom", show=False, tooltip="The chart after the first improvement, or all of it"),
+        Binding("y", "scale", "Log/linear", show=False, tooltip="The chart's latencies: logarithmic or linear"),
         Binding("slash", "search", "Search", key_display="/", show=False, tooltip="Only trials that hold a text"),
     ]
 
@@ -140,6 +142,14 @@ class RunScreen(RunPage):
         descending = message.order is listing.order and not listing.descending
         self._arrange(replace(listing, order=message.order, descending=descending))
 
+    def action_zoom(self) -> None:
+        """Show the chart after the first improvement only, or all of it."""
+        self.query_one(LatencyCurve).toggle_zoom()
+
+    def action_scale(self) -> None:
+        """Make the chart's latencies logarithmic or linear."""
+        self.query_one(LatencyCurve).toggle_scale()
+
     def action_search(self) -> None:
         search = self.query_one("#search", Input)
         search.display = True
@@ -207,7 +217,7 @@ class RunScreen(RunPage):
 
     @work(group="agreement", exclusive=True, exit_on_error=False)
     async def _compare_with_twin(self) -> None:
-        """How well the model of the hardware orders what was measured: soon, and every half minute."""
+        """Compare the order of the measured latencies with the timing model's: soon, and every half minute."""
         try:
             self.query_one(TunerPanel).agreement = await asyncio.to_thread(self._agreement)
         except Exception:  # a board that is not known here, a twin that cannot be built: then it is not known

@@ -1,4 +1,4 @@
-"""The run's space as a picture: what the compiler accepts, how that clusters, how fast the measured ones are."""
+"""The run's space as a picture: accepted configurations, their clusters, and the measured latencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a board without asking it: state, accelerator, heat, recoveries, trials."""
+"""The facts of a board that need no question to it: state, accelerator, heat, recoveries, trials."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _REDRAW_SECONDS = 3.0
 class LatencyCurve(Container):
     """A step at each better trial, up to the trials done; logarithmic where the first was ten times the best."""
 
-    BORDER_TITLE = "best latency, µs"
+    BORDER_TITLE = "latency, µs"
 
     def compose(self) -> ComposeResult:
         yield Static()
@@ -41,6 +41,10 @@ class LatencyCurve(Container):
         self._points: list[tuple[int, float]] = []
         self._trials = 0
         self._valid = True  # until it is known that there is none
+        self._all: list[tuple[int, float]] = []
+        self._bound = 0.0
+        self._zoomed = False
+        self._scale = ""
         self._drawn = -_REDRAW_SECONDS
         self._waiting: Timer | None = None
 
@@ -49,6 +53,8 @@ class LatencyCurve(Container):
 
     def show(self, view: RunView) -> None:
         trials, self._valid = view.progress.trials, view.progress.valid > 0
+        self._bound = view.run.bound_microseconds
+        self._all = view.points
         # Drawing is dear: without a better trial the line only grows, and a hundredth of it is less than a cell.
         if view.curve == self._points and self._trials <= trials <= 1.01 * self._trials:
             return
@@ -58,6 +64,22 @@ class LatencyCurve(Container):
             self._waiting = self.set_timer(wait, self._draw) if wait > SHORTEST_TIMER else None
             if self._waiting is None:
                 self.call_after_refresh(self._draw)  # the trials first
+
+    def toggle_zoom(self) -> None:
+        """Show the latencies after the first improvement only, or all of them."""
+        self._zoomed = not self._zoomed
+        self._draw()
+
+    def toggle_scale(self) -> None:
+        """Show the latencies on a logarithmic axis, or on a linear one."""
+        self._scale = "linear" if self._axis() == "log" else "log"
+        self._draw()
+
+    def _axis(self) -> str:
+        if self._scale:
+            return self._scale
+        latencies = [latency for _, latency in self._points]
+        return "log" if latencies and max(latencies) > 10 * min(latencies) else "linear"
 
     def _draw(self) -> None:
         self._waiting = None
@@ -83,13 +105,34 @@ class LatencyCurve(Container):
         plot.plt.clear_data()
         # Said, for Plotext's own differs before and after it was first shown.
         colour = Color.parse(self.app.theme_variables["primary"]).rgb
-        plot.plt.plot(ordinals, latencies, marker="braille", color=colour)
-        plot.plt.yscale("log" if max(latencies) > 10 * min(latencies) else "linear")
         last = max(self._trials, 1)
+        highest = self._highest()
+        points = _thinned([point for point in self._all if point[1] <= highest])
+        if points:
+            grey = Color.parse(self.app.theme_variables["foreground"]).blend(Color.parse("black"), 0.4).rgb
+            plot.plt.scatter(*map(list, zip(*points, strict=True)), marker="dot", color=grey)
+        shown = [(ordinal, latency) for ordinal, latency in zip(ordinals, latencies, strict=True) if latency <= highest]
+        plot.plt.plot(*map(list, zip(*shown, strict=True)), marker="braille", color=colour)
+        if self._bound:
+            red = Color.parse(self.app.theme_variables["error"]).rgb
+            plot.plt.plot([0, last], [self._bound, self._bound], marker="dot", color=red)
+        plot.plt.yscale(self._axis())
+        self.border_title = self._title()
+        self.border_subtitle = "best ─  trials •  bound ┄"
         plot.plt.xlim(0, last)
         plot.plt.xticks(sorted({round(last * quarter / 4) for quarter in range(5)}))
         plot.plt.xlabel("trials")
         plot.refresh()
+
+    def _highest(self) -> float:
+        """Return the highest latency that is drawn; zoomed, it is that of the second best-so-far schedule."""
+        if not self._zoomed or len(self._points) < 2:
+            return float("inf")
+        return self._points[1][1]
+
+    def _title(self) -> str:
+        zoom = ", zoomed" if self._zoomed else ""
+        return f"latency, µs, {self._axis()}{zoom}"
 
     def _words(self) -> str:
         if not self._points:
@@ -99,7 +142,7 @@ class LatencyCurve(Container):
 
 
 def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most about _MOST_POINTS of them, the last always: more would not be seen, and drawing would take seconds."""
+    """Return about _MOST_POINTS of them at most, the last always: more would not be seen, and would take seconds."""
     every = len(points) // _MOST_POINTS + 1
     return [*points[:-1:every], points[-1]]
 

@@ -49,7 +49,7 @@ class LineView(ScrollView, can_focus=True):
 
     @property
     def lines(self) -> list[str]:
-        """What it holds."""
+        """Return the lines it holds."""
         return [text for text, _ in self._lines]
 
     @property

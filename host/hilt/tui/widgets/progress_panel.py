@@ -14,7 +14,7 @@ from hilt.tui.widgets.text_panel import TextPanel
 
 _BAR_CELLS = 16
 _QUIET_SECONDS = 20.0
-"""After so long without a word from the engine, as in a long trial, the time that was left is not known any more."""
+"""Seconds without a word from the engine, as in a long trial, after which the time left is not known any more."""
 
 
 class ProgressPanel(TextPanel):

@@ -1,4 +1,4 @@
-"""The grid of a space, of which only what is seen is drawn; a cursor says which configuration a cell is."""
+"""The grid of a space; only the visible part is drawn. A cursor says which configuration a cell is."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SpaceGrid(ScrollView, can_focus=True):
         self._column = self._row = 0
 
     def show(self, unfolding: Unfolding, cells: NDArray[np.int8]) -> None:
-        """What each configuration is (configurations,)."""
+        """Set the kind of each configuration (configurations,)."""
         self._unfolding = unfolding
         self._grid = unfolding.grid(cells)
         self.virtual_size = Size(unfolding.width, unfolding.height)

@@ -9,7 +9,7 @@ from hilt.tui.widgets.text_panel import TextPanel
 
 
 class StatusLine(TextPanel):
-    """One line, or more where a reason is long. It says when what is below is no longer live."""
+    """One line, or more where a reason is long. It says when the view below is no longer live."""
 
     def show(self, view: RunView) -> None:
         run = view.run

@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 
 class TextPanel(Static):
-    """As a Static, for lines that mostly keep their length."""
+    """A Static for lines that mostly keep their length."""
 
     _shown: Content | None = None
 

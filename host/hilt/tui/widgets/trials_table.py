@@ -1,4 +1,4 @@
-"""The trials as a table of which only what is seen is read and drawn."""
+"""The trials as a table; only the visible rows are read and drawn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from hilt.store import Run
+from hilt.store import Run, RunState
 from hilt.store.listing import Listing, Order, Which
-from hilt.trial import Outcome
+from hilt.trial import Outcome, Trial
 from hilt.tui import formatting
-from hilt.tui.run_view import Link, RunView, TrialFacts
+from hilt.tui.run_view import Link, RunView
 from hilt.tui.trial_list import TrialList
 
 _RESIZE_SECONDS = 2.0
@@ -36,7 +36,7 @@ class _Column:
     title: str
     width: int
     order: Order | None = None
-    """What a click on the title sorts by."""
+    """The order that a click on the title sorts by."""
     right: bool = False
     wide: bool = False
 
@@ -98,7 +98,8 @@ class TrialsTable(ScrollView, can_focus=True):
         """The titles; rows come with the list and `changed`."""
         self._run = view.run
         self._recorded = view.progress.trials
-        self._missing = "on its way" if view.link is Link.ATTACHED else "not measured yet"
+        going = view.link is Link.ATTACHED and view.state is not RunState.PAUSED
+        self._missing = "on its way" if going else "not measured yet"
         self.border_title = f"trials, of a space of {view.run.space_size:,}"
         self._describe()
 
@@ -121,7 +122,7 @@ class TrialsTable(ScrollView, can_focus=True):
     def row_count(self) -> int:
         return len(self._trials)
 
-    def selected_trial(self) -> TrialFacts | None:
+    def selected_trial(self) -> Trial | None:
         return self._trials.trial(self._cursor) if len(self._trials) else None
 
     def selected(self) -> str | None:
@@ -150,7 +151,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return self._trials.ordinal(self._cursor) if 0 < self._cursor < len(self._trials) - 1 else None
 
     def hold(self, row: int) -> None:
-        """Where the held trial is now. Who has scrolled away from it stays there."""
+        """Keep the cursor on the held trial, which is in `row` now. A view scrolled away from it stays there."""
         top = self.scroll_offset.y
         seen = top <= self._cursor < top + self._page_rows
         self._cursor = row
@@ -269,7 +270,7 @@ class TrialsTable(ScrollView, can_focus=True):
         self.refresh_line(row + 1)
 
     def refresh_line(self, y: int) -> None:
-        """Of the whole table; the title's line stays where it is."""
+        """Return the region of a row of the whole table; the title's line stays where it is."""
         self.refresh(Region(0, y - self.scroll_offset.y, max(self.size.width, self.virtual_size.width), 1))
 
     def _describe(self) -> None:
@@ -282,7 +283,7 @@ class TrialsTable(ScrollView, can_focus=True):
 
 
 def format_listing(listing: Listing) -> str:
-    """As `failed on the board, by latency, with "acc"`."""
+    """Return the selection as text, such as `failed on the board, by latency, with "acc"`."""
     parts = [str(listing.which)] if listing.which is not Which.ALL else []
     parts.append(f"by {listing.order}{', last first' if listing.descending else ''}")
     if listing.text:
@@ -295,7 +296,7 @@ def _fit(column: _Column, text: str) -> str:
     return cut.rjust(column.width) if column.right else cut.ljust(column.width)
 
 
-def _text(title: str, trial: TrialFacts, run: Run | None) -> str:
+def _text(title: str, trial: Trial, run: Run | None) -> str:
     match title:
         case "trial":
             return str(trial.ordinal)

@@ -1,4 +1,4 @@
-"""How sure the tuner is, and how well what it knows has served it."""
+"""The tuner's confidence, and the accuracy of its predictions."""
 
 from __future__ import annotations
 

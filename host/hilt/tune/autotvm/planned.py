@@ -32,7 +32,9 @@ class PlanOptions:
     diversity_weight: float = 0.02
     """Equation 3's alpha: what a knob's value that the plan has not yet is worth, in units of the prediction."""
     annealing_iterations: int = 500
+    """Steps of one annealing, at most."""
     annealing_points: int = 128
+    """Walkers of the annealing, each a configuration."""
     annealing_patience: int = 50
     """Iterations without a better candidate after which annealing stops."""
 

@@ -35,14 +35,17 @@ class TreeGRUOptions(PlanOptions):
     hidden: int = 32
     """Width of embedding, GRU state and decoder."""
     slots: int = 4
-    """Memory slots."""
+    """Memory slots of the network."""
     batches: int = 500
-    """Of training at most, for each fit."""
+    """Training batches for each fit, at most."""
     batch_size: int = 128
+    """Samples of a training batch."""
     patience: int = 100
     """Batches without gain of average recall after which training stops; it is looked at every ten."""
     learning_rate: float = 7e-4
+    """Step size of Adam."""
     weight_decay: float = 1e-4
+    """L2 penalty on the weights."""
     gradient_clip: float = 5.0
     """Largest magnitude of an element of the gradient."""
 

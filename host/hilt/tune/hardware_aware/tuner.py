@@ -54,7 +54,9 @@ class HardwareAwareOptions:
     patience: int = 20
     """Rounds without gain of average recall after which boosting stops."""
     annealing_iterations: int = 500
+    """Steps of one annealing, at most."""
     annealing_points: int = 128
+    """Walkers of the annealing, each a configuration."""
     annealing_patience: int = 50
     """Iterations without a better candidate after which annealing stops."""
 

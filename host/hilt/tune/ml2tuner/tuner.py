@@ -41,7 +41,9 @@ class ML2TunerOptions:
     refit_growth: float = 0.0
     """Share by which the records have to grow before the models are fitted anew; 0: before each round."""
     annealing_iterations: int = 500
+    """Steps of one annealing, at most."""
     annealing_points: int = 128
+    """Walkers of the annealing, each a configuration."""
     annealing_patience: int = 50
     """Iterations without a better candidate after which annealing stops."""
 

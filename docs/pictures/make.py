@@ -1,0 +1,57 @@
+"""Make the pictures of the documents: the terminal interface as SVG, and an example report and comparison as pages.
+
+    python docs/pictures/make.py FOLDER
+
+It tunes resnet18.C5 on its recorded dataset with two tuners in a state of its own below FOLDER, so it takes a minute
+and needs no board. `make pictures` puts the SVG files into docs/pictures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+WORKLOAD = "resnet18.C5"
+BOARD = f"dataset:{WORKLOAD}@pynq.compiler"
+SIZE = (100, 30)
+
+
+def main(folder: Path) -> None:
+    """Make everything in `folder`."""
+    os.environ["HILT_HOME"] = str(folder / "home")
+    _hilt("dataset", "build", WORKLOAD, "--rtl-sample", "0")
+    for tuner, seed in (("random", 1), ("random", 2), ("ga", 1)):
+        _hilt("tune", WORKLOAD, "--board", BOARD, "--tuner", tuner, "--trials", "120", "--seed", str(seed))
+    _hilt("report", "last", "--html", str(folder / "report.html"))
+    asyncio.run(_screens(folder))
+
+
+def _hilt(*arguments: str) -> None:
+    subprocess.run([Path(sys.executable).with_name("hilt"), *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+async def _screens(folder: Path) -> None:
+    """Write an SVG of each screen of the newest run."""
+    from hilt import paths
+    from hilt.store import Store, database_path
+    from hilt.tui.app import HiltApp
+
+    with Store(database_path(paths.home())) as store:
+        newest = store.runs(1)[0]
+        app = HiltApp(paths.home(), store, newest.uuid)
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.pause(4.0)
+            for key, name in (("2", "run"), ("4", "space"), ("7", "runs"), ("n", "new-run")):
+                await pilot.press(key)
+                await pilot.pause(4.0)
+                # Without Textual's fonts, which a viewer would fetch from another server.
+                drawn = re.sub(r"@font-face \{.*?\}", "", app.export_screenshot(title="hilt"), flags=re.DOTALL)
+                (folder / f"tui-{name}.svg").write_text(drawn, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())

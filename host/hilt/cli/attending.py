@@ -1,0 +1,135 @@
+"""Attends to a run or a campaign that has an engine: follows it, prints its results, returns the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
+from hilt.cli import tables
+from hilt.cli.exit_codes import Exit, exit_of, say
+from hilt.cli.following import Ending, Record, exit_after, follow, name_of
+from hilt.cli.following import wake as wake_up
+from hilt.cli.formatting import print_json, run_json, short
+from hilt.cli.live_view import print_text
+from hilt.cli.network_text import format_total, result_table, result_values
+from hilt.cli.plain_console import PlainConsole
+from hilt.cli.progress import campaign_view, run_view
+from hilt.cli.summary import summary_text
+from hilt.engine.campaign_results import load_result
+from hilt.engine.run_files import RunFiles
+from hilt.measure import DATASET_PREFIX
+from hilt.store import Campaign, Run, RunState, Store, database_path
+from hilt.store.campaigns import discard_campaign
+from hilt.trial import Outcome
+
+
+def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json: bool, wake: bool = False) -> Exit:
+    """Give a run an engine by `launched`, follow it unless detached, and print how it ended."""
+    run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
+    console = PlainConsole(stderr=as_json)
+    if detach:
+        _leave_alone(home, run, console, wake)
+        _print_run(home, run, console, as_json, ended=False)
+        return Exit.OK
+    limit = f"{run.limit_seconds * 1e3:,.0f} ms by the board's clock"
+    compared = "nothing is" if run.board.startswith(DATASET_PREFIX) else "its whole output is"
+    print_text(console, f"a program may run for {limit}; {compared} compared with the reference")
+    ending = follow(home, run, run_view(run, console), wake=wake)
+    if not wake and (failed := _never_began(home, run, ending)) is not None:
+        return failed
+    verified = _print_run(home, run, console, as_json, ended=ending.finished is not None)
+    return _exit(run, ending, verified, console)
+
+
+def attend_campaign(
+    home: Path, campaign: Campaign, *, detach: bool, as_json: bool, output: Path | None = None, wake: bool = False
+) -> Exit:
+    """Follow a campaign that has an engine or has finished, and print its results."""
+    console = PlainConsole(stderr=as_json)
+    if detach:
+        _leave_alone(home, campaign, console, wake)
+        if as_json:
+            _print_campaign(home, campaign, as_json)
+        return Exit.OK
+    ending = follow(home, campaign, campaign_view(campaign, console), wake=wake)
+    if not wake and (failed := _never_began(home, campaign, ending)) is not None:
+        return failed
+    if ending.finished is not None:
+        _write_missing(home, campaign, ending.finished.state, output, console)
+    solved = True
+    if as_json or ending.finished is not None:
+        solved = _print_campaign(home, campaign, as_json)
+    if ending.finished is not None:
+        directory = output or RunFiles(home, campaign.uuid).directory
+        files = [str(directory / name) for name in (SCHEDULE, LOG, REPORT) if (directory / name).exists()]
+        if files:
+            print_text(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
+    return _exit(campaign, ending, solved, console)
+
+
+def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> None:
+    if wake:
+        wake_up(home, record.uuid)
+    name = short(record.uuid)
+    text = f"{name_of(record)} goes on by itself; `hilt tui {name}` or `hilt resume {name}` attaches to it"
+    print_text(console, text)
+
+
+def _never_began(home: Path, record: Record, ending: Ending) -> Exit | None:
+    """Remove a new run or campaign that failed before its first trial; return the exit code, None for any other."""
+    if ending.finished is None or ending.finished.failure is None:
+        return None
+    with Store(database_path(home)) as store:
+        is_campaign = isinstance(record, Campaign)
+        removed = discard_campaign(store, record.uuid) if is_campaign else store.discard_run(record.uuid)
+    if not removed:
+        return None
+    say(ending.finished.detail)
+    return exit_of(ending.finished.failure)
+
+
+def _print_run(home: Path, run: Run, console: Console, as_json: bool, *, ended: bool) -> bool:
+    """Print the results; return whether a verified configuration was found."""
+    with Store(database_path(home)) as store:
+        now = store.run(run.uuid)
+        if as_json:
+            print_json(run_json(store, now, RunFiles(home, run.uuid).is_running()), "run")
+        elif ended:
+            print_text(console, summary_text(store, now))
+        # A dataset answers from records: nothing is verified, and a run with a valid answer is a success.
+        recorded = run.board.startswith(DATASET_PREFIX) and store.counts(run.uuid).get(Outcome.OK, 0) > 0
+        return recorded or store.best(run.uuid) is not None
+
+
+def _print_campaign(home: Path, campaign: Campaign, as_json: bool) -> bool:
+    """Print the results; return whether every layer has a verified schedule."""
+    with Store(database_path(home)) as store:
+        result = load_result(store, store.campaign(campaign.uuid) or campaign)
+    if as_json:
+        print_json(result_values(result), "campaign")
+    else:
+        tables.console().print(result_table(result))
+        print_text(tables.console(), format_total(result))
+    return not result.unsolved
+
+
+def _write_missing(home: Path, campaign: Campaign, state: RunState, output: Path | None, console: Console) -> None:
+    """Write the files of a campaign to `output`, or where its engine was killed before it wrote them."""
+    directory = output or RunFiles(home, campaign.uuid).directory
+    missing = state is RunState.FINISHED and not (directory / REPORT).exists()
+    if output is None and not missing:
+        return
+    with Store(database_path(home)) as store:
+        for note in write_outputs(store, campaign.uuid, directory).notes:
+            print_text(console, note)
+
+
+def _exit(record: Record, ending: Ending, verified: bool, console: Console) -> Exit:
+    if ending.finished is None:
+        name = short(record.uuid)
+        print_text(console, f"left {name_of(record)}, which stops when the board is done; `hilt resume {name}` goes on")
+        return Exit.INTERRUPTED
+    return exit_after(record, ending, verified)

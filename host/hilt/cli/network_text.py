@@ -1,0 +1,152 @@
+"""A network and its campaign's results, as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hilt.campaign.budget import Budget
+from hilt.cli import tables
+from hilt.cli.formatting import best_json, print_json, scaled_latency, short, state_text, time_text
+from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, Source, board_of, load_result
+from hilt.network.workloads import coverage_text
+from hilt.schedule.onnx_model import Network
+from hilt.store import Campaign, RunState, Store, Trial
+
+
+def listing(network: Network) -> str:
+    """Return the layers of a network, then the layers and operators that VTA cannot run."""
+    layers = sum(layer.count for layer in network.supported)
+    lines = [coverage_text(network)] if network.layers else []
+    lines.append(f"{network.name}: {layers} convolutions and dense layers for VTA, {len(network.supported)} different")
+    lines += [f"  {layer.count:3} x {layer.workload}" for layer in network.supported]
+    if network.unsupported:
+        lines.append("not for VTA:")
+        lines += [f"  {layer.count:3} x {layer.reason} ({', '.join(layer.nodes[:3])})" for layer in network.unsupported]
+    if network.others:
+        others = ", ".join(f"{operator} {count}" for operator, count in network.others.items())
+        lines.append(f"left to the processor: {others}")
+    return "\n".join(lines)
+
+
+def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: bool) -> None:
+    """Print a campaign: its facts, its layers, and the network's latency."""
+    result = load_result(store, campaign)
+    if as_json:
+        print_json(result_values(result), "campaign")
+        return
+    settings = campaign.settings
+    facts = tables.table(header=False)
+    for name, value in (
+        ("campaign", campaign.uuid),
+        ("network", f"{campaign.name}, {len(result.layers)} different layers for VTA"),
+        ("board", board_of(store, campaign)),
+        ("tuner", f"{settings['tuner']}, seed {settings['seed']}, slices of {settings['batch']}"),
+        ("state", f"{state_text(campaign, running)}{', ' if campaign.detail else ''}{campaign.detail}"),
+        ("begun", time_text(campaign.created)),
+        ("trials", f"{result.trials}, budget {Budget.from_dict(campaign.budget)}"),
+    ):
+        facts.add_row(name, value)
+    console = tables.console()
+    console.print(facts)
+    console.print()
+    console.print(result_table(result))
+    console.print(format_total(result), soft_wrap=True)
+
+
+def format_total(result: CampaignResult) -> str:
+    """Return the network's latency now, and with the fallback schedules, in words."""
+    words = _latency_text(result)
+    if result.gain is not None:
+        fallback = scaled_latency(result.fallback_microseconds)
+        words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
+        if len(result.compared) < len(result.layers):
+            words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
+    wanted = result.campaign.budget.get("trials", 0)
+    if result.campaign.state is RunState.FINISHED and result.trials < wanted:
+        words += f"\n{result.trials} of {wanted:.0f} trials: no tuner asked for more"
+    if result.unsolved and result.campaign.state is RunState.FINISHED:
+        words += f"; without {', '.join(each.layer.workload for each in result.unsolved)}: nothing verified was found"
+    return words
+
+
+def _latency_text(result: CampaignResult) -> str:
+    estimate = result.estimate
+    if estimate.complete:
+        return f"{result.network.name}: {scaled_latency(result.microseconds)} in all its layers on the board"
+    words = f"{result.network.name}: about {scaled_latency(estimate.microseconds)} in all its layers: "
+    words += f"{scaled_latency(result.microseconds)} measured in {estimate.layers_by.get(Source.MEASURED, 0)} of them"
+    for source, text in ((Source.TWIN, "predicted by the twin"), (Source.BOUND, "the roofline bound, so at least")):
+        if source in estimate.layers_by:
+            words += f", {scaled_latency(estimate.microseconds_by[source])} {text} in {estimate.layers_by[source]}"
+    return words
+
+
+def _estimate_values(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "microseconds": estimate.microseconds,
+        "complete": estimate.complete,
+        "parts": {
+            str(source): {"microseconds": value, "layers": estimate.layers_by[source]}
+            for source, value in estimate.microseconds_by.items()
+        },
+    }
+
+
+def result_table(result: CampaignResult) -> tables.Table:
+    ordinals = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
+    table = tables.table("layer", *ordinals, "run")
+    total = result.microseconds or 1.0
+    for each in result.layers:
+        table.add_row(
+            each.layer.workload,
+            str(each.layer.count),
+            str(each.trials),
+            _latency(each.fallback),
+            _latency(each.best),
+            f"{each.gain:.2f}" if each.gain else "-",
+            f"{each.microseconds:,.1f}" if each.microseconds else "-",
+            f"{100 * each.microseconds / total:.1f}%" if each.microseconds else "-",
+            _percent(each),
+            short(each.run.uuid) if each.run else "-",
+        )
+    return table
+
+
+def _latency(trial: Trial | None) -> str:
+    return f"{trial.microseconds:,.1f}" if trial is not None and trial.microseconds else "-"
+
+
+def _percent(each: LayerResult) -> str:
+    if each.run is None or each.best is None or each.best.microseconds is None:
+        return "-"
+    return f"{each.run.percent_of_bound(each.best.microseconds):.1f}"
+
+
+def result_values(result: CampaignResult) -> dict[str, Any]:
+    """Return the results as `--json` prints them."""
+    return {
+        "campaign": result.campaign.uuid,
+        "network": result.network.name,
+        "state": str(result.campaign.state),
+        "detail": result.campaign.detail,
+        "budget": dict(result.campaign.budget),
+        "spent_seconds": result.campaign.spent_seconds,
+        "trials": result.trials,
+        "microseconds": result.microseconds if result.estimate.complete else None,
+        "estimate": _estimate_values(result.estimate),
+        "fallback_microseconds": result.fallback_microseconds,
+        "gain": result.gain,
+        "layers": [
+            {
+                "workload": each.layer.workload,
+                "count": each.layer.count,
+                "run": each.run.uuid if each.run else None,
+                "trials": each.trials,
+                "valid": each.valid,
+                "best": best_json(each.run, each.best) if each.run else None,
+                "fallback": best_json(each.run, each.fallback) if each.run else None,
+                "gain": each.gain,
+            }
+            for each in result.layers
+        ],
+    }

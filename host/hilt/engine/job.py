@@ -1,0 +1,113 @@
+"""The work of an engine's process: one run here, the layers of a network in hilt.campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Protocol
+
+from hilt import tune
+from hilt.engine.errors import RunOverError
+from hilt.engine.events import EngineCommand, Event, Finished
+from hilt.engine.loop import TuningLoop, assess
+from hilt.engine.run_control import Control
+from hilt.engine.run_spec import RunTask
+from hilt.measure import Measurer
+from hilt.store import Run, RunState, Store
+
+Publish = Callable[[Event], None]
+
+
+class Job(Protocol):
+    """A run or a campaign, as the session of an engine needs it."""
+
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def control(self) -> Control:
+        """The commands of the clients."""
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The runs that the board must fit; at least one, all on one board."""
+
+    @property
+    def verdict(self) -> str:
+        """After the search: how sure the tuner is of its best, and why it stopped; empty if it does not say."""
+
+    def begin(self, stack: ExitStack, publish: Publish, watch: Publish) -> None:
+        """Open everything that must stay open until the end on `stack`.
+
+        Args:
+            stack: Closed after the last event.
+            publish: Sends an event to the clients of the job.
+            watch: Shows an event to the board health monitor only.
+        """
+
+    def set_state(self, state: RunState, detail: str) -> None:
+        """Store the state. Raises StoreError."""
+
+    def obey(self, command: EngineCommand) -> None:
+        """Pass the command of a client on to the search."""
+
+    def search(self, measurer: Measurer) -> bool:
+        """Spend the budget; return False where a stop came first."""
+
+    def end(self, finished: Finished) -> None:
+        """Store how the job ended, before its clients hear of it. Raises StoreError."""
+
+    def farewell(self, finished: Finished) -> None:
+        """Tell further clients, such as those of a campaign's layers, how the job ended."""
+
+
+class RunJob:
+    """One run."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        """Take the run. Raises RunOverError where it has finished."""
+        if run.state is RunState.FINISHED:
+            raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
+        self._store = store
+        self._run = run
+        self._publish: Publish = lambda event: None
+        self.control = Control()
+        self.verdict = ""
+
+    @property
+    def uuid(self) -> str:
+        """The run's."""
+        return self._run.uuid
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The run alone."""
+        return [self._run]
+
+    def begin(self, stack: ExitStack, publish: Publish, watch: Publish) -> None:
+        """See Job."""
+        self._publish = publish
+
+    def set_state(self, state: RunState, detail: str) -> None:
+        """See Job."""
+        self._store.set_state(self._run.uuid, state, detail)
+
+    def obey(self, command: EngineCommand) -> None:
+        """See Job."""
+        self.control.obey(command)
+
+    def search(self, measurer: Measurer) -> bool:
+        """See Job."""
+        run, task = self._run, RunTask(self._run, measurer.description)
+        tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
+        complete = TuningLoop(run, tuner, task, measurer, self._store, self.control, self._publish).run()
+        assessment = assess(tuner)
+        self.verdict = "" if assessment is None else assessment.text
+        return complete
+
+    def end(self, finished: Finished) -> None:
+        """See Job."""
+        self._store.set_state(self._run.uuid, finished.state, finished.detail, finished.failure or "")
+
+    def farewell(self, finished: Finished) -> None:
+        """See Job."""

@@ -1,0 +1,1 @@
+"""Design exploration: VTA parameters for a network, by latency and area."""

@@ -1,0 +1,131 @@
+"""The area of a design: a model fitted to Yosys's counts of this RTL, or Yosys itself.
+
+The model. DSP slices and block RAM follow from the structure: a multiplier array of batch x block x block, and memories
+of the buffers' sizes. Look-up tables and flip-flops are linear in the multipliers, the accumulator's lanes and the bus.
+The coefficients are least squares over yosys_figures.json, whose rows `hilt explore --area yosys` measures anew. The
+model says its largest error over these rows. They are few, so that error flatters it; elsewhere it extrapolates.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.explore.design import Design
+from hilt.vta.parameters import VTAParameters
+
+COUNTS = ("lut", "ff", "dsp", "bram36")
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Area:
+    """Look-up tables, flip-flops, DSP slices, and block RAM in units of 36 Kb, with the method that gave them."""
+
+    lut: float
+    ff: float
+    dsp: float
+    bram36: float
+    method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+
+PARTS = {
+    "7z020": (53_200, 106_400, 220, 140),
+    "xczu3eg": (70_560, 141_120, 360, 216),
+    "xczu7ev": (230_400, 460_800, 1_728, 312),
+    "xczu9eg": (274_080, 548_160, 2_520, 912),
+}
+"""LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
+
+
+def over(area: Area, part: str) -> list[str]:
+    """Return the resources that a part has too few of, as `lut 61,000 of 53,200`."""
+    pairs = zip(COUNTS, PARTS[part], strict=True)
+    return [f"{name} {getattr(area, name):,.0f} of {limit:,}" for name, limit in pairs if getattr(area, name) > limit]
+
+
+def modelled_area(design: Design) -> Area:
+    """Return the model's estimate."""
+    values = np.maximum(_inputs(design.parameters, design.bus_bits, _is_wide(design)) @ _coefficients(), 0.0)
+    lut, ff, dsp, bram36 = (round(float(value), 1) for value in values)
+    return Area(lut, ff, dsp, bram36, method="model")
+
+
+def model_error() -> dict[str, float]:
+    """Return for each count the largest relative error of the model over the rows it was fitted to."""
+    inputs, counts = _figures()
+    estimates = inputs @ _coefficients()
+    errors = np.abs(estimates - counts) / np.maximum(counts, 1.0)
+    return dict(zip(COUNTS, errors.max(axis=0).round(3).tolist(), strict=True))
+
+
+def figure_count() -> int:
+    """Return how many syntheses the model is fitted to."""
+    return len(_figures()[0])
+
+
+def _is_wide(design: Design) -> bool:
+    return str(design.accelerator.isa) == "wide"
+
+
+def _inputs(parameters: VTAParameters, bus_bits: int, wide: bool) -> Floats:
+    """Return the model's inputs, shape (6,).
+
+    They are 1, multipliers, lanes of the accumulator, bytes of the bus, lanes that multiply (the wide ISA has MUL), and
+    the 36-Kb blocks that hold the buffers.
+    """
+    multipliers = parameters.batch * parameters.block**2
+    lanes = parameters.batch * parameters.block
+    return np.array([1.0, multipliers, lanes, bus_bits / 8, lanes * float(wide), _blocks(parameters)])
+
+
+def _blocks(parameters: VTAParameters) -> float:
+    """Return the 36-Kb blocks (4 KiB of data) that hold the four buffers and the output buffer."""
+    lanes_ratio = parameters.acc_element_bytes // parameters.inp_element_bytes
+    sizes = [parameters.log_uop_buff_size, parameters.log_inp_buff_size, parameters.log_wgt_buff_size]
+    total = sum(1 << size for size in sizes) + (1 << parameters.log_acc_buff_size) * (1 + 1 / lanes_ratio)
+    return total / 4096
+
+
+@cache
+def _figures() -> tuple[Floats, Floats]:
+    """Return the inputs (rows, 6) and counts (rows, 4) of Yosys's figures."""
+    rows = json.loads(resources.files("hilt.explore").joinpath("yosys_figures.json").read_text(encoding="utf-8"))[
+        "rows"
+    ]
+    inputs = [
+        _inputs(VTAParameters.from_name(row["parameters"]), row["bus_bits"], row["isa"] == "wide") for row in rows
+    ]
+    return np.array(inputs), np.array([[row[name] for name in COUNTS] for row in rows], dtype=np.float64)
+
+
+@cache
+def _coefficients() -> Floats:
+    """Return the least-squares coefficients (6, 4), with a weak pull to zero where rows are too few to tell."""
+    inputs, counts = _figures()
+    scale = np.maximum(inputs.max(axis=0), 1.0)
+    scaled = inputs / scale
+    columns = []
+    for place, name in enumerate(COUNTS):
+        used = _INPUTS_OF[name]
+        chosen = scaled[:, used]
+        ridge = 1e-6 * np.eye(len(used))
+        solved = np.linalg.solve(chosen.T @ chosen + ridge, chosen.T @ counts[:, place])
+        column = np.zeros(inputs.shape[1])
+        column[used] = solved / scale[used]
+        columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 5]}
+"""The inputs that each count is fitted to."""

@@ -1,0 +1,66 @@
+"""One design: the parameters of a VTA, its bus, its clock, and the memory behind it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.simulator.device import MemoryModel
+from hilt.tune.model_guided.memories import memory_at
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.parameters import VTAParameters
+
+
+@dataclass(frozen=True)
+class Design:
+    """A parameter set with its surroundings. Times are the memory's, so they stay when the clock changes."""
+
+    parameters: VTAParameters
+    bus_bits: int = 64
+    clock_hz: int = 100_000_000
+    read_ns: float = 320.0
+    """Nanoseconds from a read request to its first data."""
+    write_ns: float = 160.0
+    """Nanoseconds from a write to its acknowledgement."""
+    memory_gb_s: float = 0.0
+    """Most that the memory moves, 10^9 bytes a second; 0: as much as the bus asks for."""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse values that no design has. Raises ParameterError or FieldOverflowError, naming the field."""
+        self.accelerator.require_rtl()
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """Return the accelerator of these parameters, ISA A where it holds them, else the wide one."""
+        return Accelerator.for_parameters(self.parameters, bus_bits=self.bus_bits, clock_hz=self.clock_hz)
+
+    @property
+    def coordinates(self) -> npt.NDArray[np.float64]:
+        """Return the memory as hilt.tune.model_guided.memories has it: logarithms, shape (3,)."""
+        read, write = (max(time * 1e-9 * self.clock_hz, 2.0) for time in (self.read_ns, self.write_ns))
+        wanted = self.bus_bits / 8 * self.clock_hz
+        slowdown = max(1.0, wanted / (self.memory_gb_s * 1e9)) if self.memory_gb_s else 1.0
+        return np.log([read, write, slowdown])
+
+    @property
+    def memory(self) -> MemoryModel:
+        """Return the memory in cycles of this clock."""
+        return memory_at(self.coordinates, self.accelerator)
+
+    @property
+    def title(self) -> str:
+        """Return the user's name of it, or its parameters' with bus and clock."""
+        return self.name or f"{self.parameters.name} {self.bus_bits} bit {self.clock_hz / 1e6:g} MHz"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; `from_dict` makes the same design of them."""
+        return asdict(self) | {"parameters": self.parameters.to_mapping()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Design:
+        """Return the design that `to_dict` described."""
+        return cls(**(values | {"parameters": VTAParameters.from_mapping(values["parameters"])}))

@@ -1,0 +1,155 @@
+"""Evaluates the designs of a sweep, in parallel, and keeps each result in a file, so that it can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hilt.atomic_write import atomic_write
+from hilt.explore.area import Area, modelled_area, over
+from hilt.explore.design import Design
+from hilt.explore.errors import ExploreError
+from hilt.explore.pareto import pareto_front
+from hilt.explore.schedules import NetworkSchedule, schedule_network
+from hilt.explore.yosys import synthesised_area
+from hilt.schedule.onnx_model import Network
+from hilt.simulator.build import design_key
+
+SCHEMA = 1
+Progress = Callable[[int, int, "Evaluation | None"], None]
+"""Called with (designs done, all of them, the newest)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network on a design, and how its area is counted."""
+
+    network: Network
+    design: Design
+    orders: int = 1
+    area: str = "model"
+
+    @property
+    def key(self) -> str:
+        """Return a digest of everything that decides the result, the twin's sources among it."""
+        facts = {
+            "schema": SCHEMA,
+            "network": self.network.to_dict(),
+            "design": self.design.to_dict() | {"name": ""},
+            "orders": self.orders,
+            "area": self.area,
+            "twin": design_key(self.design.accelerator, "timing"),
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A design's latency and area."""
+
+    design: Design
+    schedule: NetworkSchedule
+    area: Area
+    seconds: float
+    """Wall-clock seconds that the evaluation took."""
+
+    @property
+    def microseconds(self) -> float:
+        """Return the latency of one image; infinite where a layer has no schedule."""
+        if self.schedule.reason:
+            return float("inf")
+        return self.schedule.microseconds(self.design.clock_hz)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "design": self.design.to_dict(),
+            "schedule": self.schedule.to_dict(),
+            "area": self.area.to_dict(),
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Evaluation:
+        """Return the evaluation that `to_dict` described."""
+        return cls(
+            Design.from_dict(values["design"]),
+            NetworkSchedule.from_dict(values["schedule"]),
+            Area(**values["area"]),
+            values["seconds"],
+        )
+
+
+def evaluate(task: Task) -> Evaluation:
+    """Return the latency and area of a design. Raises MissingToolError, BuildError, ExploreError."""
+    started = time.monotonic()
+    schedule = schedule_network(task.network, task.design, task.orders)
+    area = synthesised_area(task.design) if task.area == "yosys" else modelled_area(task.design)
+    return Evaluation(task.design, schedule, area, time.monotonic() - started)
+
+
+def explore(
+    tasks: Sequence[Task], folder: Path, executor: Executor, progress: Progress = lambda done, total, newest: None
+) -> list[Evaluation]:
+    """Return the evaluation of each task, in order; those in `folder` are read, the others are made and kept there.
+
+    Raises ExploreError where a design cannot be evaluated, after all others are done and kept.
+    """
+    kept = {task.key: _read(folder / f"{task.key[:32]}.json") for task in tasks}
+    waiting = [task for task in tasks if kept[task.key] is None]
+    done = len(tasks) - len(waiting)
+    progress(done, len(tasks), None)
+    failures: list[str] = []
+    pending = {executor.submit(evaluate, task): task for task in waiting}
+    for future in as_completed(pending):
+        task = pending[future]
+        error = future.exception()
+        done += 1
+        if error is not None:
+            failures.append(f"{task.design.title}: {' '.join(str(error).split())}")
+            continue
+        evaluation = future.result()
+        kept[task.key] = evaluation
+        with atomic_write(folder / f"{task.key[:32]}.json") as file:
+            json.dump(evaluation.to_dict(), file)
+        progress(done, len(tasks), evaluation)
+    if failures:
+        raise ExploreError(f"{len(failures)} of {len(tasks)} designs failed, the first: {failures[0]}")
+    results = []
+    for task in tasks:
+        evaluation_or_none = kept[task.key]
+        assert evaluation_or_none is not None
+        results.append(Evaluation(task.design, evaluation_or_none.schedule, evaluation_or_none.area,
+                                  evaluation_or_none.seconds))  # fmt: skip
+    return results
+
+
+def front(evaluations: Sequence[Evaluation], part: str | None = None) -> list[int]:
+    """Return the places on the Pareto front of latency, look-up tables, DSP slices and block RAM.
+
+    Designs without a schedule are left out, and with `part` those that do not fit it.
+    """
+    places = [
+        place
+        for place, evaluation in enumerate(evaluations)
+        if not evaluation.schedule.reason and not (part and over(evaluation.area, part))
+    ]
+    measures = [
+        (result.microseconds, result.area.lut, result.area.dsp, result.area.bram36)
+        for result in (evaluations[place] for place in places)
+    ]
+    return [places[row] for row in pareto_front(measures)]
+
+
+def _read(path: Path) -> Evaluation | None:
+    """Return the kept evaluation; None where there is none, or it cannot be read and is made again."""
+    try:
+        return Evaluation.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

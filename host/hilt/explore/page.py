@@ -1,0 +1,121 @@
+"""The page of an exploration: latency over area with the Pareto front, and the table of all designs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from hilt.explore.area import figure_count, model_error, over
+from hilt.explore.exploration import Evaluation, front
+from hilt.report.interactive import COLOURS, Plot, html_table, page
+
+_MEASURES = (("lut", "look-up tables"), ("bram36", "block RAM, 36 Kb"), ("dsp", "DSP slices"))
+
+
+def exploration_page(
+    network: str, evaluations: Sequence[Evaluation], refused: Sequence[str], part: str | None, verified: Sequence[str]
+) -> str:
+    """Return the page as HTML. Raises MissingLibraryError without plotly."""
+    on_front = front(evaluations, part)
+    sections = [f"<p>{escape(summary(network, evaluations, on_front))} {escape(area_statement(evaluations))}</p>"]
+    sections += [_plot(name, title, evaluations, on_front, part).html() for name, title in _MEASURES]
+    sections.append("<h2>Pareto front</h2>" + html_table(HEADER, [row(evaluations[place]) for place in on_front]))
+    if verified:
+        sections.append("<h2>On the RTL</h2><ul>" + "".join(f"<li>{escape(line)}</li>" for line in verified) + "</ul>")
+    others = [place for place in range(len(evaluations)) if place not in on_front]
+    others.sort(key=lambda place: evaluations[place].microseconds)
+    sections.append("<h2>Other designs</h2>" + html_table(HEADER, [row(evaluations[place]) for place in others]))
+    if refused:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in refused)
+        sections.append(f"<h2>Refused combinations</h2><ul>{lines}</ul>")
+    return page(f"Designs for {network}", sections)
+
+
+HEADER = ("design", "ms an image", "LUT", "FF", "DSP", "BRAM36", "note")
+
+
+def row(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return a design's cells under HEADER."""
+    area = evaluation.area
+    return (
+        evaluation.design.title,
+        latency_text(evaluation),
+        f"{area.lut:,.0f}",
+        f"{area.ff:,.0f}",
+        f"{area.dsp:,.0f}",
+        f"{area.bram36:,.1f}",
+        evaluation.schedule.reason,
+    )
+
+
+def latency_text(evaluation: Evaluation) -> str:
+    """Return milliseconds an image, or a dash where a layer has no schedule."""
+    return "-" if math.isinf(evaluation.microseconds) else f"{evaluation.microseconds / 1e3:,.3f}"
+
+
+def summary(network: str, evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> str:
+    """Return a sentence: how many designs, how many on the front, how many without a schedule."""
+    without = sum(bool(evaluation.schedule.reason) for evaluation in evaluations)
+    text = (
+        f"{len(evaluations)} designs for {network}, {len(on_front)} on the Pareto front of latency, LUT, DSP and BRAM"
+    )
+    return f"{text}, {without} without a schedule for a layer." if without else f"{text}."
+
+
+def area_statement(evaluations: Sequence[Evaluation]) -> str:
+    """Return the sentence that says where latency and area come from."""
+    method = evaluations[0].area.method
+    latency = (
+        "Latency: the twin's cycles of the best schedule found for each VTA layer, at the clock that the set gives."
+    )
+    if method == "yosys":
+        return f"{latency} Area: Yosys, 7 series."
+    errors = ", ".join(f"{name} {100 * error:.0f} %" for name, error in model_error().items())
+    fitted = f"Area: a model fitted to {figure_count()} Yosys syntheses of this RTL"
+    return f"{latency} {fitted}; its largest errors there: {errors}."
+
+
+def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Sequence[int], part: str | None) -> Plot:
+    usable = [place for place, evaluation in enumerate(evaluations) if not evaluation.schedule.reason]
+    fitting = [
+        place for place in usable if place not in on_front and not (part and over(evaluations[place].area, part))
+    ]
+    too_large = [place for place in usable if place not in on_front and place not in fitting]
+    traces = [
+        _points(evaluations, fitting, name, "other designs", "#9aa3ad", 7),
+        _points(evaluations, too_large, name, f"too large for {part}", COLOURS[4], 7, symbol="x") if part else None,
+        _points(evaluations, on_front, name, "Pareto front", COLOURS[0], 10),
+    ]
+    layout: dict[str, Any] = {
+        "xaxis": {"title": {"text": title}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "ms an image"}, "type": "log"},
+    }
+    caption = f"Latency over {title}. Hover shows the parameters."
+    return Plot(f"front-{name}", caption, [trace for trace in traces if trace is not None], layout)
+
+
+def _points(
+    evaluations: Sequence[Evaluation], places: Sequence[int], measure: str, name: str, colour: str, size: int,
+    symbol: str = "circle",
+) -> dict[str, Any]:  # fmt: skip
+    chosen = [evaluations[place] for place in places]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [getattr(evaluation.area, measure) for evaluation in chosen],
+        "y": [evaluation.microseconds / 1e3 for evaluation in chosen],
+        "text": [escape(_hover(evaluation)).replace("\n", "<br>") for evaluation in chosen],
+        "hoverinfo": "text",
+        "marker": {"color": colour, "size": size, "symbol": symbol},
+    }
+
+
+def _hover(evaluation: Evaluation) -> str:
+    area, design = evaluation.area, evaluation.design
+    lines = [design.title, f"{evaluation.microseconds / 1e3:,.3f} ms an image, batch {design.parameters.batch}"]
+    lines.append(f"{design.parameters.name}, bus {design.bus_bits} bit, {design.clock_hz / 1e6:g} MHz")
+    lines.append(f"LUT {area.lut:,.0f}, FF {area.ff:,.0f}, DSP {area.dsp:,.0f}, BRAM {area.bram36:,.1f}")
+    return "\n".join(lines)

@@ -1,0 +1,158 @@
+"""A sweep file: base parameters, values to combine, and designs by name (docs/explore.md)."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hilt.did_you_mean import did_you_mean
+from hilt.explore.design import Design
+from hilt.explore.errors import SweepError
+from hilt.vta.accelerator import FieldOverflowError
+from hilt.vta.parameters import ParameterError, VTAParameters, bounds, load_parameters
+
+MOST_DESIGNS = 10_000
+_SURROUNDINGS: dict[str, tuple[float, float]] = {
+    "bus_bits": (64, 128),
+    "clock_mhz": (1, 2000),
+    "read_ns": (1, 100_000),
+    "write_ns": (1, 100_000),
+    "memory_gb_s": (0, 1000),
+}
+"""Fields besides VTA's parameters, with their bounds."""
+_LOGS = tuple(VTAParameters.from_name("1x16_i8w8a32_15_15_18_17").to_mapping())
+_TABLES = ("base", "sweep", "design")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The designs of a file, and the combinations that make no VTA."""
+
+    designs: tuple[Design, ...]
+    refused: tuple[str, ...]
+    """A line for each combination that was refused: its values and the field."""
+
+
+def read_sweep(path: Path) -> Sweep:
+    """Return the designs of a sweep file.
+
+    A value that no VTA takes is an error. A combination of values that are possible one by one, but make no VTA
+    together, is among `refused`.
+
+    Raises:
+        SweepError: The file cannot be read, or has a field or value that no VTA has.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SweepError(f"cannot read the sweep {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise SweepError(f"{path} is not TOML: {error}") from error
+    for table in content:
+        if table not in _TABLES:
+            hint = did_you_mean(table, _TABLES, f"there are {', '.join(_TABLES)}")
+            raise SweepError(f"{path}: there is no table [{table}]; {hint}")
+    base = _base(path, _table(path, content, "base"))
+    swept = {name: _values(path, name, values) for name, values in _table(path, content, "sweep").items()}
+    sets = [dict(zip(swept, chosen, strict=True)) for chosen in _combinations(path, swept)] if swept else []
+    named = content.get("design", [])
+    if not isinstance(named, list) or not all(isinstance(values, dict) for values in named):
+        raise SweepError(f"{path}: write each design as [[design]]")
+    sets += [_named(path, values) for values in named]
+    if not sets:
+        sets = [{}]
+    designs, refused = [], []
+    for values in sets:
+        try:
+            designs.append(_design(base | values))
+        except (ParameterError, FieldOverflowError) as error:
+            refused.append(f"{_text(values)}: {error}")
+    if not designs:
+        raise SweepError(f"{path}: no combination makes a VTA; the first: {refused[0]}")
+    return Sweep(tuple(dict.fromkeys(designs)), tuple(refused))
+
+
+def _base(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+    given = dict(values)
+    parameters = given.pop("parameters", "pynq")
+    if not isinstance(parameters, str):
+        raise SweepError(f"{path}: base.parameters is {parameters!r}; give a name such as pynq, or a .json file")
+    file = path.parent / parameters if parameters.endswith(".json") else parameters
+    try:
+        known: dict[str, Any] = dict(load_parameters(file).to_mapping())
+    except ParameterError as error:
+        raise SweepError(f"{path}: base.parameters: {error}") from error
+    for name, value in given.items():
+        known[name] = _checked(path, f"base.{name}", name, value)
+    return known
+
+
+def _table(path: Path, content: dict[str, Any], name: str) -> dict[str, Any]:
+    table = content.get(name, {})
+    if not isinstance(table, dict):
+        raise SweepError(f"{path}: {name} is not a table; write [{name}]")
+    return table
+
+
+def _values(path: Path, name: str, values: object) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise SweepError(f"{path}: sweep.{name} is {values!r}; give a list of values")
+    return [_checked(path, f"sweep.{name}", name, value) for value in values]
+
+
+def _named(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+    name = values.get("name", "")
+    if not isinstance(name, str):
+        raise SweepError(f"{path}: a design's name is {name!r}; give text")
+    checked = {key: _checked(path, f"design.{key}", key, value) for key, value in values.items() if key != "name"}
+    return checked | ({"name": name} if name else {})
+
+
+def _checked(path: Path, place: str, name: str, value: object) -> Any:
+    """Return the value of a field. Raises SweepError where the field does not exist or no VTA takes the value."""
+    if name in _LOGS:
+        if type(value) is not int:
+            raise SweepError(f"{path}: {place} is {value!r}; give a whole number, the log2")
+        # Bounds of a single field are those of the parameters; a value that fails alone fails everywhere.
+        low, high = bounds(name)
+        if not low <= value <= high:
+            raise SweepError(f"{path}: {place} is {value}; hilt's VTA takes {low}..{high}")
+        return value
+    if name not in _SURROUNDINGS:
+        known = [*_LOGS, *_SURROUNDINGS]
+        hint = did_you_mean(name, known, f"there are {', '.join(known)}")
+        raise SweepError(f"{path}: there is no field {place}; {hint}")
+    low_bound, high_bound = _SURROUNDINGS[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low_bound <= value <= high_bound:
+        raise SweepError(f"{path}: {place} is {value!r}; give a number from {low_bound:g} to {high_bound:g}")
+    if name == "bus_bits" and value not in (64, 128):
+        raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA takes 64 or 128")
+    return value
+
+
+def _combinations(path: Path, swept: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
+    count = 1
+    for values in swept.values():
+        count *= len(values)
+    if count > MOST_DESIGNS:
+        raise SweepError(f"{path}: the sweep has {count:,} combinations; give at most {MOST_DESIGNS:,}")
+    return list(itertools.product(*swept.values()))
+
+
+def _design(values: dict[str, Any]) -> Design:
+    parameters = VTAParameters.from_mapping({name: values[name] for name in _LOGS})
+    rest = {name: values[name] for name in ("read_ns", "write_ns", "memory_gb_s") if name in values}
+    return Design(
+        parameters,
+        bus_bits=int(values.get("bus_bits", 64)),
+        clock_hz=round(values.get("clock_mhz", 100) * 1e6),
+        name=values.get("name", ""),
+        **{name: float(value) for name, value in rest.items()},
+    )
+
+
+def _text(values: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items()) or "base"

@@ -1,0 +1,86 @@
+"""Interactive plots for pages: Plotly's JavaScript inlined once, and each plot as data, so a page needs no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from hilt.report.errors import MissingLibraryError
+
+COLOURS = ("#1b6ca8", "#c2571a", "#2e7d4f", "#7b4fa3", "#b3261e", "#6b6f00", "#00798c", "#8a5a00")
+_LAYOUT: dict[str, Any] = {
+    "autosize": True,
+    "height": 380,
+    "margin": {"l": 64, "r": 24, "t": 28, "b": 52},
+    "font": {"family": "system-ui, DejaVu Sans, sans-serif", "size": 13},
+    "hovermode": "closest",
+    "legend": {"orientation": "h", "y": 1.12, "x": 0},
+    "paper_bgcolor": "white",
+    "plot_bgcolor": "white",
+}
+_AXIS = {"gridcolor": "#e4e6ea", "zerolinecolor": "#e4e6ea"}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot: Plotly's traces and layout, with a caption."""
+
+    name: str
+    caption: str
+    traces: Sequence[Mapping[str, Any]]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+
+    def html(self) -> str:
+        """Return the element and the script that draws it. Text from users cannot end the script."""
+        layout = _LAYOUT | dict(self.layout)
+        for axis in [name for name in layout if name.startswith(("xaxis", "yaxis"))]:
+            layout[axis] = _AXIS | dict(layout[axis])
+        options = {"responsive": True, "displaylogo": False}
+        arguments = ", ".join(_script_json(value) for value in (list(self.traces), layout, options))
+        identifier = escape(self.name, quote=True)
+        return (
+            f'<figure class="plot"><div id="{identifier}"></div><figcaption>{escape(self.caption)}</figcaption>'
+            f"<script>Plotly.newPlot({_script_json(self.name)}, {arguments});</script></figure>"
+        )
+
+
+def plotly_script() -> str:
+    """Return Plotly's library as a script element. Raises MissingLibraryError without plotly."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise MissingLibraryError("an interactive page", "plotly") from error
+    return f"<script>{get_plotlyjs()}</script>"
+
+
+def page(title: str, sections: Iterable[str]) -> str:
+    """Return a whole page of HTML sections, with hilt's style and Plotly inlined. Raises MissingLibraryError."""
+    from importlib import resources
+
+    style = resources.files("hilt.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)} – hilt</title>\n<style>\n{style}\n</style>",
+            plotly_script(),
+            f"</head>\n<body>\n<h1>{escape(title)}</h1>",
+            *sections,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of text; all of it is escaped."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+
+
+def _script_json(value: object) -> str:
+    text = json.dumps(value, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")

@@ -1,0 +1,27 @@
+"""The named choices of a run that every layer shares: check level and space kind. Imports nothing of hilt."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class CheckLevel(StrEnum):
+    """The strictness of the compiler's checks."""
+
+    COMPILER = "compiler"
+    """Buffers, fields and limits of hilt's own lowering."""
+    STRICT = "strict"
+    """Also sums that a write hazard could lose on RTL without interlock."""
+    TVM = "tvm"
+    """The configurations that TVM v0.9 would compile and run."""
+    OFF = "off"
+    """Every configuration that can be written down as a program."""
+
+
+class SpaceName(StrEnum):
+    """The kind of a space: its set of knobs."""
+
+    AUTOTVM = "autotvm"
+    """TVM's knobs for conv2d on VTA, and a loop order."""
+    ML2 = "ml2"
+    """ML2Tuner's knobs (its Table 5)."""

@@ -1,0 +1,99 @@
+"""Tables on a narrow terminal: columns leave, and numbers and ids stay whole."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from hilt.cli import tables
+from hilt.cli.main import run as hilt
+from hilt.cli.tables import column, table
+
+
+def printed(made: tables.Table, width: int) -> list[str]:
+    """The lines that a terminal of that width gets."""
+    file = io.StringIO()
+    Console(file=file, width=width, force_terminal=True, no_color=True, color_system=None).print(made)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def runs() -> tables.Table:
+    made = table(
+        "run", column("workload", cuts=True), column("board", drop=3), ">trials", ">best µs", column("begun", drop=4)
+    )
+    made.add_row("a18a1132", "conv2d:n=1,ci=64,h=56,w=56,co=64,kh=3,kw=3", "virtual:pynq", "400/400", "44,493.1",
+                 "2026-01-01 10:00:00")  # fmt: skip
+    made.add_row("b39eb4ff", "resnet18.C2", "virtual:pynq", "12/400", "6,107.6", "2026-01-01 10:00:00")
+    return made
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_row_is_a_line_and_its_numbers_and_ids_are_whole(width: int) -> None:
+    lines = printed(runs(), width)
+    assert all(len(line) <= width for line in lines[:3])
+    for line, whole in zip(
+        lines[1:3], (("a18a1132", "400/400", "44,493.1"), ("b39eb4ff", "12/400", "6,107.6")), strict=True
+    ):
+        assert all(word in line.split() for word in whole), line
+
+
+def test_the_column_of_highest_drop_leaves_first_and_is_named() -> None:
+    at_68 = printed(runs(), 68)
+    assert "begun" not in at_68[0]
+    assert "board" in at_68[0]
+    assert "no room for: begun" in " ".join(at_68[3:])
+    assert "board, begun" in " ".join(printed(runs(), 45)[3:])
+    assert not printed(runs(), 200)[3:]
+
+
+def test_text_wraps_between_words_only() -> None:
+    made = table("knob", column(">values"), column("", wraps=True))
+    made.add_row("tile_h", "4", " ".join(str(1000 + number) for number in range(40)))
+    words = " ".join(printed(made, 60)).split()
+    assert [word for word in words if re.fullmatch(r"1\d{3}", word)] == [str(1000 + number) for number in range(40)]
+
+
+def test_columns_without_a_place_are_those_from_the_right_unless_it_is_said() -> None:
+    made = table("a", "b", "c")
+    made.add_row("x" * 10, "y" * 10, "z" * 10)
+    assert made.shown(40) == [0, 1, 2]
+    assert made.shown(25) == [0, 1]
+    assert made.shown(5) == [0]
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Standard output of a terminal of 80 columns."""
+    file = io.StringIO()
+    made = Console(
+        file=file, width=80, force_terminal=True, no_color=True, color_system=None, highlight=False, markup=False
+    )
+    monkeypatch.setattr(tables, "console", lambda: made)
+    return file
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["boards"],
+        ["bitstream", "list"],
+        ["space", "resnet18.C10"],
+        ["space", "deepbench"],
+        ["bench", "--list"],
+        ["dataset", "list"],
+    ],
+    ids=" ".join,
+)
+def test_every_line_of_a_command_fits_80_columns(words: list[str], narrow: io.StringIO) -> None:
+    assert hilt(words) == 0
+    lines = narrow.getvalue().splitlines()
+    assert not [line for line in lines if len(line.rstrip()) > 80]
+
+
+def test_the_boards_bitstream_can_be_copied_at_80_columns(narrow: io.StringIO) -> None:
+    assert hilt(["boards"]) == 0
+    row = next(line for line in narrow.getvalue().splitlines() if line.startswith("virtual:pynq "))
+    assert re.search(r"\b[0-9a-f]{12}\b", row)

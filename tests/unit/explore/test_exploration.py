@@ -1,0 +1,114 @@
+"""Designs evaluated by the twin: the best schedule is near the best there is, results are kept, the front is right."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.cli.main import run as hilt
+from hilt.explore import exploration
+from hilt.explore.area import COUNTS, PARTS, Area, model_error, modelled_area, over
+from hilt.explore.design import Design
+from hilt.explore.exploration import Evaluation, Task, explore
+from hilt.explore.page import exploration_page
+from hilt.explore.pareto import pareto_front
+from hilt.explore.schedules import NetworkSchedule, best_schedule
+from hilt.explore.verify import verify_layer
+from hilt.schedule import load_workload
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.tune.problem import TuningProblem
+from hilt.vta.parameters import load_parameters
+
+SMALL = "conv2d:n=1,ci=16,h=8,w=8,co=32,k=3x3,s=1x1,p=1x1"
+PYNQ = Design(load_parameters("pynq"))
+NETWORK = Network("small", (Layer(SMALL, nodes=["a", "b"]), Layer("", reason="too odd", nodes=["c"])), {})
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Evaluation]]:
+    folder = tmp_path_factory.mktemp("designs")
+    fast = Design(PYNQ.parameters, clock_hz=200_000_000)
+    with ThreadPoolExecutor(1) as executor:
+        return folder, explore([Task(NETWORK, PYNQ), Task(NETWORK, fast)], folder, executor)
+
+
+def test_the_schedule_found_is_the_best_of_the_whole_space() -> None:
+    workload = load_workload(SMALL)
+    found = best_schedule(workload, PYNQ, 1)
+    assert found is not None
+    problem = TuningProblem.of(workload, PYNQ.accelerator, orders=1)
+    compiled = np.flatnonzero(problem.compiles)
+    programs = [program for program in problem.lowered_many(compiled) if program is not None]
+    assert found[2] == round(float(np.nanmin(problem.cycles_of(programs, [PYNQ.memory]))))
+
+
+def test_a_layers_latency_counts_as_often_as_it_is_in_the_network(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    first, second = evaluated[1]
+    (layer,) = first.schedule.layers
+    assert layer.count == 2 and first.microseconds == pytest.approx(2 * layer.cycles / 100)
+    assert second.microseconds < first.microseconds
+
+
+def test_what_is_kept_is_not_evaluated_again(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    folder, before = evaluated
+    with ThreadPoolExecutor(1) as executor:
+        executor.shutdown()  # it would refuse any work
+        again = explore([Task(NETWORK, PYNQ)], folder, executor)
+    assert again == before[:1]
+
+
+def test_the_rtl_takes_the_cycles_that_were_predicted(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    verified = verify_layer(PYNQ, evaluated[1][0].schedule.layers[0])
+    assert verified.agrees and verified.rtl_cycles == verified.predicted_cycles
+
+
+def test_the_front_has_what_nothing_beats() -> None:
+    assert pareto_front([(1, 9), (2, 5), (3, 6), (4, 1), (2, 5)]) == [0, 1, 3]
+    assert pareto_front([]) == []
+    generator = np.random.default_rng(4)
+    points = generator.integers(0, 20, (60, 3))
+    front = pareto_front(points.tolist())
+    for place, point in enumerate(points):
+        beaten = any(np.all(other <= point) and np.any(other < point) for other in points)
+        assert (place in front) <= (not beaten)
+
+
+def test_a_part_that_is_too_small_takes_a_design_off_the_front(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    large = Evaluation(PYNQ, evaluated[1][0].schedule, Area(1e6, 1, 1, 1, "model"), 0.0)
+    none = Evaluation(PYNQ, NetworkSchedule((), 1, "too large"), Area(1, 1, 1, 1, "model"), 0.0)
+    assert exploration.front([large, none, evaluated[1][0]]) == [0, 2] or exploration.front([large, none]) == [0]
+    assert exploration.front([large, none, evaluated[1][0]], "7z020") == [2]
+    assert over(large.area, "7z020") == ["lut 1,000,000 of 53,200"]
+
+
+def test_the_area_model_is_near_the_counts_it_was_fitted_to_and_fits_the_boards() -> None:
+    assert set(model_error()) == set(COUNTS) and max(model_error().values()) < 0.15
+    area = modelled_area(PYNQ)
+    assert not over(area, "7z020") and area.dsp == pytest.approx(129, abs=8)
+    assert set(PARTS) == {"7z020", "xczu3eg", "xczu7ev", "xczu9eg"}
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    page = exploration_page("small<script>", evaluated[1], ["LOG_X=1: <b>no</b>"], None, ["line"])
+    assert "small<script>" not in page and "&lt;b&gt;no" in page
+    assert "Plotly.newPlot" in page and "<link" not in page and 'src="http' not in page
+
+
+def test_the_command_ends_with_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                         capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text("[base]\nparameters = 'pynq'\n")
+    monkeypatch.setattr("hilt.schedule.networks.load_network", lambda name: NETWORK)
+    monkeypatch.setattr("hilt.cli.explore.executor", lambda jobs, cluster: ThreadPoolExecutor(1))
+    assert hilt(["explore", "small", "--sweep", str(sweep), "--verify", "1", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["kind"] == "exploration" and said["front"] == [0]
+    assert all(layer["agrees"] for layer in said["verified"][0]["layers"])
+    assert Path(said["page"]).is_file()
+    assert hilt(["explore", "small", "--sweep", "nowhere.toml"]) == 2
+    assert "cannot read the sweep nowhere.toml" in capsys.readouterr().err

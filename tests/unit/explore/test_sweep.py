@@ -1,0 +1,75 @@
+"""Sweep files: combinations, designs by name, and what is refused with the field's name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hilt.explore.design import Design
+from hilt.explore.errors import SweepError
+from hilt.explore.sweep import Sweep, read_sweep
+
+
+def sweep(tmp_path: Path, text: str) -> Sweep:
+    path = tmp_path / "sweep.toml"
+    path.write_text(text)
+    return read_sweep(path)
+
+
+def test_values_are_combined_and_designs_added(tmp_path: Path) -> None:
+    found = sweep(
+        tmp_path,
+        "[base]\nclock_mhz = 150\n[sweep]\nLOG_BLOCK = [3, 4]\nbus_bits = [64, 128]\n"
+        '[[design]]\nname = "mine"\nLOG_BATCH = 1\n',
+    )
+    assert [(design.parameters.block, design.bus_bits) for design in found.designs[:3]] == [
+        (8, 64), (16, 64), (16, 128),
+    ]  # fmt: skip
+    assert "LOG_BLOCK=3 bus_bits=128: LOG_BATCH and LOG_BLOCK give inp elements of 8 bytes" in found.refused[0]
+    assert found.designs[3].title == "mine" and found.designs[3].parameters.batch == 2
+    assert {design.clock_hz for design in found.designs} == {150_000_000}
+
+
+def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
+    mapping = Design(sweep(tmp_path, "").designs[0].parameters).parameters.to_mapping() | {"LOG_ACC_BUFF_SIZE": 16}
+    (tmp_path / "my.json").write_text(str(mapping).replace("'", '"'))
+    (only,) = sweep(tmp_path, '[base]\nparameters = "my.json"\n').designs
+    assert only.parameters.log_acc_buff_size == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[sweep]\nLOG_BLOCK = [9]", "sweep.LOG_BLOCK is 9; hilt's VTA takes 2..6"),
+        ("[sweep]\nLOG_BLOCKS = [4]", "there is no field sweep.LOG_BLOCKS; did you mean LOG_BLOCK"),
+        ("[sweep]\nLOG_BLOCK = 4", "sweep.LOG_BLOCK is 4; give a list"),
+        ("[sweep]\nLOG_BLOCK = [4.5]", "sweep.LOG_BLOCK is 4.5; give a whole number"),
+        ("[base]\nbus_bits = 96", "base.bus_bits is 96; hilt's VTA takes 64 or 128"),
+        ("[base]\nclock_mhz = 0", "base.clock_mhz is 0; give a number from 1 to 2000"),
+        ("[base]\nparameters = 'pinq'", "base.parameters: no VTA parameters named 'pinq'"),
+        ("[sweeps]\nLOG_BLOCK = [4]", r"there is no table \[sweeps\]; did you mean sweep"),
+        ("[sweep", "is not TOML"),
+        ("[sweep]\nLOG_WGT_WIDTH = [2]", "sweep.LOG_WGT_WIDTH is 2; hilt's VTA takes 3..3"),
+        ("[sweep]\nLOG_INP_BUFF_SIZE = [31]", "no combination makes a VTA; .*LOG_INP_BUFF_SIZE gives a buffer"),
+    ],
+)
+def test_what_no_vta_has_is_refused_with_its_field(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(SweepError, match=words):
+        sweep(tmp_path, text)
+
+
+def test_a_combination_that_makes_no_vta_is_left_out_with_a_line(tmp_path: Path) -> None:
+    found = sweep(tmp_path, "[sweep]\nLOG_INP_BUFF_SIZE = [15, 21]\n")
+    assert len(found.designs) == 1
+    (line,) = found.refused
+    assert line.startswith("LOG_INP_BUFF_SIZE=21: ") and "65536" in line
+
+
+def test_a_design_survives_json_and_its_memory_follows_the_clock(tmp_path: Path) -> None:
+    slow, fast = sweep(tmp_path, "[sweep]\nclock_mhz = [100, 200]\n").designs
+    assert Design.from_dict(slow.to_dict()) == slow
+    assert (slow.memory.read_latency, fast.memory.read_latency) == (32, 64)
+    (limited,) = sweep(tmp_path, "[base]\nmemory_gb_s = 0.4\n").designs
+    bytes_moved, cycles = limited.memory.bandwidth
+    assert bytes_moved / cycles == pytest.approx(4, rel=0.02)  # 0.4 GB/s at 100 MHz

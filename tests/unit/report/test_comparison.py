@@ -1,0 +1,106 @@
+"""Runs side by side: groups over seeds, ratios, importance, and pages that need no network and run no user's text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.cli.main import run as hilt
+from hilt.engine.campaign_results import LayerResult
+from hilt.report.comparison import compare, comparison_page
+from hilt.report.facts import RunFacts
+from hilt.report.run_plots import comparison_plot, curve, groups_of, importance, trial_plot
+from hilt.schedule.onnx_model import Layer
+from hilt.store import RunState, Store, Trial, database_path
+from hilt.trial import Outcome
+from tests.unit.store.examples import run, trial
+
+
+def facts(uuid: str, latencies: Sequence[float | None], **changes: object) -> RunFacts:
+    """A run whose trials took these microseconds; None is a trial that was rejected."""
+    record = run(uuid, **changes)
+    trials = [
+        Trial(place, place, {"tile_h": 1}, Outcome.REJECTED, "inp_overflow")
+        if latency is None
+        else trial(place, place, latency)
+        for place, latency in enumerate(latencies)
+    ]
+    return RunFacts(record, trials, None, {}, 0.0, LayerResult(Layer(record.workload, nodes=["n"]), record))
+
+
+def test_runs_of_other_seeds_are_one_group_and_others_are_labelled_by_their_difference() -> None:
+    runs = [facts("a" * 32, [9, 5], seed=0), facts("b" * 32, [8, 3], seed=1), facts("c" * 32, [7], tuner="ga")]
+    first, second = groups_of(runs)
+    assert [len(first.runs), len(second.runs)] == [2, 1]
+    assert (first.label, second.label) == (runs[0].run.tuner, "ga")
+
+
+def test_the_ratio_is_of_medians_to_the_first_group() -> None:
+    runs = [facts("a" * 32, [9, 4], seed=0), facts("b" * 32, [8, 6], seed=1), facts("c" * 32, [None, 10], tuner="ga")]
+    first, second = compare(runs)
+    assert (first.median, first.least, first.largest, first.ratio) == (5, 4, 6, 1)
+    assert (second.median, second.ratio, second.valid_share) == (10, 2, 0.5)
+
+
+def test_a_curve_is_steps_and_a_band_spans_the_seeds() -> None:
+    runs = [facts("a" * 32, [None, 8, 9, 4], seed=0), facts("b" * 32, [6, 7, 5, 5], seed=1)]
+    assert np.array_equal(curve(runs[0], 5), [np.nan, 8, 8, 4, 4], equal_nan=True)
+    high, low, median = comparison_plot(groups_of(runs), "x").traces
+    assert (low["x"], low["y"], high["y"], median["y"]) == ([1, 2, 3], [6, 5, 4], [8, 8, 5], [7, 6.5, 4.5])
+    assert median["line"]["shape"] == "hv"
+
+
+def test_the_knob_that_decides_is_the_important_one() -> None:
+    generator = np.random.default_rng(3)
+    trials = [
+        replace(
+            trial(place, place, float(100 * 2 ** (place % 2) + generator.random())),
+            knobs={"decides": place % 2, "idle": place % 3},
+        )
+        for place in range(40)
+    ]
+    record = run("a" * 32)
+    shares = importance(RunFacts(record, trials, None, {}, 0.0, LayerResult(Layer("w", nodes=["n"]), record)))
+    assert next(iter(shares)) == "decides" and shares["decides"] > 0.99 and shares["idle"] < 0.2
+    assert importance(facts("b" * 32, [1, 2, 3])) == {}
+
+
+def test_hover_has_the_configuration_and_failures_are_shown() -> None:
+    plot = trial_plot(facts("a" * 32, [None, 9, 5]), "p")
+    texts = [text for trace in plot.traces for text in trace.get("text", [])]
+    assert any("trial 2, configuration 2<br>5.0 µs<br>tile_h=2" in text for text in texts)
+    assert any("rejected inp_overflow" in text for text in texts)
+
+
+def test_the_page_is_one_file_and_a_users_text_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plotly.offline.get_plotlyjs", lambda: "")
+    evil = "</script><script>alert(1)</script>"
+    page = comparison_page([facts("a" * 32, [9, 5], tuner=evil), facts("b" * 32, [8], tuner="ga")])
+    body = page[page.index("</head>") :]
+    assert "alert(1)</script>" not in body and "\\u003c" in body
+    assert not re.search(r'(src|href)="(https?:)?//', page)
+
+
+def test_commands_over_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                               capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        for uuid, latency, seed in (("a", 9_000.0, 1), ("b", 6_000.0, 2), ("c", 4_500.0, 1)):
+            store.create_run(run(uuid * 32, seed=seed, tuner="ga" if uuid == "c" else "random"))
+            store.record(uuid * 32, [trial(0, 7, latency)])
+            store.set_state(uuid * 32, RunState.FINISHED)
+    assert hilt(["compare", "a", "b", "c", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["kind"] == "comparison" and [group["median"] for group in said["groups"]] == [7_500, 4_500]
+    assert hilt(["compare", "a", "c"]) == 0
+    assert "0.500" in capsys.readouterr().out
+    assert hilt(["report", "a", "c"]) == 0 and (tmp_path / "hilt-report-a-c.html").is_file()
+    assert hilt(["report", "a", "c", "--csv", "x.csv"]) == 2
+    assert "a report of several runs is a page" in capsys.readouterr().err
