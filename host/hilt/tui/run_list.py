@@ -119,7 +119,7 @@ def _campaign_row(campaign: Campaign, layers: Sequence[RunRow], live: bool) -> R
         "state": _state(campaign.state, going),
         "trials": f"{trials}/{budget}" if budget else str(trials),
         "best": "",
-        "workload": f"{campaign.name} ({len(layers)} layers)",
+        "workload": f"{campaign.name} ({len(layers)} layer{'' if len(layers) == 1 else 's'})",
         "tuner": layers[0].cells["tuner"] if layers else "",
         "begun": _date(campaign),
         "valid": str(valid),

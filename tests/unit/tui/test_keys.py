@@ -127,6 +127,10 @@ def says(words: str) -> Condition:
     return lambda stage: stage.says(words)
 
 
+def notes(words: str) -> Condition:
+    return lambda stage: any(words in note.message for note in stage.pilot.app._notifications)
+
+
 def silent(words: str) -> Condition:
     return lambda stage: not stage.says(words)
 
@@ -176,8 +180,8 @@ LIVE: dict[str, Journey] = {
         Press(HiltApp, "l", at(RunsScreen)),
         Press(RunsScreen, "f5", says("aaaaaaaa")),
         Press(RunsScreen, "o", says("by valid")),
-        Press(RunsScreen, "space", says("this run has no layers")),
-        Press(RunsScreen, "e", says("Enter shows a run")),
+        Press(RunsScreen, "space", notes("this run has no layers")),
+        Press(RunsScreen, "e", notes("Enter shows a run")),
         Press(RunsScreen, "slash", shows("#filter")),
         Press(RunsScreen, "escape", hides("#filter")),
         Press(HiltApp, "n", at(NewRunScreen)),
@@ -221,7 +225,7 @@ LIVE: dict[str, Journey] = {
         Press(RunScreen, "f", says("valid, by trial")),
         Press(RunScreen, "o", says("valid, by latency")),
         Press(RunScreen, "z", says("zoomed")),
-        Press(RunScreen, "y", says("µs, log")),
+        Press(RunScreen, "y", says("µs, linear")),
         Press(RunScreen, "slash", shows("#search")),
         Press(RunScreen, "escape", hides("#search")),
         Go((), says("90 recorded, by trial")),

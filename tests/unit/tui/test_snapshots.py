@@ -170,7 +170,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "space": (("4",), ("accepted (", "of the bound")),
     "configuration": (("5",), ("configuration ", "buffers, in elements")),
     "log": (("6",), ("the disk is nearly full", "timeout after trial 5")),
-    "runs": (("7",), ("running", "resnet18.C2")),
+    "runs": (("7",), ("running", "little (1 layer)")),
     "help": (("question_mark",), ("keys and words",)),
     "new-run": (("n",), ("Start (Enter)",)),
     "export": (("e",), ("Write (Enter)",)),

@@ -280,7 +280,7 @@ def _head(view: CampaignView) -> Content:
     layers = len(result.layers)
     solved = layers - len(result.unsolved)
     if result.unsolved:
-        latency = f"{solved} of {layers} layers have a schedule; the network's latency is known when all have one"
+        latency = f"{solved} of {layers} layers have a schedule: no latency of the network yet"
     else:
         latency = f"{result.microseconds:,.1f} µs in all {layers} layers{gain}"
     where = f"{result.network.name} on {result.campaign.settings['board']}"
