@@ -55,7 +55,7 @@ lint: setup  ## style, types, and that the board's code runs on Python 3.8
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
 
-fault: setup  ## 1,000 faults on struck boards, 200 engines killed, a million frames: prints what became of them (20 to 40 minutes)
+fault: setup  ## 1,000 faults on boards with injected faults, 200 engines killed, a million frames: prints what became of them (20 to 40 minutes)
 	$(HOST)/bin/python -m tests.fault
 	$(HOST)/bin/python -m tests.fuzz
 

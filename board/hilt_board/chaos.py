@@ -1,7 +1,7 @@
 """Faults on purpose, on virtual boards only: a worker that strikes some of its trials in the middle of their run.
 
 HILT_CHAOS names a directory outside of the board's disk. `settings.json` there is what is wanted (hilt.virtual.chaos
-says what each kind is); without it nothing happens. `struck` has a line of JSON for each fault: trial, kind, and when.
+says what each kind is); without it nothing happens. `injected` has a line of JSON for each fault: trial, kind, and when.
 The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process; `clock` is what the
 board's clock is off by, in seconds.
 """
@@ -39,14 +39,14 @@ _END_SECONDS = 60.0
 
 
 class Plan:
-    """Which trial is struck by what."""
+    """Which trial gets a fault by what."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._struck: Set[str] = set()
+        self._injected: Set[str] = set()
         with contextlib.suppress(FileNotFoundError):
-            lines = (directory / "struck").read_text(encoding="ascii").splitlines()
-            self._struck = {json.loads(line)["trial"] for line in lines}
+            lines = (directory / "injected").read_text(encoding="ascii").splitlines()
+            self._injected = {json.loads(line)["trial"] for line in lines}
 
     def settings(self) -> Optional[Dict[str, Any]]:
         try:
@@ -58,14 +58,14 @@ class Plan:
         """The kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
         settings = self.settings()
         trial, _, attempt = key.rpartition("/")
-        if settings is None or not (settings["again"] or (attempt == "0" and trial not in self._struck)):
+        if settings is None or not (settings["again"] or (attempt == "0" and trial not in self._injected)):
             return None
         kind = choose(settings, trial.rpartition("/")[2])
         if kind is None:
             return None
-        self._struck.add(trial)
+        self._injected.add(trial)
         line = json.dumps({"trial": trial, "kind": kind, "at": time.time() - clock_offset(self.directory)}) + "\n"
-        with (self.directory / "struck").open("a", encoding="ascii") as file:
+        with (self.directory / "injected").open("a", encoding="ascii") as file:
             file.write(line)
         return kind
 
@@ -80,7 +80,7 @@ def choose(settings: Dict[str, Any], number: str) -> Optional[str]:
 
 
 class ChaosWorker(Worker):
-    """A worker that is struck now and then."""
+    """A worker that gets a fault now and then."""
 
     def __init__(self, connection: Any, home: Any) -> None:
         self._plan = Plan(Path(os.environ[ENVIRONMENT]))
@@ -94,7 +94,7 @@ class ChaosWorker(Worker):
         if kind == "out_of_memory":
             self._memory.give_back()
             _take_all_memory()
-        with _struck(kind, self._plan):
+        with _injected(kind, self._plan):
             reply = super()._measure(message)
         if kind == "escape_sequences" and isinstance(reply, Measured):
             return replace(reply, reason=_ESCAPES + reply.reason)
@@ -102,7 +102,7 @@ class ChaosWorker(Worker):
 
 
 @contextlib.contextmanager
-def _struck(kind: str, plan: Plan) -> Iterator[None]:
+def _injected(kind: str, plan: Plan) -> Iterator[None]:
     if kind == "wrong_output":
         with _corrupted_once():
             yield

@@ -1,4 +1,4 @@
-"""Runs on a virtual board that is struck by faults on purpose, and what became of every trial.
+"""Runs on a virtual board that gets a fault by faults on purpose, and what became of every trial.
 
 Two witnesses: each program is written by hand, so that its outcome is known; and the records of a run that nothing
 happened to. What the board did to which trial is in the file that its chaos keeps.
@@ -31,7 +31,7 @@ from tests.e2e.small_programs import dot_product, hanging, wrong
 from tests.unit.store.examples import run as example_run
 
 ACCELERATOR = board_model("pynq").accelerator
-BOARDS = ("struck", "struck-too")
+BOARDS = ("injected", "injected-too")
 BATCH = 10
 
 
@@ -125,12 +125,12 @@ def quiet_run(directory: Path, trials: int) -> list[Trial]:
     return records
 
 
-def struck_run(
+def faulty_run(
     directory: Path, quiet: Sequence[Trial], seed: int, rate: float, kinds: Sequence[str], boards: int = 1
 ) -> Verdict:
-    """The same run on the same board, or on so many that are alike, while they are struck."""
+    """The same run on the same board, or on so many that are alike, while they have a fault."""
     chaos = f"?rate={rate}&seed={seed}&kinds={'+'.join(kinds)}&boot_seconds=3"
-    path = directory / f"struck-{seed}.db"
+    path = directory / f"injected-{seed}.db"
     records, recorded = _run(path, BOARDS[:boards], chaos, seed, len(quiet))
     ordinals = [ordinal for ordinal, _ in recorded]
     by_number = {each.ordinal: each for each in records}
@@ -155,7 +155,7 @@ def struck_run(
 
 def with_chaos() -> list[tuple[str, int, str, float]]:
     """What the boards' chaos noted: run, trial, kind, and when."""
-    paths = [BoardDirectory(name).chaos / "struck" for name in BOARDS]
+    paths = [BoardDirectory(name).chaos / "injected" for name in BOARDS]
     notes = [json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines()]
     trials = [note["trial"].split("/") for note in notes]
     return [(run, int(ordinal), note["kind"], note["at"]) for (run, ordinal), note in zip(trials, notes, strict=True)]

@@ -1,4 +1,4 @@
-"""Runs on struck boards, several side by side: most of the time is spent waiting for boards to boot."""
+"""Runs on boards with injected faults, several side by side: most of the time is spent waiting for boards to boot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hilt.virtual.chaos import KINDS
 from tests.bench.own_home import own_home
-from tests.fault.campaign import Verdict, impatient, quiet_run, struck_run
+from tests.fault.campaign import Verdict, faulty_run, impatient, quiet_run
 
 RATE = 0.2
 RUN_TRIALS = 200
@@ -20,7 +20,7 @@ SLOW = ("daemon_crash", "ssh_gone", "freeze", "slow_reboot")
 """A board needs many seconds to recover from these: there are fewer of them."""
 OFTEN = 4
 FLEET_EVERY = 4
-"""Of so many runs one is measured by two boards, both of them struck."""
+"""Of so many runs one is measured by two boards, both of them with faults."""
 
 
 def strike(faults: int, boards: int) -> list[Verdict]:
@@ -45,4 +45,4 @@ def one_run(seed: int) -> Verdict:
     kinds = [kind for kind in KINDS for _ in range(1 if kind in SLOW else OFTEN)]
     with own_home(), tempfile.TemporaryDirectory() as directory, impatient():
         quiet = quiet_run(Path(directory), RUN_TRIALS)
-        return struck_run(Path(directory), quiet, seed, RATE, kinds, boards=1 if seed % FLEET_EVERY else 2)
+        return faulty_run(Path(directory), quiet, seed, RATE, kinds, boards=1 if seed % FLEET_EVERY else 2)

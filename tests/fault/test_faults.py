@@ -20,7 +20,7 @@ from hilt.virtual.names import chaos_of, with_chaos
 from tests.e2e.conftest import stop_boards
 from tests.e2e.small_programs import dot_product
 from tests.fault import killed_engine
-from tests.fault.campaign import ACCELERATOR, impatient, quiet_run, struck_run
+from tests.fault.campaign import ACCELERATOR, faulty_run, impatient, quiet_run
 from tests.fault.killed_engine import killed_run, undisturbed
 from tests.unit.engine.test_process import Gate
 
@@ -44,8 +44,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_faults_of_all_kinds_leave_the_records_of_a_quiet_run(home: Path) -> None:
     quiet = quiet_run(home, TRIALS)
-    verdicts = [struck_run(home, quiet, SEED, RATE, CHEAP)]
-    verdicts += [struck_run(home, quiet[:4], seed, 1 / 3, [kind]) for kind, seed in DEAR.items()]
+    verdicts = [faulty_run(home, quiet, SEED, RATE, CHEAP)]
+    verdicts += [faulty_run(home, quiet[:4], seed, 1 / 3, [kind]) for kind, seed in DEAR.items()]
     met = [fault.kind for verdict in verdicts for fault in verdict.faults]
     assert set(met) == set(KINDS) and len(met) >= 30, met
     for verdict in verdicts:
@@ -54,9 +54,9 @@ def test_faults_of_all_kinds_leave_the_records_of_a_quiet_run(home: Path) -> Non
         assert not verdict.quarantined
 
 
-def test_what_a_struck_board_of_a_fleet_loses_is_measured_all_the_same(home: Path) -> None:
+def test_what_a_faulty_board_of_a_fleet_loses_is_measured_all_the_same(home: Path) -> None:
     quiet = quiet_run(home, 30)
-    verdict = struck_run(home, quiet, SEED, RATE, CHEAP, boards=2)
+    verdict = faulty_run(home, quiet, SEED, RATE, CHEAP, boards=2)
     assert len(verdict.faults) >= 8, verdict.faults
     assert (verdict.lost, verdict.doubled, verdict.misattributed) == (set(), set(), set())
     assert not verdict.quarantined
@@ -64,7 +64,7 @@ def test_what_a_struck_board_of_a_fleet_loses_is_measured_all_the_same(home: Pat
 
 def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Path) -> None:
     """With others on their way too, which are not accused."""
-    board = "virtual:pynq@struck?rate=0.2&seed=5&again=1&kinds=daemon_crash"
+    board = "virtual:pynq@injected?rate=0.2&seed=5&again=1&kinds=daemon_crash"
     measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)
     results = {}
     measurer.measure([dot_product(ACCELERATOR, ordinal, run="again") for ordinal in range(6)], results.__setitem__)
@@ -105,7 +105,7 @@ def test_chaos_is_spelled_as_people_type_it() -> None:
             parse_chaos(wrong)
 
 
-def test_a_board_that_is_struck_is_the_same_board() -> None:
+def test_a_board_that_is_faulty_is_the_same_board() -> None:
     names = with_chaos("virtual:pynq@a,virtual:pynq", "rate=0.5,kinds=hang+freeze")
     assert names == "virtual:pynq@a?rate=0.5&kinds=hang+freeze,virtual:pynq?rate=0.5&kinds=hang+freeze"
     assert [chaos_of(name) for name in names.split(",")] == [Chaos(0.5, kinds=("hang", "freeze"))] * 2

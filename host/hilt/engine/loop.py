@@ -124,7 +124,7 @@ class TuningLoop:
         """Trials so far, those on record included."""
         self._untold = {trial.ordinal: trial for trial in store.trials(run.uuid)}
         """Recorded trials that the tuner has not heard of."""
-        self._tally = RunStatistics(store.summary(run.uuid), store.counts(run.uuid))
+        self._statistics = RunStatistics(store.summary(run.uuid), store.counts(run.uuid))
         self._group = _FIRST_GROUP
         self._remeasurer = Remeasurer(run, task, measurer, store, control, publish)
 
@@ -143,7 +143,7 @@ class TuningLoop:
     @property
     def progress(self) -> RunProgress:
         """The recorded progress, trials of earlier sessions included."""
-        return self._tally.progress()
+        return self._statistics.progress()
 
     def _run_batches(self, pool: ThreadPoolExecutor) -> bool:
         current = self.ask(self._next_count)
@@ -205,7 +205,7 @@ class TuningLoop:
         while waiting and self._may_measure():
             group = {each.ordinal: each for each in (waiting.popleft() for _ in range(min(self._group, len(waiting))))}
             waiting.extendleft(reversed(self._measure_group(batch, group)))
-            self._remeasurer.look_for_drift(self._tally.trials)
+            self._remeasurer.look_for_drift(self._statistics.trials)
 
     def _measure_group(self, batch: TrialBatch, group: Mapping[int, _Pending]) -> list[_Pending]:
         """Record the board's answers; return the trials to be measured again."""
@@ -260,7 +260,7 @@ class TuningLoop:
         if self._control.paused:
             self._set_state(RunState.PAUSED, "the board is idle")
             self._control.wait_while_paused()
-            self._tally.pause_ended()
+            self._statistics.pause_ended()
             if not self._control.stopping:
                 self._set_state(RunState.RUNNING, "")
         return not self._control.stopping
@@ -285,7 +285,7 @@ class TuningLoop:
         self._store.record(self._run.uuid, trials)
         for trial in trials:
             self._untold[trial.ordinal] = trial
-            self._tally.add(trial)
+            self._statistics.add(trial)
             self._publish(TrialRecorded(trial))
         self._publish(self.progress)
 
@@ -296,7 +296,7 @@ class TuningLoop:
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
         assessment = assess(self._tuner)
         text = "" if assessment is None else assessment.text
-        self._tally.confident(batch.first + len(trials), confidence)
+        self._statistics.confident(batch.first + len(trials), confidence)
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time(), text))
 
 

@@ -1,4 +1,4 @@
-"""Faults on purpose: which trials of a virtual board are struck, and by what.
+"""Faults on purpose: which trials of a virtual board have a fault, and by what.
 
 `virtual:pynq?rate=0.1&seed=1&kinds=hang+freeze` is such a board. Its own worker strikes (hilt_board.chaos); here is how
 people say it. What happens to a trial depends on the seed and on the trial's number alone.
@@ -35,11 +35,11 @@ class Chaos:
     """Raises BoardNameError for what cannot be."""
 
     rate: float = 0.1
-    """Share of the trials that are struck, each once, and never when it is tried again to confirm a verdict."""
+    """Share of the trials that have a fault, each once, and never when it is tried again to confirm a verdict."""
     seed: int = 0
     kinds: tuple[str, ...] = tuple(KINDS)
     again: bool = False
-    """Struck trials are struck each time, as by a program that does it."""
+    """Trials with a fault have it each time, as by a program that does it."""
     boot_seconds: float = 20.0
     """What a slow reboot takes longer."""
 

@@ -22,7 +22,7 @@ def parse_virtual_name(name: str) -> tuple[BoardModel, BoardDirectory]:
 
 
 def with_chaos(boards: str, chaos: str) -> str:
-    """Names of virtual boards, with commas between, that are struck by faults spelled as an option has them.
+    """Names of virtual boards, with commas between, that have a fault by faults spelled as an option has them.
 
     Raises BoardNameError: for a board that is not virtual, and as parse_chaos.
     """

@@ -112,8 +112,8 @@ async def _run_command(
     )
     assert child.stdin and child.stdout and child.stderr
     feeding = asyncio.create_task(_feed(process.stdin, child.stdin))
-    scissors = LinkCutter(directory, process.get_extra_info("connection"))
-    await asyncio.gather(_drain(child.stdout, process.stdout, scissors), _drain(child.stderr, process.stderr))
+    cutter = LinkCutter(directory, process.get_extra_info("connection"))
+    await asyncio.gather(_drain(child.stdout, process.stdout, cutter), _drain(child.stderr, process.stderr))
     status = await child.wait()
     feeding.cancel()
     if status < 0:
@@ -156,16 +156,16 @@ class LinkCutter:
 
 
 async def _drain(
-    source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes], scissors: LinkCutter | None = None
+    source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes], cutter: LinkCutter | None = None
 ) -> None:
     """Copies until the child closes it. What cannot be delivered any more is dropped, so that the child can end."""
     delivering = True
     while data := await source.read(_CHUNK_BYTES):
         if delivering:
             try:
-                if scissors is not None and scissors.wanted:
+                if cutter is not None and cutter.wanted:
                     target.write(data[: len(data) // 2])  # the frame that this belongs to never ends
-                    scissors.cut()
+                    cutter.cut()
                     continue
                 target.write(data)
                 await target.drain()

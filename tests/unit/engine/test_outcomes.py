@@ -61,7 +61,7 @@ def test_what_is_asked_again_and_what_the_budget_counts(tmp_path: Path, outcome:
             return Result(outcome, "once")
         return answer(int(request.program.uops[0, 0]))
 
-    quiet, bench = Bench(tmp_path / "quiet.db"), Bench(tmp_path / "struck.db")
+    quiet, bench = Bench(tmp_path / "quiet.db"), Bench(tmp_path / "injected.db")
     assert quiet.session()
     victim = next(each.ordinal for each in quiet.trials if each.outcome is Outcome.OK)
     assert bench.session(TableMeasurer(once))

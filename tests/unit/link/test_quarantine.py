@@ -9,10 +9,10 @@ import pytest
 from hilt.link.errors import QuarantinedError
 from hilt.link.quarantine import check_free, quarantine, quarantined, release
 
-STRUCK = "virtual:pynq@desk?rate=0.2&kinds=" + "+".join(["worker_crash"] * 30)
+INJECTED = "virtual:pynq@desk?rate=0.2&kinds=" + "+".join(["worker_crash"] * 30)
 
 
-@pytest.mark.parametrize("name", ["desk", "../desk/:", "ä" * 90, STRUCK])
+@pytest.mark.parametrize("name", ["desk", "../desk/:", "ä" * 90, INJECTED])
 def test_a_board_is_kept_apart_until_it_is_released(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     check_free(name)

@@ -55,7 +55,7 @@ class LiveEngine:
         self.commands: list[EngineCommand] = []
         self.store = Store(database_path(home))
         self.store.set_state(uuid, RunState.RUNNING)
-        self._tally = RunStatistics(self.store.summary(uuid), self.store.counts(uuid))
+        self._statistics = RunStatistics(self.store.summary(uuid), self.store.counts(uuid))
         self._held = ExitStack()
         files = RunFiles(home, uuid)
         self._held.enter_context(files.locked())
@@ -72,9 +72,9 @@ class LiveEngine:
     def record(self, *trials: Trial) -> RunProgress:
         self.store.record(self.uuid, trials)
         for each in trials:
-            self._tally.add(each)
+            self._statistics.add(each)
             self.tell(event_of(each))
-        progress = self._tally.progress()
+        progress = self._statistics.progress()
         self.tell(progress)
         return progress
 
