@@ -1,7 +1,7 @@
 """Faults on purpose, on virtual boards only: a worker that strikes some of its trials in the middle of their run.
 
 HILT_CHAOS names a directory outside of the board's disk. `settings.json` there is what is wanted (hilt.virtual.chaos
-says what each kind is); without it nothing happens. `injected` has a line of JSON for each fault: trial, kind, and when.
+describes each kind); without it nothing happens. `injected` has a line of JSON for each fault: trial, kind and time.
 The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process; `clock` is what the
 board's clock is off by, in seconds.
 """

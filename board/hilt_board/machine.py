@@ -48,7 +48,7 @@ class _Result(ctypes.Structure):
     )
 
 
-class Machine:
+class PublicMachine:
     """Cycles of programs on one machine."""
 
     def __init__(self, library: Path, costs: Dict[str, float]) -> None:

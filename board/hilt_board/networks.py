@@ -10,7 +10,7 @@ import pynq
 
 from hilt_runtime import InferenceError, MemoryNeededError, Network, NetworkError, read_bundle
 from hilt_runtime.arrays import decode_arrays, encode_arrays
-from hilt_runtime.device import Device, Run
+from hilt_runtime.device import DeviceInference, VtaDevice
 
 from .driver import Driver, DriverError
 from .memory import ContiguousMemory, OutOfContiguousMemoryError
@@ -19,7 +19,7 @@ from .protocol import MAX_BODY_BYTES, AgentFailure, NetworkRan, Record, RunNetwo
 _BEAT_SECONDS = 1.0
 
 
-class AgentDevice(Device):
+class AgentDevice(VtaDevice):
     """The device that the agent has programmed."""
 
     def __init__(self, driver: Driver, memory: ContiguousMemory) -> None:
@@ -36,16 +36,16 @@ class AgentDevice(Device):
         try:
             return self._memory.scratch("network {}".format(self._buffers), size)
         except OutOfContiguousMemoryError:
-            free = getattr(pynq.Device.active_device, "contiguous_bytes_free", None)
+            free = getattr(pynq.VtaDevice.active_device, "contiguous_bytes_free", None)
             there = _kernel_bytes_free() if free is None else int(free)
             known = "" if there is None else ", {} bytes are free".format(there)
             text = "the network needs {} bytes of contiguous memory{}: raise the board's CMA (cma= at boot)"
             raise MemoryNeededError(text.format(size, known)) from None
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
         """See Device."""
         run = self._driver.run(instructions, count, limit_seconds)
-        return Run(run.outcome, run.reason, run.cycles, run.seconds)
+        return DeviceInference(run.outcome, run.reason, run.cycles, run.seconds)
 
 
 class Networks:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Optional
 
 from .board_model import ModelSettings
-from .machine import Machine
+from .machine import PublicMachine
 from .model import DONE, Model
 from .registers import (
     COMPUTE_CONTROL,
@@ -49,7 +49,7 @@ class PublicTime:
     def __init__(self, model: Model, library: Path, board_model: ModelSettings) -> None:
         """Raise MachineError where the library has no machine models."""
         self._model = model
-        self._machine = Machine(library, board_model.machine or {})
+        self._machine = PublicMachine(library, board_model.machine or {})
         self._clock_hz = board_model.clock_hz
         self._base = board_model.memory["base"]
         self._bytes = board_model.memory["bytes"]

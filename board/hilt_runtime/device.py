@@ -23,7 +23,7 @@ _OLD_DONE_SECONDS = 0.005
 """A public bitstream's `done` of the run before stays until compute begins; a run is believed after so long."""
 
 
-class Run(NamedTuple):
+class DeviceInference(NamedTuple):
     """One run of a program: ok, timeout, bus_error or crash; cycles where the hardware counts them."""
 
     outcome: str
@@ -32,7 +32,7 @@ class Run(NamedTuple):
     seconds: float
 
 
-class Device:
+class VtaDevice:
     """The accelerator that a network runs on."""
 
     parameters = ""
@@ -60,12 +60,12 @@ class Device:
         `invalidate`. Raises MemoryNeededError."""
         raise NotImplementedError
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
         """Run `count` instructions from contiguous memory until FINISH, a fault, or the limit in the device's time."""
         raise NotImplementedError
 
 
-class PynqDevice(Device):
+class PynqDevice(VtaDevice):
     """VTA on the board that this process runs on, programmed with a .bit file."""
 
     def __init__(self, target: Dict[str, Any], bitstream: Optional[str] = None) -> None:
@@ -87,7 +87,7 @@ class PynqDevice(Device):
     def allocate(self, size: int) -> Any:
         return allocate(self._pynq, size)
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
         registers = self._registers
         if self._counts:
             self._soft_reset()
@@ -108,7 +108,7 @@ class PynqDevice(Device):
             registers.write(stage, _START_AND_AUTO_RESTART)
         return self._wait(started, limit_seconds, bool(old_done))
 
-    def _wait(self, started: float, limit_seconds: float, old_done: bool) -> Run:
+    def _wait(self, started: float, limit_seconds: float, old_done: bool) -> DeviceInference:
         registers = self._registers
         limit_cycles = int(limit_seconds * self.clock_hz)
         while True:
@@ -116,17 +116,19 @@ class PynqDevice(Device):
             elapsed = time.perf_counter() - started
             cycles = self._cycles() if self._counts else None
             if done and (self._counts or not old_done or elapsed > _OLD_DONE_SECONDS):
-                return Run("ok", "", cycles, elapsed)
+                return DeviceInference("ok", "", cycles, elapsed)
             old_done = old_done and bool(done)
             if self._counts:
                 fault = 0 if done else registers.read(_FAULT_CODE)
                 if fault:
-                    return Run("bus_error" if fault <= 2 else "crash", "fault {}".format(fault), cycles, elapsed)
+                    return DeviceInference(
+                        "bus_error" if fault <= 2 else "crash", "fault {}".format(fault), cycles, elapsed
+                    )
                 late = cycles is not None and cycles > limit_cycles
             else:
                 late = elapsed > limit_seconds
             if late:
-                return Run("timeout", "no FINISH within {:g} s".format(limit_seconds), cycles, elapsed)
+                return DeviceInference("timeout", "no FINISH within {:g} s".format(limit_seconds), cycles, elapsed)
 
     def _cycles(self) -> int:
         read = self._registers.read
@@ -153,7 +155,7 @@ class PynqDevice(Device):
             raise TargetError(text.format(bitstream, self.bitstream[:12], wanted[:12]))
         self.bitstream = ""  # compared; a bundle's own name of it need not be the file's hash
         self._pynq.Bitstream(str(bitstream)).download()
-        if getattr(self._pynq.Device.active_device, "clock_hz", None) is None:
+        if getattr(self._pynq.VtaDevice.active_device, "clock_hz", None) is None:
             self._pynq.Clocks.fclk0_mhz = self.clock_hz / 1e6
 
     def _described(self, target: Dict[str, Any]) -> str:
@@ -188,6 +190,6 @@ def _free() -> str:
                 return ", {} bytes are free".format(int(line.split()[1]) * 1024)
     except (OSError, ValueError, IndexError):
         pass
-    device = getattr(sys.modules.get("pynq"), "Device", None)
+    device = getattr(sys.modules.get("pynq"), "VtaDevice", None)
     free = getattr(getattr(device, "active_device", None), "contiguous_bytes_free", None)
     return "" if free is None else ", {} bytes are free".format(int(free))

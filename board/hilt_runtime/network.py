@@ -10,7 +10,7 @@ import numpy as np
 
 from hilt_runtime import operators
 from hilt_runtime.bundle import Bundle, read_bundle
-from hilt_runtime.device import Device, PynqDevice
+from hilt_runtime.device import PynqDevice, VtaDevice
 from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError
 from hilt_runtime.layout import fold, pack, unpack
 
@@ -44,7 +44,7 @@ class Network:
     def __init__(
         self,
         bundle: Union[str, Path, Bundle],
-        device: Optional[Device] = None,
+        device: Optional[VtaDevice] = None,
         bitstream: Optional[str] = None,
         keep: bool = False,
     ) -> None:

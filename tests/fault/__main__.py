@@ -1,4 +1,4 @@
-"""`python -m tests.fault`: faults of all kinds on boards with injected faults, engines killed at random instants; prints tables.
+"""`python -m tests.fault`: inject faults of all kinds, kill engines at random instants, print tables.
 
 Boards work side by side, each a process with a home of its own, for most of the time is spent waiting for them to boot.
 """

@@ -40,7 +40,7 @@ Chaos = Annotated[
     str | None,
     typer.Option(
         metavar="rate=0.1,seed=1,kinds=hang+freeze",
-        help="Faults on purpose, on virtual boards: share of the trials with a fault, and the kinds of fault (all kinds).",
+        help="Inject faults on virtual boards: share of the trials with a fault, and the kinds (all).",
     ),
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on by itself.")]

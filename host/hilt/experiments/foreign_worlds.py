@@ -32,7 +32,7 @@ _TOGETHER = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class ProgramWork:
     """What each instruction of a program does, arrays (n,)."""
 
     is_gemm: Bools
@@ -59,7 +59,7 @@ class Work:
         return self.rows * self.row_bytes
 
 
-Cycles = Callable[[Work], Floats]
+Cycles = Callable[[ProgramWork], Floats]
 Rule = Callable[[Columns], Bools]
 Factor = Callable[[Columns], Floats]
 
@@ -86,7 +86,7 @@ class World:
 
 
 def _rtl(read: float = 32, per_byte: float = 1 / 8, gemm: float = 1.0, alu: float = 0.5) -> Cycles:
-    def cycles(work: Work) -> Floats:
+    def cycles(work: ProgramWork) -> Floats:
         dma = 10 + read / 2 + work.rows * 2 + work.bytes * per_byte
         compute = 10 + work.iterations * work.uops * np.where(work.is_gemm, gemm, alu)
         return np.where(work.rows > 0, dma, compute)
@@ -97,7 +97,7 @@ def _rtl(read: float = 32, per_byte: float = 1 / 8, gemm: float = 1.0, alu: floa
 def _hls(iteration: float, alu: float, alu_turn: float, row: float = 55, cache: float = 480e3) -> Cycles:
     """The public HLS design: a DMA row at a time, nested loops that drain, an L2 cache before the memory."""
 
-    def cycles(work: Work) -> Floats:
+    def cycles(work: ProgramWork) -> Floats:
         missed = 1 - np.exp(-work.footprint / cache)
         per_byte = missed / 3.9 + (1 - missed) / 8
         dma = 20 + work.rows * np.where(work.is_store, 35, row) + work.bytes * per_byte + work.pads * 2
@@ -108,32 +108,32 @@ def _hls(iteration: float, alu: float, alu_turn: float, row: float = 55, cache: 
     return cycles
 
 
-def _chisel(work: Work) -> Floats:
+def _chisel(work: ProgramWork) -> Floats:
     dma = 6 + work.rows * 3 + work.bytes / 8
     compute = 6 + work.iterations * work.uops + np.where(work.is_gemm, 6, 4)
     return np.where(work.rows > 0, dma, compute)
 
 
-def _cached(work: Work) -> Floats:
+def _cached(work: ProgramWork) -> Floats:
     """Bandwidth that collapses once the program's data outgrow a small cache."""
     per_byte = np.where(work.footprint > 160e3, 0.6, 0.1)
     return np.where(work.rows > 0, 30 + work.rows * 4 + work.bytes * per_byte, 10 + work.iterations * work.uops)
 
 
-def _pages(work: Work) -> Floats:
+def _pages(work: ProgramWork) -> Floats:
     """DRAM pages: a row far from the last one opens a page."""
     opened = np.where(work.stride_bytes >= 1024, 44.0, 9.0)
     return np.where(work.rows > 0, 24 + work.rows * opened + work.bytes / 6.4, 12 + work.iterations * work.uops)
 
 
-def _banks(work: Work) -> Floats:
+def _banks(work: ProgramWork) -> Floats:
     """Accumulator banks: steps by an even number of tensors take two cycles, by a multiple of four, four."""
     step = np.where(work.factor % 4 == 0, 4.0, np.where(work.factor % 2 == 0, 2.0, 1.0))
     compute = 12 + work.iterations * work.uops * np.where(work.iterations > 1, step, 1.0)
     return np.where(work.rows > 0, 30 + work.rows * 3 + work.bytes / 8, compute)
 
 
-def _issue(work: Work) -> Floats:
+def _issue(work: ProgramWork) -> Floats:
     """A host that hands over each instruction."""
     return _rtl()(work) + 130
 
@@ -261,7 +261,7 @@ def _cycles(subject: DatasetKey, rows: npt.NDArray[np.int64], columns: Columns) 
     return np.concatenate(parts)
 
 
-def _work(flow: Dataflow, subject: DatasetKey) -> Work:
+def _work(flow: Dataflow, subject: DatasetKey) -> ProgramWork:
     parameters = subject.accelerator.parameters
     fields = {name: flow.instructions[name].astype(np.float64) for name in flow.instructions.dtype.names or ()}
     opcode = flow.instructions["opcode"]
@@ -279,7 +279,7 @@ def _work(flow: Dataflow, subject: DatasetKey) -> Work:
     loads = dma & (opcode == Opcode.LOAD)
     ends = (fields["dram_base"] + fields["y_size"] * np.maximum(fields["x_stride"], fields["x_size"])) * element
     footprint = sum(float(ends[loads & (kind == each)].max(initial=0)) for each in (MemoryType.INP, MemoryType.WGT))
-    return Work(
+    return ProgramWork(
         is_gemm=opcode == Opcode.GEMM,
         is_alu=opcode == Opcode.ALU,
         is_store=opcode == Opcode.STORE,

@@ -22,14 +22,14 @@ _UOP = "uop"
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class ChainLink:
     """One layer of a chain: its code, and the tensor or constant behind each of its buffers but `uop`, by name."""
 
     code: Code
     buffers: Mapping[str, str]
 
 
-def join(links: Sequence[Link], sizes: Mapping[str, int], accelerator: Accelerator) -> Program:
+def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator) -> Program:
     """Return one program of all layers, in their order, with a buffer for each name in the links' `buffers`.
 
     Args:

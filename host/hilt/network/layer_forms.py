@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Node
-from hilt.network.lower_pool import Pool
+from hilt.network.lower_pool import PoolingLayer
 from hilt.schedule import Conv2d
 
 
@@ -34,14 +34,14 @@ class PoolLayer:
     """A max pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
 
     node: Node
-    pool: Pool
+    pool: PoolingLayer
     data: str
     output: str
     residual: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class VtaLayer:
     """A node as a convolution.
 
     Attributes:
@@ -69,7 +69,7 @@ class Layer:
     fold: Fold | None = None
 
 
-def folded(layer: Layer) -> Layer | None:
+def folded(layer: VtaLayer) -> VtaLayer | None:
     """Return a convolution with its kernel's columns as channels; None where it has groups or one column only."""
     workload, weights = layer.workload, layer.weights
     if workload.groups > 1 or workload.kernel[1] == 1:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layer_forms import Fold as Fold
-from hilt.network.layer_forms import Layer as Layer
 from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
 from hilt.network.layer_forms import PoolLayer as PoolLayer
+from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
-from hilt.network.lower_pool import Pool
+from hilt.network.lower_pool import PoolingLayer
 from hilt.network.lower_residual import LARGEST_SHIFT
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.vta.accelerator import Accelerator
@@ -27,7 +27,7 @@ _LARGEST_IDENTITY = 6
 _LARGEST_RIGHT_SHIFT = 15
 
 
-def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> Layer | PoolLayer:
+def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | PoolLayer:
     """Return a node as a convolution or as a pooling.
 
     Raises:
@@ -46,7 +46,7 @@ def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> Layer | Pool
         raise NotOnVtaError(str(error)) from error
 
 
-def _convolution(graph: Graph, node: Node, block: int) -> Layer:
+def _convolution(graph: Graph, node: Node, block: int) -> VtaLayer:
     attributes = node.attributes
     if max(attributes.get("input_dilation", [1])) > 1:
         raise NotOnVtaError("its input has zeros between the elements, which VTA would have to read")
@@ -66,7 +66,7 @@ def _convolution(graph: Graph, node: Node, block: int) -> Layer:
     )
 
 
-def _dense(graph: Graph, node: Node, block: int) -> Layer:
+def _dense(graph: Graph, node: Node, block: int) -> VtaLayer:
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     weights = graph.constants[node.inputs[1]][:, :, None, None]
     return _layer(graph, node, weights, block, images=_feature_map(data), output=output)
@@ -83,7 +83,7 @@ def _layer(
     groups: int = 1,
     stride: tuple[int, ...] = (1, 1),
     padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
-) -> Layer:
+) -> VtaLayer:
     """Return a conv2d or dense node as a layer."""
     shifts = _by_channel(node, len(weights), block)
     residual = node.inputs[3] if len(node.inputs) > 3 else ""
@@ -118,10 +118,10 @@ def _layer(
     merged = _merged(weights, groups, workload.block_groups(block))
     halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
     several = shifts if len(shifts) > 1 else ()
-    return Layer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, several)
+    return VtaLayer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, several)
 
 
-def _add(graph: Graph, node: Node, block: int) -> Layer:
+def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
     """An identity convolution of one operand with the other as its residual."""
     first, second = (graph.tensors.get(name) for name in node.inputs[:2])
     output = graph.tensors[node.outputs[0]]
@@ -140,7 +140,7 @@ def _add(graph: Graph, node: Node, block: int) -> Layer:
     channels = blocks(images[1], block) * block
     workload = _by_block(node, images, channels, block, (1, 1), (1, 1), ((0, 0), (0, 0)), shift)
     weights = np.full((channels, 1, 1, 1), 1 << left, dtype=np.int8)
-    return Layer(
+    return VtaLayer(
         node,
         workload,
         _merged(weights, channels, workload.block_groups(block)),
@@ -152,7 +152,7 @@ def _add(graph: Graph, node: Node, block: int) -> Layer:
     )
 
 
-def _average_pool(graph: Graph, node: Node, block: int) -> Layer:
+def _average_pool(graph: Graph, node: Node, block: int) -> VtaLayer:
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     attributes = node.attributes
     if int(attributes["multiplier"]) != 1:
@@ -176,7 +176,7 @@ def _average_pool(graph: Graph, node: Node, block: int) -> Layer:
     weights = np.ones((channels, 1, *workload.kernel), dtype=np.int8)
     bias = _halved(np.zeros(channels, dtype=np.int32), shift)
     merged = _merged(weights, channels, workload.block_groups(block))
-    return Layer(node, workload, merged, bias, node.inputs[0], output.name)
+    return VtaLayer(node, workload, merged, bias, node.inputs[0], output.name)
 
 
 def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> PoolLayer:
@@ -187,7 +187,7 @@ def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> PoolLayer:
         raise NotOnVtaError("its input may be negative, and VTA pads with zeros, which would win")
     planes = blocks(images[0], accelerator.parameters.batch) * blocks(images[1], accelerator.parameters.block)
     kernel, stride = attributes["kernel"], attributes.get("strides", (1, 1))
-    pool = Pool(
+    pool = PoolingLayer(
         planes,
         images[2:],
         (kernel[0], kernel[1]),

@@ -22,7 +22,7 @@ _UOP, _IDENTITY, _INP, _OUT = range(4)
 
 
 @dataclass(frozen=True)
-class Pool:
+class PoolingLayer:
     """A max pooling over packed tensors: `planes` is blocks of images times blocks of channels; sizes are (height,
     width), `pads` are before the first row and column."""
 
@@ -40,7 +40,7 @@ class Pool:
         return self.planes * (self.size[0] * self.size[1] + taps * self.out[0] * self.out[1])
 
 
-def lower_max_pool(pool: Pool, rows: int, accelerator: Accelerator) -> Code:
+def lower_max_pool(pool: PoolingLayer, rows: int, accelerator: Accelerator) -> Code:
     """Return the code of a max pooling whose tiles are `rows` output rows of one plane.
 
     Raises:
@@ -50,7 +50,7 @@ def lower_max_pool(pool: Pool, rows: int, accelerator: Accelerator) -> Code:
 
 
 class _Lowering:
-    def __init__(self, pool: Pool, rows: int, accelerator: Accelerator) -> None:
+    def __init__(self, pool: PoolingLayer, rows: int, accelerator: Accelerator) -> None:
         self.pool, self.rows = pool, rows
         self.high = (rows - 1) * pool.stride[0] + pool.kernel[0]
         self.wide = (pool.out[1] - 1) * pool.stride[1] + pool.kernel[1]

@@ -19,7 +19,7 @@ from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputStage:
     """A convolution's output in memory: channel blocks, elements of one block's plane, images of one tile."""
 
     blocks: int
@@ -27,7 +27,7 @@ class Output:
     images: int
 
 
-def with_shifts(code: Code, shifts: Sequence[int], output: Output, accelerator: Accelerator) -> Code:
+def with_shifts(code: Code, shifts: Sequence[int], output: OutputStage, accelerator: Accelerator) -> Code:
     """Return `code` with the channel block b shifted right by `shifts[b]`.
 
     `code` is a convolution's that shifts by one or more. Raises Rejected where the micro-op buffer is too small.

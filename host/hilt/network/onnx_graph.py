@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.schedule.onnx_model import OnnxError as OnnxError
+
 _OLDEST_OPSET = 17
 """Models of older operator sets are rewritten to this one."""
 _LARGE = 1 << 12
 """Constants of more elements are left out when only shapes are inferred."""
-
-
-class OnnxError(ValueError):
-    """A file that is no ONNX model that hilt can read, or a node that hilt cannot place."""
 
 
 @dataclass

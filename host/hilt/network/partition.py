@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hilt.network.graph import Graph, Node
-from hilt.network.layers import Layer, NotOnVtaError, PoolLayer, folded, layer_of
+from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
 from hilt.network.processor import processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.schedule import ConfigurationError, Conv2d, Rejected
@@ -27,7 +27,7 @@ class Placement:
     `view` runs nowhere: its output lies in VTA's memory as its input does."""
 
     node: Node
-    layer: Layer | PoolLayer | None
+    layer: VtaLayer | PoolLayer | None
     schedule: Schedule | None
     reason: str
     view: bool = False
@@ -84,7 +84,7 @@ def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_v
     try:
         layer = layer_of(graph, node, accelerator)
         schedule = _schedule(layer, searcher, tuned)
-        if isinstance(layer, Layer) and layer.data not in made_on_vta:
+        if isinstance(layer, VtaLayer) and layer.data not in made_on_vta:
             layer, schedule = _folded_if_faster(layer, schedule, searcher)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
@@ -96,7 +96,7 @@ def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_v
     return Placement(node, layer, schedule, how)
 
 
-def _folded_if_faster(layer: Layer, schedule: Schedule, searcher: Searcher) -> tuple[Layer, Schedule]:
+def _folded_if_faster(layer: VtaLayer, schedule: Schedule, searcher: Searcher) -> tuple[VtaLayer, Schedule]:
     """Return the layer whose data the processor packs, with the columns of its kernel as channels where VTA is faster
     then: less of each block is empty."""
     narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
@@ -107,7 +107,7 @@ def _folded_if_faster(layer: Layer, schedule: Schedule, searcher: Searcher) -> t
     return (narrow, other) if other.cycles < schedule.cycles else (layer, schedule)
 
 
-def _schedule(layer: Layer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Schedule:
+def _schedule(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Schedule:
     """Return the tuned schedule where it fits, with its residual, else the twin's best."""
     if isinstance(layer, PoolLayer):
         return searcher.pool_schedule(layer.node.name, layer.pool)

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.buffers import Life, one_behind_another, shared
-from hilt.network.chain import Link, join
+from hilt.network.chain import ChainLink, join
 from hilt.network.graph import Graph, Tensor
-from hilt.network.layers import Fold, Layer, PoolLayer
+from hilt.network.layers import Fold, PoolLayer, VtaLayer
 from hilt.network.lower import Code, lower_convolution
 from hilt.network.lower_pool import lower_max_pool
 from hilt.network.lower_residual import identity_block, with_residual
-from hilt.network.lower_shift import Output, with_shifts
+from hilt.network.lower_shift import OutputStage, with_shifts
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
@@ -50,7 +50,7 @@ class Planner:
     searcher: Searcher
     grouped: Sequence[Part]
     steps: list[dict[str, Any]] = field(default_factory=list)
-    chains: list[tuple[list[Link], list[Placement]]] = field(default_factory=list)
+    chains: list[tuple[list[ChainLink], list[Placement]]] = field(default_factory=list)
     lives: dict[str, _Lifetime] = field(default_factory=dict)
     """The buffers with tensors, by name."""
     buffer_of: dict[str, str] = field(default_factory=dict)
@@ -79,11 +79,11 @@ class Planner:
         layers = [placement.layer for placement in part.placements if placement.layer is not None]
         made = {name for placement in part.placements for name in placement.node.outputs}
         for layer in layers:
-            fold = layer.fold if isinstance(layer, Layer) else None
+            fold = layer.fold if isinstance(layer, VtaLayer) else None
             for name in filter(None, (None if fold else layer.data, layer.residual)):
                 if name not in made:
                     self._make_packed(name)
-            if isinstance(layer, Layer) and fold:
+            if isinstance(layer, VtaLayer) and fold:
                 self._make_folded(layer, fold)
         links = []
         for placement in part.placements:
@@ -100,15 +100,15 @@ class Planner:
         self.chains.append((links, [each for each in part.placements if each.layer is not None]))
         self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
 
-    def _pool_link(self, layer: PoolLayer, placement: Placement) -> Link:
+    def _pool_link(self, layer: PoolLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None
         identity = "identity of 1"
         self.constants[identity] = identity_block(0, self.target.accelerator)
         names = {"identity": identity, "inp": self._read(layer.data), "out": self._write(layer.output)}
         rows = placement.schedule.knobs["rows"]
-        return Link(lower_max_pool(layer.pool, rows, self.target.accelerator), names)
+        return ChainLink(lower_max_pool(layer.pool, rows, self.target.accelerator), names)
 
-    def _make_folded(self, layer: Layer, fold: Fold) -> None:
+    def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
         """Let the processor write a layer's data with the kernel's columns as channels."""
         self.now += 1
         workload = layer.workload
@@ -119,7 +119,7 @@ class Planner:
             {"kind": "pack", "name": f"fold {layer.data}", "tensor": layer.data, "buffer": buffer, "fold": facts}
         )
 
-    def _link(self, layer: Layer, placement: Placement) -> Link:
+    def _link(self, layer: VtaLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None
         accelerator, parameters = self.target.accelerator, self.target.accelerator.parameters
         name = layer.node.name
@@ -135,7 +135,7 @@ class Planner:
         code: Code = lower_convolution(layer.workload, knobs, accelerator)
         if layer.shifts:
             plane = layer.workload.out_height * layer.workload.out_width
-            output = Output(len(layer.shifts), plane, knobs.get("tile_b", 1))
+            output = OutputStage(len(layer.shifts), plane, knobs.get("tile_b", 1))
             code = with_shifts(code, layer.shifts, output, accelerator)
         if layer.residual:
             code = with_residual(code, layer.residual_shift, accelerator)
@@ -144,7 +144,7 @@ class Planner:
             self.constants[names["identity"]] = block
             names["residual"] = self._read(layer.residual)
         names["out"] = self._write(layer.output)
-        return Link(code, names)
+        return ChainLink(code, names)
 
     def _processor(self, placement: Placement) -> None:
         self.now += 1
@@ -254,7 +254,7 @@ class Planner:
         self,
         number: int,
         program: Program,
-        links: Sequence[Link],
+        links: Sequence[ChainLink],
         placements: Sequence[Placement],
         uops: str,
         arrays: dict[str, NDArray[Any]],
@@ -311,7 +311,7 @@ class Planner:
         return {name: f"arrays/{number}.npy" for number, name in enumerate(wanted)}
 
 
-def _bound(layer: Layer | PoolLayer, accelerator: Accelerator) -> int:
+def _bound(layer: VtaLayer | PoolLayer, accelerator: Accelerator) -> int:
     """Return cycles that no schedule of this layer can beat."""
     if isinstance(layer, PoolLayer):
         return layer.pool.micro_ops

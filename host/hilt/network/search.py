@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hilt.network.chain import Link, join
+from hilt.network.chain import ChainLink, join
 from hilt.network.lower import Code, code_of
-from hilt.network.lower_pool import Pool, lower_max_pool
+from hilt.network.lower_pool import PoolingLayer, lower_max_pool
 from hilt.network.lower_residual import with_residual
 from hilt.schedule import Conv2d, Rejected
 from hilt.schedule.checks import Checks
@@ -73,7 +73,7 @@ class Searcher:
             self._known[key] = self._search(workload, residual_shift)
         return self._known[key]
 
-    def pool_schedule(self, name: str, pool: Pool) -> Schedule:
+    def pool_schedule(self, name: str, pool: PoolingLayer) -> Schedule:
         """Return the best height of a max pooling's tiles; every height that fits is counted.
 
         Raises:
@@ -161,7 +161,7 @@ class Searcher:
         if shift is not None:
             code = with_residual(code, shift, self.accelerator)
         names = [name for name in code.names if name != "uop"]
-        return join([Link(code, {name: name for name in names})], dict.fromkeys(names, 1 << 20), self.accelerator)
+        return join([ChainLink(code, {name: name for name in names})], dict.fromkeys(names, 1 << 20), self.accelerator)
 
     def _cycles(self, programs: list[Program]) -> list[float]:
         predicted = self.twin.predict(programs, self.memory)

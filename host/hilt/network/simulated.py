@@ -13,13 +13,13 @@ from hilt.network.target import CompileTarget
 from hilt.simulator.build import Form, build
 from hilt.simulator.device import DeviceStatus, SimulatedDevice
 from hilt.simulator.driver import execute
-from hilt_runtime.device import Device, Run
+from hilt_runtime.device import DeviceInference, VtaDevice
 from hilt_runtime.errors import MemoryNeededError
 
 _PAGE = 4096
 
 
-class SimulatedVta(Device):
+class SimulatedVta(VtaDevice):
     """VTA in a model of hls/ (golden or rtl), with `memory_bytes` of memory. A context manager."""
 
     def __init__(self, target: CompileTarget, form: Form = "golden", memory_bytes: int = 1 << 28) -> None:
@@ -40,7 +40,7 @@ class SimulatedVta(Device):
         self._model.close()
 
     def allocate(self, size: int) -> Any:
-        """See Device."""
+        """See VtaDevice."""
         left = len(self._model.memory) - self._free
         if size > left:
             raise MemoryNeededError(f"the network needs {size} bytes of contiguous memory, {left} bytes are free")
@@ -50,18 +50,18 @@ class SimulatedVta(Device):
         view.physical_address = self._base + place
         return view
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> Run:
-        """See Device."""
+    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
+        """See VtaDevice."""
         started = time.perf_counter()
         self._model.reset()
         limit = (1 << 40) if self._form == "golden" else int(limit_seconds * self.clock_hz)
         execution = execute(self._model, instructions.physical_address, count, limit)
         seconds = time.perf_counter() - started
         if execution.status is DeviceStatus.DONE:
-            return Run("ok", "", execution.cycles, seconds)
+            return DeviceInference("ok", "", execution.cycles, seconds)
         if execution.fault is not None:
-            return Run("crash", str(execution.fault), execution.cycles, seconds)
-        return Run("timeout", f"no FINISH within {limit} cycles", execution.cycles, seconds)
+            return DeviceInference("crash", str(execution.fault), execution.cycles, seconds)
+        return DeviceInference("timeout", f"no FINISH within {limit} cycles", execution.cycles, seconds)
 
 
 class _Placed(np.ndarray[Any, np.dtype[np.uint8]]):

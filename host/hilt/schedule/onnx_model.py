@@ -21,7 +21,7 @@ _TRANSPOSED = "ConvTranspose"
 
 
 class OnnxError(ValueError):
-    """A file that is no ONNX model that can be read."""
+    """A file that is no readable ONNX model, or a node that hilt cannot place."""
 
 
 @dataclass

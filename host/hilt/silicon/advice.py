@@ -13,7 +13,7 @@ import numpy as np
 from hilt.schedule import Conv2d, load_workload, make_tensors
 from hilt.schedule.networks import load_network
 from hilt.silicon.choose import Choice, choose
-from hilt.silicon.measured import Measured, cycles_of, public_accelerator, with_programs
+from hilt.silicon.measured import MeasuredWorkload, cycles_of, public_accelerator, with_programs
 from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError
 from hilt.silicon.records import read_records
 from hilt.simulator.build import build
@@ -45,7 +45,7 @@ class Advice:
     machine: str
     choice: Choice
     exact: bool
-    published: Measured | None = None
+    published: MeasuredWorkload | None = None
     published_cycles: float | None = None
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from hilt.silicon.measured import Measured, cycles_of
+from hilt.silicon.measured import MeasuredWorkload, cycles_of
 from hilt.silicon.packed_task import CONV2D
 from hilt.simulator.builds import CLOCK_HZ, NEWER, OLDER, Builds, Runtime
 from hilt.simulator.machine import MachineParameters
@@ -100,7 +100,7 @@ def builds_of(values: dict[str, float]) -> Builds:
     return Builds(machines, Runtime(values["call"] * 1e-6, values["host_instruction"] * 1e-6))
 
 
-def log_errors(measured: Sequence[Measured], builds: Builds) -> NDArray[np.float64]:
+def log_errors(measured: Sequence[MeasuredWorkload], builds: Builds) -> NDArray[np.float64]:
     """Return log(predicted / measured) (records,)."""
     instructions = np.array([item.instructions for item in measured])
     seconds = cycles_of(measured, builds.machines) / CLOCK_HZ + builds.runtime.call_seconds
@@ -110,7 +110,9 @@ def log_errors(measured: Sequence[Measured], builds: Builds) -> NDArray[np.float
     return errors
 
 
-def fit(measured: Sequence[Measured], start: dict[str, float] | None = None, evaluations: int | None = None) -> Fit:
+def fit(
+    measured: Sequence[MeasuredWorkload], start: dict[str, float] | None = None, evaluations: int | None = None
+) -> Fit:
     """Return the parameters that fit these records best.
 
     Args:
@@ -165,7 +167,7 @@ class CrossValidation:
 
 
 def cross_validate(
-    measured: Sequence[Measured], start: dict[str, float], report: Callable[[int, int], None] | None = None
+    measured: Sequence[MeasuredWorkload], start: dict[str, float], report: Callable[[int, int], None] | None = None
 ) -> CrossValidation:
     """Return the errors of each workload left out in turn; `report` hears how many of how many are done."""
     workloads = list(dict.fromkeys(item.record.task for item in measured))
@@ -180,7 +182,7 @@ def cross_validate(
     return CrossValidation(errors, rank_correlation(measured, errors))
 
 
-def rank_correlation(measured: Sequence[Measured], errors: NDArray[np.float64]) -> float:
+def rank_correlation(measured: Sequence[MeasuredWorkload], errors: NDArray[np.float64]) -> float:
     """Return Spearman's correlation of predicted and measured time per MAC."""
     tasks = [item.record.task for item in measured]
     macs = np.array([task.micro_ops * task.images * task.block**2 for task in tasks])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.silicon.packed_task import TaskError
-from hilt.silicon.records import Record, Skipped
+from hilt.silicon.records import BoardRecord, Skipped
 from hilt.silicon.tvm_program import tvm_program
 from hilt.simulator.builds import build_of
 from hilt.simulator.machine import EventMachine, MachineParameters
@@ -20,10 +20,10 @@ from hilt.vta.program import Program, ProgramError
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredWorkload:
     """One record, its program in TVM's form, and the public build that ran it."""
 
-    record: Record
+    record: BoardRecord
     program: Program
     build: str
 
@@ -45,9 +45,9 @@ def event_machine(parameters: VTAParameters) -> EventMachine:
     return EventMachine(public_accelerator(parameters))
 
 
-def with_programs(records: Sequence[Record]) -> tuple[list[Measured], list[Skipped]]:
+def with_programs(records: Sequence[BoardRecord]) -> tuple[list[MeasuredWorkload], list[Skipped]]:
     """Return the records with their programs, and those whose configuration TVM's templates do not have."""
-    measured: list[Measured] = []
+    measured: list[MeasuredWorkload] = []
     skipped: list[Skipped] = []
     for record in records:
         try:
@@ -55,11 +55,11 @@ def with_programs(records: Sequence[Record]) -> tuple[list[Measured], list[Skipp
         except (TaskError, FieldOverflowError, ProgramError) as error:
             skipped.append(Skipped(record.line, str(error)))
             continue
-        measured.append(Measured(record, program, build_of(record.task.images, record.date)))
+        measured.append(MeasuredWorkload(record, program, build_of(record.task.images, record.date)))
     return measured, skipped
 
 
-def cycles_of(measured: Sequence[Measured], machines: Mapping[str, MachineParameters]) -> NDArray[np.float64]:
+def cycles_of(measured: Sequence[MeasuredWorkload], machines: Mapping[str, MachineParameters]) -> NDArray[np.float64]:
     """Return the cycles (records,) of each program on the machine of its build."""
     cycles = np.zeros(len(measured))
     kinds = {(item.record.parameters, item.build) for item in measured}

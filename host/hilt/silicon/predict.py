@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from hilt.silicon.fit import rank_correlation, root_mean_square
-from hilt.silicon.measured import Measured, cycles_of
+from hilt.silicon.measured import MeasuredWorkload, cycles_of
 from hilt.simulator.builds import CLOCK_HZ, NEWER, OLDER, Builds
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
@@ -22,10 +22,10 @@ MODELS = (NEWER, OLDER, RTL_TWIN)
 
 
 @dataclass(frozen=True)
-class Prediction:
+class RecordPrediction:
     """One record: seconds by machine model, and the model of the build that its date names."""
 
-    measured: Measured
+    measured: MeasuredWorkload
     seconds: dict[str, float | None]
 
     @property
@@ -49,7 +49,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class FitAccuracy:
     """The accuracy of a model on the records that count."""
 
     records: int
@@ -57,7 +57,7 @@ class Accuracy:
     rank_correlation: float | None
 
 
-def predict(measured: Sequence[Measured], builds: Builds) -> list[Prediction]:
+def predict(measured: Sequence[MeasuredWorkload], builds: Builds) -> list[RecordPrediction]:
     """Return each record's seconds by each model, TVM's runtime included."""
     cycles = {}
     for name in (NEWER, OLDER):
@@ -69,7 +69,7 @@ def predict(measured: Sequence[Measured], builds: Builds) -> list[Prediction]:
         seconds: dict[str, float | None] = {name: float(cycles[name][row]) / CLOCK_HZ + around for name in cycles}
         twin = _twin_cycles(item)
         seconds[RTL_TWIN] = None if twin is None else twin / CLOCK_HZ + around
-        predictions.append(Prediction(item, seconds))
+        predictions.append(RecordPrediction(item, seconds))
     return predictions
 
 
@@ -78,15 +78,15 @@ def _twin(parameters: VTAParameters) -> Twin:
     return Twin(Accelerator.for_parameters(parameters))
 
 
-def _twin_cycles(item: Measured) -> int | None:
+def _twin_cycles(item: MeasuredWorkload) -> int | None:
     """Return the cycles of hilt's RTL; None where it does not end the program."""
     (prediction,) = _twin(item.record.parameters).predict([item.program], MemoryModel())
     return int(prediction["cycles"]) if prediction["status"] == TwinStatus.DONE else None
 
 
-def accuracy(predictions: Sequence[Prediction], model: str | None = None) -> Accuracy:
+def accuracy(predictions: Sequence[RecordPrediction], model: str | None = None) -> FitAccuracy:
     """Return the accuracy of a model, or of each record's own build, over the records that count."""
-    used: list[Measured] = []
+    used: list[MeasuredWorkload] = []
     errors: list[float] = []
     for prediction in predictions:
         seconds = prediction.chosen if model is None else prediction.seconds[model]
@@ -96,4 +96,4 @@ def accuracy(predictions: Sequence[Prediction], model: str | None = None) -> Acc
             errors.append(float(np.log(seconds / mean)))
     values = np.array(errors)
     ranks = rank_correlation(used, values) if len(used) > 2 else None
-    return Accuracy(len(used), root_mean_square(values), ranks)
+    return FitAccuracy(len(used), root_mean_square(values), ranks)

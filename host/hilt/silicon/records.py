@@ -24,7 +24,7 @@ class RecordError(ValueError):
 
 
 @dataclass(frozen=True)
-class Record:
+class BoardRecord:
     """One configuration measured on one board.
 
     Attributes:
@@ -71,7 +71,7 @@ class Skipped:
 class RecordFile:
     """The records of a file, its lines that are none, and the sha256 of its bytes."""
 
-    records: list[Record]
+    records: list[BoardRecord]
     skipped: list[Skipped]
     sha256: str
 
@@ -89,7 +89,7 @@ def read_records(path: Path) -> RecordFile:
         contents = path.read_bytes()
     except OSError as error:
         raise RecordError(f"records {path}: cannot be read ({error.strerror}); check the path") from error
-    records: list[Record] = []
+    records: list[BoardRecord] = []
     skipped: list[Skipped] = []
     for number, line in enumerate(contents.split(b"\n"), start=1):
         if not line.strip():
@@ -103,7 +103,7 @@ def read_records(path: Path) -> RecordFile:
     return RecordFile(records, skipped, hashlib.sha256(contents).hexdigest())
 
 
-def _record(line: int, values: Any) -> Record:
+def _record(line: int, values: Any) -> BoardRecord:
     if not isinstance(values, dict):
         raise TaskError(f"a {type(values).__name__}; a record is a JSON object")
     board = _text(values, "board")
@@ -117,7 +117,7 @@ def _record(line: int, values: Any) -> Record:
             pairs[name] = _pair(values, name)
     task = packed_task(kind, _sizes(values, "data"), _sizes(values, "kernel"), pairs["strides"], pairs["padding"])
     task.check_geometry(parameters)
-    return Record(line, board, parameters, task, _knobs(values), _seconds(values), _date(values), _doubt(values))
+    return BoardRecord(line, board, parameters, task, _knobs(values), _seconds(values), _date(values), _doubt(values))
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.silicon.fit import FREE, CrossValidation, Fit, root_mean_square, unidentified
-from hilt.silicon.measured import Measured
-from hilt.silicon.predict import MODELS, Prediction, accuracy
+from hilt.silicon.measured import MeasuredWorkload
+from hilt.silicon.predict import MODELS, RecordPrediction, accuracy
 from hilt.silicon.records import RecordFile, Skipped
 
 
-def prediction_json(file: RecordFile, skipped: Sequence[Skipped], predictions: Sequence[Prediction]) -> dict[str, Any]:
+def prediction_json(
+    file: RecordFile, skipped: Sequence[Skipped], predictions: Sequence[RecordPrediction]
+) -> dict[str, Any]:
     """Return everything that `hilt silicon predict --json` prints."""
     own = accuracy(predictions)
     return {
@@ -36,7 +38,7 @@ def prediction_json(file: RecordFile, skipped: Sequence[Skipped], predictions: S
     }
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
+def _prediction(prediction: RecordPrediction) -> dict[str, Any]:
     record = prediction.measured.record
     return {
         "line": record.line,
@@ -56,7 +58,7 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def prediction_lines(skipped: Sequence[Skipped], predictions: Sequence[Prediction]) -> list[str]:
+def prediction_lines(skipped: Sequence[Skipped], predictions: Sequence[RecordPrediction]) -> list[str]:
     """Return a table of the predictions, in microseconds."""
     head = (
         f"{'workload':<46} {'build':<18} {'measured':>10} {'predicted':>10} {'error':>8} {'older':>10} {'RTL twin':>10}"
@@ -90,7 +92,7 @@ def parameter_lines(result: Fit) -> list[str]:
     ]
 
 
-def validation_lines(measured: Sequence[Measured], result: Fit, validation: CrossValidation) -> list[str]:
+def validation_lines(measured: Sequence[MeasuredWorkload], result: Fit, validation: CrossValidation) -> list[str]:
     """Return errors by record: fitted, and with the record's workload left out."""
     lines = [f"{'workload':<46} {'date':<10} {'measured us':>12} {'fitted':>8} {'left out':>9}"]
     for item, fitted, left_out in zip(measured, result.errors, validation.errors, strict=True):
@@ -102,7 +104,7 @@ def validation_lines(measured: Sequence[Measured], result: Fit, validation: Cros
     return lines
 
 
-def unseen_lines(kind: str, measured: Sequence[Measured], errors: NDArray[np.float64]) -> list[str]:
+def unseen_lines(kind: str, measured: Sequence[MeasuredWorkload], errors: NDArray[np.float64]) -> list[str]:
     """Return the errors of records of a task that no fit saw."""
     lines = [f"{item.record.task.name:<46} {100 * error:>+7.1f}%" for item, error in zip(measured, errors, strict=True)]
     largest = 100 * float(np.max(np.abs(errors)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from hilt.silicon.packed_task import PackedTask
-from hilt.silicon.tvm_nest import Kernel, Loop
+from hilt.silicon.tvm_nest import Loop, TvmKernel
 
 _RESET_MICRO_OPS = 512
 
@@ -38,7 +38,7 @@ def input_rows(task: PackedTask, tile: RowTile, number: int) -> InputRows:
     return InputRows(first, min(end, task.input_size[0]) - first, number * tile.height)
 
 
-def row_kernels(task: PackedTask, tile: RowTile, rows: InputRows) -> Iterator[Kernel]:
+def row_kernels(task: PackedTask, tile: RowTile, rows: InputRows) -> Iterator[TvmKernel]:
     """Yield a kernel for each run of output rows that meet the same rows of the kernel.
 
     Rows and the longer of the channel loops are iterations; everything else is micro-ops, columns fastest.
@@ -67,7 +67,7 @@ def row_kernels(task: PackedTask, tile: RowTile, rows: InputRows) -> Iterator[Ke
             if 0 <= x * task.slide[1] - task.pads[1] + kw < width
         )
         outer = Loop(len(members), columns, task.slide[0] * width, 0)
-        yield Kernel(outer, inner, uops)
+        yield TvmKernel(outer, inner, uops)
 
 
 def _taps(task: PackedTask, rows: InputRows, output_row: int) -> tuple[int, int]:
@@ -76,12 +76,12 @@ def _taps(task: PackedTask, rows: InputRows, output_row: int) -> tuple[int, int]
     return max(-top, 0), min(task.kernel[0], task.input_size[0] - top)
 
 
-def reset_rows(elements: int) -> Kernel:
+def reset_rows(elements: int) -> TvmKernel:
     """Return the reset of consecutive accumulators, in few iterations of many micro-ops."""
     count = max(size for size in range(1, min(elements, _RESET_MICRO_OPS) + 1) if elements % size == 0)
-    return Kernel(Loop(1), Loop(elements // count, count), tuple((place, 0, 0) for place in range(count)))
+    return TvmKernel(Loop(1), Loop(elements // count, count), tuple((place, 0, 0) for place in range(count)))
 
 
-def clip_rows(elements: int) -> Kernel:
+def clip_rows(elements: int) -> TvmKernel:
     """Return one ALU pass over consecutive accumulators."""
-    return Kernel(Loop(1), Loop(elements, 1, 1), ((0, 0, 0),))
+    return TvmKernel(Loop(1), Loop(elements, 1, 1), ((0, 0, 0),))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hilt.silicon.packed_task import CLIP, CONV2D, SHIFT, PackedTask, TaskError
 from hilt.silicon.row_nest import RowTile, clip_rows, input_rows, reset_rows, row_kernels
 from hilt.silicon.tvm_blocks import fold
-from hilt.silicon.tvm_nest import Kernel
+from hilt.silicon.tvm_nest import TvmKernel
 from hilt.silicon.tvm_stream import COMPUTE, LOAD, STORE, TvmStream
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode
@@ -67,7 +67,7 @@ class _Writer:
                 raise TaskError(f"task {task.name}: tile {tile} needs {size} elements of {name}; there are {depth}")
         self.turn = 0  # steps loaded so far; their parity is the next one's slot
         self.tiles = 0
-        self.made: dict[tuple[int, ...], list[tuple[tuple[str, int], Kernel]]] = {}
+        self.made: dict[tuple[int, ...], list[tuple[tuple[str, int], TvmKernel]]] = {}
         self.total = task.batch * self.h_tiles * self.co_tiles * self.steps
         self.all_tiles = task.batch * self.h_tiles * self.co_tiles
 
@@ -140,7 +140,7 @@ class _Writer:
         if self.turn + _SLOTS <= self.total:
             stream.push(COMPUTE, LOAD)
 
-    def _kernels(self, h: int, inp: int, wgt: int, slot: int) -> list[tuple[tuple[str, int], Kernel]]:
+    def _kernels(self, h: int, inp: int, wgt: int, slot: int) -> list[tuple[tuple[str, int], TvmKernel]]:
         """Return the kernels of a step at these places; tiles whose rows meet the padding alike share them."""
         box = self.boxes[h]
         alike = (box.count, h == 0, inp, wgt, slot)

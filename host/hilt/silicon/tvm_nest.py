@@ -22,21 +22,21 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TvmKernel:
     """Micro-ops (dst, src, wgt) and the two loops around them, of which either may be of one turn."""
 
     outer: Loop
     inner: Loop
     uops: tuple[tuple[int, int, int], ...]
 
-    def at(self, dst: int, src: int, wgt: int) -> Kernel:
+    def at(self, dst: int, src: int, wgt: int) -> TvmKernel:
         """Return the kernel with these offsets in the buffers."""
         moved = tuple((first + dst, second + src, third + wgt) for first, second, third in self.uops)
-        return Kernel(self.outer, self.inner, moved)
+        return TvmKernel(self.outer, self.inner, moved)
 
 
 @dataclass(frozen=True)
-class Tile:
+class TvmTile:
     """Inner factors of the splits: rows, columns, blocks of input and of output channels."""
 
     height: int
@@ -45,7 +45,7 @@ class Tile:
     co: int
 
 
-def box_size(task: PackedTask, tile: Tile) -> tuple[int, int]:
+def box_size(task: PackedTask, tile: TvmTile) -> tuple[int, int]:
     """Return the rows and columns of input that a tile of output needs."""
     return (
         (tile.height - 1) * task.slide[0] + task.kernel[0],
@@ -53,7 +53,7 @@ def box_size(task: PackedTask, tile: Tile) -> tuple[int, int]:
     )
 
 
-def fold_loops(loops: list[Loop]) -> Kernel:
+def fold_loops(loops: list[Loop]) -> TvmKernel:
     """Return the kernel of a nest, outermost loop first; loops of one turn vanish."""
     left = [loop for loop in loops if loop.extent > 1]
     outer, inner, *rest = (*left, Loop(1), Loop(1)) if len(left) < 2 else left
@@ -66,10 +66,10 @@ def fold_loops(loops: list[Loop]) -> Kernel:
         )
         for numbers in turns
     )
-    return Kernel(outer, inner, uops)
+    return TvmKernel(outer, inner, uops)
 
 
-def gemm_kernel(task: PackedTask, tile: Tile) -> Kernel:
+def gemm_kernel(task: PackedTask, tile: TvmTile) -> TvmKernel:
     """Return the GEMM of one reduction step of a tile."""
     rows, columns = box_size(task, tile)
     taps = task.kernel[0] * task.kernel[1]
@@ -86,7 +86,7 @@ def gemm_kernel(task: PackedTask, tile: Tile) -> Kernel:
     return fold_loops([ci, columns_out, co, rows_out, columns_in, kw, kh, rows_in])
 
 
-def reset_kernel(task: PackedTask, tile: Tile) -> Kernel:
+def reset_kernel(task: PackedTask, tile: TvmTile) -> TvmKernel:
     """Return the reset of a tile's accumulators."""
     w, h = Loop(tile.width, 1), Loop(tile.height, tile.width)
     co = Loop(tile.co, tile.height * tile.width)
@@ -97,9 +97,9 @@ def reset_kernel(task: PackedTask, tile: Tile) -> Kernel:
     return fold_loops([columns_out, co, rows_out, columns_in, rows_in])
 
 
-def alu_kernel(tile: Tile) -> Kernel:
+def alu_kernel(tile: TvmTile) -> TvmKernel:
     """Return one pass over a tile's accumulators: a micro-op and an iteration for each element."""
-    return Kernel(Loop(1), Loop(tile.co * tile.height * tile.width, 1, 1), ((0, 0, 0),))
+    return TvmKernel(Loop(1), Loop(tile.co * tile.height * tile.width, 1, 1), ((0, 0, 0),))
 
 
 def _split(loop: Loop, inner: int) -> tuple[Loop, Loop]:
@@ -111,7 +111,7 @@ def _split(loop: Loop, inner: int) -> tuple[Loop, Loop]:
     return outside, Loop(inner, loop.dst, loop.src, loop.wgt)
 
 
-def tile_of(task: PackedTask, knobs: dict[str, int]) -> Tile:
+def tile_of(task: PackedTask, knobs: dict[str, int]) -> TvmTile:
     """Return the tile of these knobs.
 
     Raises:
@@ -125,4 +125,4 @@ def tile_of(task: PackedTask, knobs: dict[str, int]) -> Tile:
         factor = knobs.get(name)
         if factor is None or factor < 1 or extent % factor:
             raise TaskError(f"task {task.name}: {name} is {factor}; give a factor of {extent}")
-    return Tile(knobs.get("tile_h", 1), knobs.get("tile_w", 1), knobs["tile_ci"], knobs["tile_co"])
+    return TvmTile(knobs.get("tile_h", 1), knobs.get("tile_w", 1), knobs["tile_ci"], knobs["tile_co"])

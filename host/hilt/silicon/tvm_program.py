@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hilt.silicon.packed_task import CLIP, DENSE, SHIFT, PackedTask, TaskError
 from hilt.silicon.tvm_blocks import Block, fold, padded_rows
-from hilt.silicon.tvm_nest import Tile, alu_kernel, box_size, gemm_kernel, reset_kernel, tile_of
+from hilt.silicon.tvm_nest import TvmTile, alu_kernel, box_size, gemm_kernel, reset_kernel, tile_of
 from hilt.silicon.tvm_stream import COMPUTE, LOAD, STORE, TvmStream
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode
@@ -82,7 +82,7 @@ class _Writer:
             if size * self.threads > depth:
                 raise TaskError(f"task {task.name}: {size * self.threads} elements of {name}; the buffer holds {depth}")
         self.gemm, self.reset = gemm_kernel(task, tile), reset_kernel(task, tile)
-        self.alu = alu_kernel(Tile(self.batch_tile * tile.height, tile.width, tile.ci, tile.co))
+        self.alu = alu_kernel(TvmTile(self.batch_tile * tile.height, tile.width, tile.ci, tile.co))
 
     def program(self) -> Program:
         stream, task = self.stream, self.task

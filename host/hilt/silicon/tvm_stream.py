@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hilt.silicon.packed_task import TaskError
 from hilt.silicon.tvm_blocks import Block
-from hilt.silicon.tvm_nest import Kernel
+from hilt.silicon.tvm_nest import TvmKernel
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode, encode, encode_uops
 from hilt.vta.program import Buffer, Program
@@ -33,7 +33,7 @@ class TvmStream:
         self._pending: dict[str, set[str]] = {LOAD: set(), COMPUTE: set(), STORE: set()}
         self._last: dict[str, int | None] = {LOAD: None, COMPUTE: None, STORE: None}
         self._uops: list[tuple[int, int, int]] = []
-        self._kernels: dict[tuple[str, int], tuple[Kernel, int]] = {}
+        self._kernels: dict[tuple[str, int], tuple[TvmKernel, int]] = {}
         self._on_chip: dict[tuple[str, int], tuple[int, int]] = {}
         self._free = 0
 
@@ -62,12 +62,12 @@ class TvmStream:
         """Add a STORE of `out`."""
         self._add(STORE, {"opcode": Opcode.STORE, **_transfer(MemoryType.OUT, block, on_chip, in_memory)})
 
-    def gemm(self, name: tuple[str, int], kernel: Kernel, *, reset: bool = False) -> None:
+    def gemm(self, name: tuple[str, int], kernel: TvmKernel, *, reset: bool = False) -> None:
         """Add a GEMM of a kernel, which is loaded where it is not on chip."""
         weights = {"wgt_factor_out": kernel.outer.wgt, "wgt_factor_in": kernel.inner.wgt}
         self._execute(name, kernel, {"opcode": Opcode.GEMM, "reset": int(reset), **weights})
 
-    def alu(self, name: tuple[str, int], kernel: Kernel, operation: AluOpcode, immediate: int) -> None:
+    def alu(self, name: tuple[str, int], kernel: TvmKernel, operation: AluOpcode, immediate: int) -> None:
         """Add an ALU instruction with an immediate."""
         fields = {"opcode": Opcode.ALU, "alu_opcode": operation, "use_imm": 1, "imm": immediate}
         self._execute(name, kernel, fields)
@@ -106,7 +106,7 @@ class TvmStream:
             buffers.append(Buffer(name, memory_type, size, elements[name], np.flatnonzero(moves)))
         return Program.assemble(self.accelerator, encode(records, self.accelerator), words, tuple(buffers))
 
-    def _execute(self, name: tuple[str, int], kernel: Kernel, fields: dict[str, int]) -> None:
+    def _execute(self, name: tuple[str, int], kernel: TvmKernel, fields: dict[str, int]) -> None:
         begin, end = self._kernel(name, kernel)
         loops = {
             "uop_bgn": begin,
@@ -120,7 +120,7 @@ class TvmStream:
         }
         self._add(COMPUTE, {**fields, **loops})
 
-    def _kernel(self, name: tuple[str, int], kernel: Kernel) -> tuple[int, int]:
+    def _kernel(self, name: tuple[str, int], kernel: TvmKernel) -> tuple[int, int]:
         """Return the first and last micro-op of the kernel on chip; load them on a miss. The oldest are overwritten."""
         if name in self._on_chip:
             return self._on_chip[name]

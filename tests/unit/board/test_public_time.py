@@ -16,7 +16,7 @@ from hilt.simulator.machine import EventMachine, MachineParameters
 from hilt.simulator.program_run import place
 from hilt.virtual.board_model import BOARD_MODELS
 from hilt_board.board_model import load_board_model
-from hilt_board.machine import COSTS, Machine, MachineError
+from hilt_board.machine import COSTS, MachineError, PublicMachine
 from hilt_board.model import Model
 from hilt_board.public_time import PublicTime
 from hilt_board.registers import (
@@ -123,4 +123,4 @@ def test_host_and_board_name_the_costs_alike() -> None:
 
 def test_a_model_without_machines_is_refused() -> None:
     with pytest.raises(MachineError, match="no machine models"):
-        Machine(build(ACCELERATOR, "golden"), BOARD.device_settings()["machine"])
+        PublicMachine(build(ACCELERATOR, "golden"), BOARD.device_settings()["machine"])

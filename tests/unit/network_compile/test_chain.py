@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilt.network.buffers import Life, one_behind_another, shared
-from hilt.network.chain import Link, join
+from hilt.network.chain import ChainLink, join
 from hilt.network.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
 from hilt.network.lower import code_of
 from hilt.network.lower_residual import with_residual
@@ -35,7 +35,7 @@ def programs(count: int) -> list[tuple[Program, Program]]:
             continue
         names = {buffer.name: buffer.name for buffer in program.buffers if buffer.name != "uop"}
         sizes = {buffer.name: buffer.bytes for buffer in program.buffers}
-        pairs.append((program, join([Link(code_of(program, ACCELERATOR), names)], sizes, ACCELERATOR)))
+        pairs.append((program, join([ChainLink(code_of(program, ACCELERATOR), names)], sizes, ACCELERATOR)))
     return pairs
 
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hilt.silicon.measured import Measured, with_programs
-from hilt.silicon.records import Record, read_records
+from hilt.silicon.measured import MeasuredWorkload, with_programs
+from hilt.silicon.records import BoardRecord, read_records
 
 FILE = Path(__file__).with_name("published.jsonl")
 
 
-def records() -> list[Record]:
+def records() -> list[BoardRecord]:
     return read_records(FILE).records
 
 
-def measured() -> list[Measured]:
+def measured() -> list[MeasuredWorkload]:
     items, refused = with_programs(records())
     assert refused == []
     return items

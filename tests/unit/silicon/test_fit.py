@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from hilt.cli.silicon import application
 from hilt.silicon.fit import FITTED_TASKS, FREE, builds_of, fit, log_errors, rank_correlation, root_mean_square
-from hilt.silicon.measured import Measured, cycles_of
+from hilt.silicon.measured import MeasuredWorkload, cycles_of
 from hilt.silicon.packed_task import GROUP_CONV2D
 from hilt.silicon.predict import predict
 from hilt.simulator.builds import CLOCK_HZ, NEWER, OLDER, build_of, shipped_builds
@@ -22,7 +22,7 @@ from tests.unit.silicon.published import FILE, measured
 ITEMS = [item for item in measured() if item.record.doubt is None]
 
 
-def of_kind(test: Callable[[str], bool]) -> list[Measured]:
+def of_kind(test: Callable[[str], bool]) -> list[MeasuredWorkload]:
     return [item for item in ITEMS if test(item.record.task.kind)]
 
 

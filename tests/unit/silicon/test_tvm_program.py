@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.silicon.measured import Measured, public_accelerator
+from hilt.silicon.measured import MeasuredWorkload, public_accelerator
 from hilt.silicon.packed_task import CONV2D_TRANSPOSE, GROUP_CONV2D, PackedTask, TaskError, packed_task
 from hilt.silicon.tvm_program import tvm_program
 from hilt.simulator.build import build
@@ -48,7 +48,7 @@ def tensors(task: PackedTask, seed: int) -> tuple[dict[str, NDArray[np.int8]], N
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: f"{item.record.task.name}-{item.record.date}")
-def test_a_published_configuration_computes_its_layer_exactly(item: Measured) -> None:
+def test_a_published_configuration_computes_its_layer_exactly(item: MeasuredWorkload) -> None:
     inputs, expected = tensors(item.record.task, 3)
     run = run_program(build(public_accelerator(item.record.parameters), "golden"), item.program, inputs)
     assert run.execution.status is AgentStatus.DONE

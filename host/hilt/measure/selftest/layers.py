@@ -23,7 +23,7 @@ _SHORTEST_LIMIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Layer:
+class SelftestLayer:
     """A layer as one program, with the cycles that the timing model predicts for it on the memory that was found."""
 
     name: str
@@ -31,7 +31,7 @@ class Layer:
     predicted: float | None
 
 
-def choose_layer(name: str, accelerator: Accelerator, fit: MemoryFit | None) -> Layer:
+def choose_layer(name: str, accelerator: Accelerator, fit: MemoryFit | None) -> SelftestLayer:
     """Return the fastest of a few random schedules that every check accepts. Raises WorkloadError."""
     workload = schedule.load_workload(name)
     space = schedule.space_for(workload, accelerator)
@@ -44,7 +44,7 @@ def choose_layer(name: str, accelerator: Accelerator, fit: MemoryFit | None) -> 
     cycles = Twin(accelerator).predict(tried, memory)["cycles"]
     fastest = int(np.argmin(cycles))
     predicted = None if fit is None else float(cycles[fastest])
-    return Layer(name, _request(workload, accelerator, tried[fastest]), predicted)
+    return SelftestLayer(name, _request(workload, accelerator, tried[fastest]), predicted)
 
 
 def _request(workload: schedule.Conv2d, accelerator: Accelerator, program: Program) -> Request:

@@ -14,7 +14,7 @@ from hilt.measure.doctor import check_board
 from hilt.measure.interfaces import Request
 from hilt.measure.selftest import programs
 from hilt.measure.selftest.clocks import check_clocks
-from hilt.measure.selftest.layers import Layer, choose_layer
+from hilt.measure.selftest.layers import SelftestLayer, choose_layer
 from hilt.measure.selftest.memory import MemoryFit, fit_memory, load_requests, store_requests
 from hilt.trial import Outcome, Result
 
@@ -213,7 +213,7 @@ def _drift(bench: _Bench, seconds: float) -> Check:
     return Check("drift", off <= _TOLERANCE, text, {"off": off, "runs": float(len(cycles))})
 
 
-def _layer(bench: _Bench, layer: Layer) -> Check:
+def _layer(bench: _Bench, layer: SelftestLayer) -> Check:
     """Run one layer, compare every element, and its cycles with the timing model at the memory that was found."""
     (result,) = bench.run([layer.request])
     bad = _bad({layer.name: result})

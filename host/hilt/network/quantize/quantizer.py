@@ -45,7 +45,7 @@ class LayerCost:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class ClassificationAccuracy:
     """Shares of right answers, from 0 to 1.
 
     Attributes:
@@ -99,7 +99,7 @@ class Quantisation:
     layers: tuple[LayerCost, ...]
     decibels: float
     agreement: Agreement
-    accuracy: Accuracy | None
+    accuracy: ClassificationAccuracy | None
     notes: tuple[str, ...]
 
 
@@ -215,7 +215,9 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
     return Agreement(compared, 1 - different / max(compared, 1), ties, different - ties, largest)
 
 
-def measure_accuracy(graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibration: Calibration) -> Accuracy | None:
+def measure_accuracy(
+    graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibration: Calibration
+) -> ClassificationAccuracy | None:
     """Return the shares of samples whose largest output is their label's; None without labels."""
     labels = calibration.labels
     if labels is None:
@@ -228,7 +230,7 @@ def measure_accuracy(graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibr
             answers[place].append(_answer(runner.run(feeds)[output]))
         answers[2].append(_answer(evaluate(integers, feeds)[integers.outputs[0]]))
     right = [float(np.mean(np.array(part) == labels)) for part in answers]
-    return Accuracy(len(labels), *right)
+    return ClassificationAccuracy(len(labels), *right)
 
 
 def _answer(scores: NDArray[np.float32]) -> int:

@@ -17,7 +17,7 @@ from hilt.tune.model_guided.calibration import CLOCK_DEVIATION, find_coordinates
 from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, weigh
 from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
-from hilt.tune.model_guided.shortlist import Prediction
+from hilt.tune.model_guided.shortlist import RowPrediction
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ class MachineFit:
         self._smooth = smooth
         self._shortlist = opening.shortlist.copy()
         self._coordinates: Floats | None = None
-        self._prediction: Prediction | None = None
+        self._prediction: RowPrediction | None = None
 
     @property
     def coordinates(self) -> Floats:
@@ -75,7 +75,7 @@ class MachineFit:
         return find_coordinates(self.machine, lambda points: self._shortlist.exact(rows, points), observed, starts)
 
     @property
-    def prediction(self) -> Prediction:
+    def prediction(self) -> RowPrediction:
         """Predictions around the coordinates; `fit` comes first."""
         assert self._prediction is not None, "fit comes first"
         return self._prediction

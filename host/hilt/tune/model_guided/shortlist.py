@@ -37,7 +37,7 @@ _UNKNOWN = 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class RowPrediction:
     """Predictions of all candidates around one machine: arrays (n,), `slope` (n, d)."""
 
     base: Floats
@@ -108,7 +108,7 @@ class Shortlist:
         """Return logarithms (rows, m) at coordinates (m, d), of rows that `include` returned."""
         return self._machine.log_cycles(self._same[rows].tolist(), coordinates)
 
-    def predict(self, coordinates: Floats) -> Prediction:
+    def predict(self, coordinates: Floats) -> RowPrediction:
         """Return predictions of all candidates with their derivatives at coordinates (d,)."""
         machine = self._machine
         around = machine.clipped(coordinates + np.diag(machine.steps))
@@ -129,7 +129,7 @@ class Shortlist:
             slope[near] = (machine.log_cycles(near.tolist(), around) - base[near, None]) / machine.steps
         seen = np.flatnonzero(self._same >= 0)
         base[seen], slope[seen] = base[self._same[seen]], slope[self._same[seen]]
-        return Prediction(base, own, slope)
+        return RowPrediction(base, own, slope)
 
     def _exact(self, rows: Rows, coordinates: Floats) -> Floats:
         return self._machine.log_cycles(rows.tolist(), coordinates[None])[:, 0] if len(rows) else np.zeros(0)
