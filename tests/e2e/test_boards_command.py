@@ -57,7 +57,7 @@ def test_a_board_is_added_when_its_fingerprint_is_accepted(
     assert "there is a board desk" in capsys.readouterr().err
 
     assert hilt(["boards", "check", "desk", "--json"]) == 3
-    findings = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    findings = {each["what"]: each for each in json.loads(capsys.readouterr().out)["items"]}
     assert all(findings[what]["well"] for what in ("SSH", "Python", "agent", "pynq", "memory", "disk"))
     assert "device virtual:pynq" in findings["pynq"]["found"]
     # The file is not ours to ship.
@@ -102,7 +102,7 @@ def test_a_quarantined_board_is_listed_and_released(hilt_home: Path, capsys: pyt
     assert hilt(["boards"]) == 0
     assert "virtual:pynq@desk is quarantined: its canary failed" in capsys.readouterr().out
     assert hilt(["boards", "--json"]) == 0
-    listed = {each["board"]: each["quarantined"] for each in json.loads(capsys.readouterr().out)}
+    listed = {each["board"]: each["quarantined"] for each in json.loads(capsys.readouterr().out)["items"]}
     assert listed["virtual:pynq@desk"] == "its canary failed" and listed["virtual:pynq"] is None
     assert hilt(["boards", "release", "virtual:pynq@desk"]) == 0
     assert hilt(["boards", "release", "virtual:pynq@desk"]) == 0
@@ -118,7 +118,7 @@ def test_a_quarantined_board_that_is_no_more_hides_no_other(
     said = capsys.readouterr().out
     assert "virtual:pynq " in said and "desk is quarantined: its canary failed" in said and "virtual:sold is" in said
     assert hilt(["boards", "--json"]) == 0
-    assert "virtual:pynq" in {each["board"] for each in json.loads(capsys.readouterr().out)}
+    assert "virtual:pynq" in {each["board"] for each in json.loads(capsys.readouterr().out)["items"]}
     assert hilt(["boards", "release", "desk"]) == hilt(["boards", "release", "virtual:sold"]) == 0
 
 

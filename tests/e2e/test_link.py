@@ -214,7 +214,8 @@ def test_a_damaged_agent_is_sent_again(fresh: Endpoint) -> None:
 
 def test_the_archive_depends_on_its_contents_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "hilt_board"
-    shutil.copytree(paths.board_package_directory(), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (paths.board_package_directory(), paths.board_package_directory().with_name("hilt_runtime")):
+        shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in copy.rglob("*"):
         os.utime(file, (1e9, 1e9))
         file.chmod(0o755)

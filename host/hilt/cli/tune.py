@@ -93,7 +93,7 @@ def tune(
         budget = Budget(trials=trials * max(1, len(network.supported)))
         raise typer.Exit(start_campaign(network, spec, budget, wait=wait, detach=detach, as_json=as_json))
     if shape or value:
-        raise typer.BadParameter(f"--shape and --value are for a model; {workload} has its sizes")
+        raise typer.BadParameter(f"--shape and --value are for a model.onnx; {workload} has its sizes")
     confirm_host_key(spec.board)
     raise typer.Exit(attend_run(home, lambda: launch.start(spec, home, wait=wait), detach=detach, as_json=as_json))
 

@@ -17,7 +17,7 @@ from hilt.silicon.row_nest import RowTile
 from hilt.silicon.row_program import RowSchedule, row_program
 from hilt.simulator.build import build
 from hilt.simulator.builds import NEWER, shipped_builds
-from hilt.simulator.device import AgentStatus
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.vta.parameters import load_parameters
 
@@ -49,7 +49,7 @@ def test_a_row_program_computes_its_layer_exactly(text: str, rows: RowSchedule, 
     program = row_program(task, rows, on)
     tensors = make_tensors(workload, on, 7)
     run = run_program(build(on, "golden"), program, tensors.inputs)
-    assert run.execution.status is AgentStatus.DONE
+    assert run.execution.status is DeviceStatus.DONE
     assert np.array_equal(run.output, tensors.expected.reshape(-1))
 
 

@@ -10,7 +10,7 @@ from hilt.silicon.measured import MeasuredWorkload, public_accelerator
 from hilt.silicon.packed_task import CONV2D_TRANSPOSE, GROUP_CONV2D, PackedTask, TaskError, packed_task
 from hilt.silicon.tvm_program import tvm_program
 from hilt.simulator.build import build
-from hilt.simulator.device import AgentStatus
+from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.vta import reference
 from hilt.vta.isa import MemoryType, Opcode, decode
@@ -51,7 +51,7 @@ def tensors(task: PackedTask, seed: int) -> tuple[dict[str, NDArray[np.int8]], N
 def test_a_published_configuration_computes_its_layer_exactly(item: MeasuredWorkload) -> None:
     inputs, expected = tensors(item.record.task, 3)
     run = run_program(build(public_accelerator(item.record.parameters), "golden"), item.program, inputs)
-    assert run.execution.status is AgentStatus.DONE
+    assert run.execution.status is DeviceStatus.DONE
     assert np.array_equal(run.output, expected.reshape(-1))
     assert expected.std() > 1
 
