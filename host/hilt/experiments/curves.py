@@ -1,4 +1,4 @@
-"""What most experiments draw and tabulate of runs."""
+"""The plots and tables of runs that most experiments share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHARES = (0.0, 0.01, 0.05)
-"""Of the optimum: how near is near enough."""
+"""Shares of the optimum's latency: a configuration within such a share counts as near enough."""
 
 
 def relative_performance(runs: Runs) -> npt.NDArray[np.float64]:
@@ -101,6 +101,9 @@ def draw_boxes(axes: Axes, results: Mapping[str, Sequence[Runs]], share: float, 
 
 
 def trials_to_reach(runs: Runs, latency: float) -> npt.NDArray[np.float64]:
-    """By run, trials until the best latency is at most this; infinity where it never is, or is no latency."""
+    """Return, for each run, the trials until the best latency is at most `latency`.
+
+    The value is infinity if the run never reaches it, or has no valid trial.
+    """
     reached = (runs.best_so_far <= latency) & np.isfinite(runs.best_so_far)
     return np.where(reached.any(axis=1), reached.argmax(axis=1) + 1.0, np.inf)

@@ -21,9 +21,9 @@ from hilt.tune.metrics import spread_of_trials
 
 EPOCH = 50
 PROTOCOL = Protocol(trials=750, batch=EPOCH, pipelined=False)
-"""As the paper: epochs of 50, each measured before the next is planned."""
+"""The paper's protocol: epochs of 50, each measured before the next is planned."""
 _TO_THE_BEST = Protocol(trials=750, batch=EPOCH, pipelined=False, until_optimum=True)
-"""For trials to the best, which is all that Figures 3, 5 and 6 show."""
+"""The protocol for trials to the best. Figures 3, 5 and 6 show nothing else."""
 AUTOTVM = Contender.of("autotvm", "AutoTVM", plan_size=EPOCH)
 HARDWARE_AWARE = Contender.of("hw-aware", "HW-aware")
 ABLATIONS = [
@@ -144,7 +144,7 @@ def baseline(bench: Bench) -> None:
 
 
 _LOWERED = "transfer, rejected samples dropped"
-"""What the paper does; `transfer` learns from the rejected ones too."""
+"""The label of the paper's method; `transfer` learns from the rejected samples too."""
 
 
 def transfer(bench: Bench) -> None:

@@ -1,4 +1,7 @@
-"""Boards that are not what a twin of `pynq` assumes, for evaluation alone: no tuner's defaults were set on them."""
+"""Boards that differ from the assumptions of a twin of `pynq`, for evaluation alone.
+
+No tuner's defaults were set on them.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""ML2Tuner (Cha et al., 2024): Figures 2 and 3, Tables 4 and 5 and the grid of Table 3, in its own space on zcu102,
-where the board finds out what is valid.
+"""ML2Tuner (Cha et al., 2024): Figures 2 and 3, Tables 4 and 5 and the grid of Table 3, in its own space on zcu102.
 
-The board is the one without interlock: as on the public HLS design, a schedule may be invalid because an index runs
-past a buffer or because its output differs.
+The board finds out the valid configurations. It is the board without interlock: as on the public HLS design, a
+schedule may be invalid because an index runs past a buffer or because its output differs.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _PUBLISHED: Mapping[Model, str] = {
     "V": "eta 0.1, alpha 1e-2",
     "A": "depth 14, eta 0.01, alpha 1e-5",
 }
-"""What Table 3 says was best."""
+"""The best parameters according to Table 3."""
 _POINTS_AT_ONCE = 5
 _FEW = ("resnet18.C2", "resnet18.C4", "resnet18.C7", "resnet18.C10")
 TVM, ML2, RANDOM = Contender.of("autotvm", "TVM"), Contender.of("ml2tuner"), Contender.of("random")
 SMALL_PLANS = Contender.of("autotvm", f"TVM, plans of {ROUND}", plan_size=ROUND)
-"""Learns as often as ML2Tuner does: what of ML2Tuner's gain is that."""
+"""TVM that learns as often as ML2Tuner does: it shows how much of ML2Tuner's gain comes from that."""
 
 
 def search(bench: Bench) -> None:
@@ -78,7 +77,7 @@ def search(bench: Bench) -> None:
 
 
 def hidden_features(bench: Bench) -> None:
-    """Figure 3: the error of A over that of P, both fitted to what a run measured."""
+    """Hold Figure 3: the error of A over that of P, both fitted to the results of a run."""
     rows = []
     for runs in _runs(bench, [ML2])[ML2.label]:
         problem, every = SharedTuningProblem.of_subject(runs.cell.subject), _sample(runs.cell.subject, 4_000)
@@ -141,7 +140,7 @@ def objectives(bench: Bench) -> None:
 
 
 def importance(bench: Bench) -> None:
-    """Table 5: what the models go by."""
+    """Hold Table 5: the importance of each feature for the models."""
     samples = 2_000 if bench.settings.full else 600
     rows: list[dict[str, Any]] = []
     for name in bench.workloads(_FEW, RESNET18):
@@ -223,7 +222,7 @@ def _sample(of: DatasetKey, count: int) -> Records:
 
 
 def _share_to_converge(runs: Runs, tvm: Runs) -> float:
-    """Median trials until the mean of what TVM's runs converge to, over the mean of the trials they take for it."""
+    """Return the median trials to the mean latency at which TVM's runs converge, over TVM's mean trials to converge."""
     ends, latencies = zip(*(_converged(row) for row in tvm.best_so_far), strict=True)
     needed = np.minimum(trials_to_reach(runs, float(np.mean(latencies))), runs.cell.protocol.trials)
     return float(np.mean(needed) / np.mean(ends))

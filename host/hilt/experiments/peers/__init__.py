@@ -20,7 +20,7 @@ _PEERS = {
 
 
 def peer_names() -> list[str]:
-    """Those whose package is installed."""
+    """Return the names of the peers whose package is installed."""
     return [name for name, (_, package, _) in _PEERS.items() if util.find_spec(package) is not None]
 
 
@@ -30,12 +30,12 @@ def extra_needed(name: str) -> str:
 
 
 def module_of(name: str) -> str:
-    """Where its adapter is."""
+    """Return the module of the peer's adapter."""
     return f"hilt.experiments.peers.{_PEERS[name][0]}"
 
 
 def version_of(name: str) -> str:
-    """Of its distribution."""
+    """Return the version of the peer's distribution."""
     return metadata.version(_PEERS[name][2])
 
 

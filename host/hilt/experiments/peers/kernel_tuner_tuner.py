@@ -39,8 +39,8 @@ def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
 class _KernelTuner:
     """A Tuner that asks for one configuration at a time; a strategy that has ended begins anew.
 
-    A strategy draws from the generators of the process, so its thread runs only while it is asked: left to go on after
-    an answer, it would draw what is meant for whoever is asked next.
+    A strategy draws from the random generators of the process, so its thread runs only while the tuner waits for it.
+    If it ran on after an answer, it would draw the numbers of the next tuner.
     """
 
     def __init__(self, strategy: str, problem: TuningProblem, seed: int, options: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class _KernelTuner:
             self._known[item.index] = item.microseconds
 
     def measure(self, configuration: Sequence[Any]) -> float | None:
-        """From the strategy's thread: what the configuration takes; None is invalid."""
+        """Return the latency of the configuration; None is invalid. Called from the strategy's thread."""
         index = self._problem.space.index(dict(zip(self._knobs, map(int, configuration), strict=True)))
         if index not in self._known:
             self._wanted.put(index)
@@ -119,7 +119,7 @@ class _KernelTuner:
 
 
 class _Runner:
-    """What Kernel Tuner's cost function and strategies expect of a runner."""
+    """The attributes and methods of a runner that Kernel Tuner's cost function and strategies use."""
 
     def __init__(self, tuner: _KernelTuner) -> None:
         self._tuner = tuner

@@ -1,5 +1,7 @@
-"""SMAC3's facade for algorithm configuration (random forests, expected improvement), by ask and tell. An invalid
-configuration is a crashed trial, whose cost is what SMAC's scenario calls crash_cost."""
+"""SMAC3's facade for algorithm configuration (random forests, expected improvement), by ask and tell.
+
+An invalid configuration is a crashed trial; its cost is `crash_cost` of SMAC's scenario.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from hilt.schedule import bound_cycles
 from hilt.tune import Tuner, TuningProblem
 
 CRASH_COST_OVER_BOUND = 100
-"""A crash costs what a program may run at most (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
+"""The cost of a crash over the bound: the longest that a program may run (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
 _TRIALS = 100_000
 
 
