@@ -33,20 +33,20 @@ class BoardTarget(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """What its bitstream is."""
+        """The manifest of the board's bitstream."""
 
     def prepare(self, report: Callable[[str], None]) -> None:
-        """Make what the board needs on this machine before anything else. Raises VirtualBoardError."""
+        """Make everything that the board needs on this machine first. Raises VirtualBoardError."""
 
     def bitstream(self) -> bytes:
         """The .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
 
     def endpoint(self) -> Endpoint:
-        """How to reach it, now; a virtual board is switched on. Raises VirtualBoardError."""
+        """Return the board's current endpoint; a virtual board is switched on. Raises VirtualBoardError."""
 
     @property
     def virtual(self) -> bool:
-        """Whether it is a process tree of this machine."""
+        """True if the board is a process tree of this machine."""
 
     def power(self) -> PowerSwitch | None:
         """Its power switch; None where it has none that we can reach. Raises PowerError."""

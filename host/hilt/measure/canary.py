@@ -19,7 +19,7 @@ from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode, encode
 from hilt_board.protocol import Input, Output, Relocation, TrialRequest
 
 ELEMENTS = 8
-"""Of inputs, accumulators and outputs; one of weights."""
+"""The number of inputs, accumulators and outputs; the canary has one weight block."""
 _SEED = 2026
 _LIMIT_SECONDS = 0.01
 _ADDED = 5

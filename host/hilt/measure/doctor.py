@@ -27,14 +27,14 @@ PROGRAM_SECONDS = 180.0
 _OLDEST_PYTHON = (3, 8)
 _LEAST_MEMORY = 64 << 20
 _LEAST_CMA = 48 << 20
-"""Tensors of the largest layers of ResNet-18, with what a trial needs besides."""
+"""The bytes for the tensors of the largest layers of ResNet-18, with the other needs of a trial."""
 _LEAST_DISK = 256 << 20
 _HOTTEST = 85.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. `mend` says what to do where it is not well."""
+    """One thing that was examined. `mend` names the remedy if it is not well."""
 
     what: str
     well: bool
@@ -43,7 +43,7 @@ class Finding:
 
 
 class _StopError(Exception):
-    """What comes after cannot be looked at."""
+    """The end of the checks: the later ones cannot be made."""
 
 
 def check_board(target: BoardTarget) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _agent(session: SshSession) -> Iterator[Finding]:
 
 
 def _facts(facts: dict[str, Any]) -> Iterator[Finding]:
-    """Of the agent's `inspect` (hilt_board.inspection)."""
+    """Yield a finding for each fact of the agent's `inspect` (hilt_board.inspection)."""
     virtual = facts["virtual"]
     yield Finding("image", True, ", ".join(str(facts[each]) for each in ("image", "machine") if facts[each]))
     mend = "registers and contiguous memory need root: set sudo = true for the board, or log in as root"

@@ -1,4 +1,5 @@
-"""What hilt's own identity registers read on an accelerator (docs/architecture.md, 0x44 to 0x50 of the fetch page)."""
+"""The values of hilt's own identity registers on an accelerator (docs/architecture.md, 0x44 to 0x50 of the fetch
+page)."""
 
 from __future__ import annotations
 

@@ -24,19 +24,21 @@ class Rung(StrEnum):
 
 
 SECONDS = {Rung.RECONNECT: 45.0, Rung.DAEMON: 90.0, Rung.REBOOT: 240.0, Rung.POWER: 300.0}
-"""How long each may take, until the canary is well. Importing pynq alone takes a small board half a minute, booting it
-a minute and more."""
+"""Seconds that each step may take, until the canary is well.
+
+Importing pynq alone takes a small board half a minute, booting it a minute and more.
+"""
 ACT_SECONDS = 20.0
-"""For an SSH session with a board that has just been waited for, and one command on it."""
+"""Seconds for an SSH session with a board that was just waited for, and one command on it."""
 
 
 class RungSkippedError(LinkError):
-    """This board has not what the rung needs."""
+    """A recovery step for which this board lacks the equipment."""
 
 
 @dataclass(frozen=True)
 class Climbed:
-    """How a rung went: for the log, and for a table of recoveries. `well`: the canary passed."""
+    """The result of a recovery step, for the log and for a table of recoveries. `well`: the canary passed."""
 
     rung: Rung
     well: bool

@@ -1,7 +1,8 @@
-"""Which trial takes a board down with it, where one does.
+"""The trials that take a board down, if there are any.
 
-A board that is lost says nothing about the trials that were on their way: cables, power and people do that too. So they
-go again, each alone. One that the board is lost with once more, alone, is answered for, if the board comes back well.
+A board that is lost says nothing about the trials that were on their way: cables, power and people do that too. So
+they
+go again, each alone. A trial that loses the board once more, alone, is answered, if the board comes back well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class Suspects:
 
     def __init__(self) -> None:
         self.lost_at = 0.0
-        """When the board was lost last, by the monotonic clock."""
+        """The time of the last loss of the board, by the monotonic clock."""
         self._trials: set[str] = set()
         self._accused: Request | None = None
 
@@ -43,5 +44,5 @@ class Suspects:
 
 
 def _trial(request: Request) -> str:
-    """Of "RUN/NUMBER/ATTEMPT": what does not change when it is tried again."""
+    """Return "RUN/NUMBER" of "RUN/NUMBER/ATTEMPT": the part that stays the same when the trial is tried again."""
     return request.key.rpartition("/")[0]

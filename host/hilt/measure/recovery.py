@@ -24,21 +24,24 @@ from hilt.virtual.errors import VirtualBoardError
 
 _LOG = logging.getLogger("hilt.measure")
 FAULTS = (LinkError, VirtualBoardError)
-"""Of a board, of the way to it, of a virtual board's supervisor."""
+"""Faults of a board, of the way to it, or of a virtual board's supervisor."""
 SETTLE_SECONDS = 5.0
-"""How long to try at first while a board is busy or does not answer."""
+"""Seconds to try at first while a board is busy or does not answer."""
 RECONNECT_SECONDS = 60.0
-"""For one attempt of a recovery."""
+"""Seconds for one attempt of a recovery."""
 _FAULTS_OF_THE_AGENT = ("board_broken", "worker_failed", "internal")
 """Refusals after which connecting again is not enough: the agent has climbed its own rungs before it says so."""
 _VIOLATIONS_ALLOWED = 3
-"""Of the protocol, within one rung: an agent that lies or babbles is not asked until the rung's time is over."""
+"""Protocol violations allowed within one step.
+
+An agent that lies or babbles is not asked until the step's time is over.
+"""
 _SHORTEST_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 
 class Recovery:
-    """Of the board of one connection, from the thread that uses it."""
+    """The recovery of the board of one connection, from the thread that uses it."""
 
     def __init__(self, connection: BoardConnection) -> None:
         self.climbed: list[Climbed] = []
@@ -65,8 +68,9 @@ class Recovery:
             self._connection.closing.wait(_FIRST_PAUSE_SECONDS)
 
     def recover_from(self, error: Exception) -> Exception | None:
-        """Climbs until the board is programmed and its canary well, and returns None; or what was in the way at the
-        last rung. A board whose last rung was in vain is quarantined; one that another client has by now is left to it.
+        """Climb until the board is programmed and its canary well, and return None; or return the last step's error.
+
+        A board whose last step was in vain is quarantined; one that another client has by now is left to it.
         """
         connection = self._connection
         connection.disconnect()

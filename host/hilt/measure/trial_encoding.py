@@ -59,7 +59,7 @@ class WireBlobs:
 
 @dataclass(frozen=True)
 class EncodedTrial:
-    """What travels for a request: the trial, its code, and the SHA-256 of the blobs that it needs on the board."""
+    """A request as the protocol carries it: the trial, its code, and the SHA-256 of the blobs it needs on the board."""
 
     trial: TrialRequest
     code: bytes
@@ -123,14 +123,17 @@ def _check_size(buffer: Buffer, array: NDArray[Any]) -> None:
 
 
 def _code(program: Program) -> bytes:
-    """As Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
+    """Return the code as in Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
     parts = [program.instructions.astype("<u8", copy=False), program.uops.astype("<u4", copy=False)]
     parts += [buffer.instructions.astype("<u4") for buffer in program.buffers]
     return b"".join(part.tobytes() for part in parts)
 
 
 def result_of(measured: Measured, board: str, seconds: dict[str, float]) -> Result:
-    """What the engine records. `seconds`: costs on the host, beside those that the board reports."""
+    """Return the result that the engine records.
+
+    `seconds`: costs on the host, beside those that the board reports.
+    """
     outcome = Outcome(measured.outcome)
     return Result(
         outcome=outcome,

@@ -1,4 +1,4 @@
-"""A dataset as a board: it answers from what was recorded, and verifies nothing."""
+"""A dataset as a board: it answers from its records, and verifies nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hilt.schedule.workload_syntax import format_workload
 from hilt.trial import Outcome, Result
 
 PREFIX = "dataset:"
-"""Of a board's name; what follows is the dataset's name or key, or the beginning of one."""
+"""The prefix of a board's name; the dataset's name or key, or the beginning of one, follows it."""
 
 
 class DatasetMeasurer:
@@ -46,7 +46,7 @@ class DatasetMeasurer:
 
 
 def describe(name: str) -> BoardDescription:
-    """What a run must know of the dataset. Raises DatasetError as `DatasetMeasurer.open`."""
+    """Return the description that a run needs of the dataset. Raises DatasetError as `DatasetMeasurer.open`."""
     return DatasetMeasurer.open(name).description
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a configuration that is sent to the board: decided by the compiler, the twin and rules.
+"""The outcome of a configuration that is sent to the board: decided by the compiler, the twin and rules.
 
 The rules are about answers, which the twin does not compute: hilt.measure.dataset.check holds a sample of them
 against the RTL and the golden model.
@@ -35,7 +35,7 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the twin says of the configurations `indices`, all (m,): TwinStatus, fault code, cycles."""
+    """The twin's results for the configurations `indices`, all (m,): TwinStatus, fault code, cycles."""
 
     indices: npt.NDArray[np.int64]
     status: npt.NDArray[np.uint8]
