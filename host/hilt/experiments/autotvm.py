@@ -147,8 +147,10 @@ def representations(bench: Bench) -> None:
 
 
 def transferred(subjects: Sequence[DatasetKey], setting: str, features: str, samples: int, seed: int) -> list[Row]:
-    """Trees learn `samples` of the sources and are judged on the target, the first of the subjects: on configurations
-    that they did not learn, at most half of its space."""
+    """Return a row with the accuracy on the target of trees that learn `samples` of the sources.
+
+    The target is the first of the subjects. The trees are judged on configurations that they did not learn, at most half of the target's space.
+    """
     target, *sources = subjects
     generator = np.random.default_rng(seed)
     judged = _sample(target, min(2_000, len(target.space) // 2), generator)

@@ -128,7 +128,7 @@ class Bench:
         seeds: int,
         protocols: dict[str, Protocol] | None = None,
     ) -> dict[str, list[Runs]]:
-        """The same of these pairs: a contender's options may differ from subject to subject."""
+        """Return the same as `runs` for these pairs: a contender's options may differ from subject to subject."""
         cells = [
             Cell(subject, contender, (protocols or {}).get(contender.label, protocol)) for subject, contender in pairs
         ]
@@ -138,7 +138,7 @@ class Bench:
         return results
 
     def those_here(self, contenders: Iterable[Contender]) -> list[Contender]:
-        """Raises ExperimentError where none is."""
+        """Return the contenders that are installed. Raises ExperimentError if none is."""
         there, lines = known(contenders)
         for line in lines:
             self.report(line)
@@ -147,7 +147,7 @@ class Bench:
         return there
 
     def table(self, name: str, rows: Sequence[dict[str, Any]]) -> Path:
-        """A CSV; columns are the first row's keys."""
+        """Write a CSV; its columns are the first row's keys."""
         path = self.folder / f"{name}.csv"
         with atomic_write(path) as file:
             writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
@@ -158,7 +158,10 @@ class Bench:
 
     @contextmanager
     def plot(self, name: str, rows: int = 1, columns: int = 1, wide: float = 1.3) -> Iterator[list[Axes]]:
-        """Axes to draw on, row by row; written as PNG and SVG at the end. Raises ExperimentError without matplotlib."""
+        """Yield axes to draw on, row by row; write them as PNG and SVG at the end.
+
+        Raises ExperimentError without matplotlib.
+        """
         try:
             import matplotlib
         except ImportError as error:

@@ -36,13 +36,13 @@ class Contender:
         return tune.tuner_exists(self.tuner) or self.tuner in peers.peer_names()
 
     def all_options(self) -> dict[str, object]:
-        """Defaults included."""
+        """Return all options of the tuner, defaults included."""
         if tune.tuner_exists(self.tuner):
             return tune.resolve_options(self.tuner, **dict(self.options))
         return dict(self.options)
 
     def make(self, problem: TuningProblem, seed: int) -> Tuner:
-        """Raises TunerOptionError, UnknownTunerError."""
+        """Return a new tuner for the problem. Raises TunerOptionError, UnknownTunerError."""
         if tune.tuner_exists(self.tuner):
             return tune.make_tuner(self.tuner, problem, seed, **dict(self.options))
         return peers.make_peer(self.tuner, problem, seed, **dict(self.options))
@@ -72,8 +72,10 @@ def _hint(tuner: str) -> str:
 
 @cache
 def code_of(module: str) -> str:
-    """SHA-256 of the module, of all of hilt.tune, hilt.schedule.features and hilt.experiments.peers that it imports, at
-    any depth, and of the weights beside them."""
+    """Return the SHA-256 of the module, its imports and their weights.
+
+    Its imports are those of hilt.tune, hilt.schedule.features and hilt.experiments.peers, at any depth.
+    """
     seen: dict[str, bytes] = {}
     folders: set[Path] = set()
     waiting = [module]

@@ -21,7 +21,10 @@ _METRICS = ("ndcg", "precision", "valid_invalid", "valid_valid", "all")
 
 
 def figure2(bench: Bench) -> None:
-    """Trees of AutoTVM, trained on samples with so many valid ones, judged on a quarter of the space set aside."""
+    """Hold Figure 2: trees of AutoTVM, trained on samples with several shares of valid ones.
+
+    They are judged on a quarter of the space, set aside.
+    """
     seeds = bench.seeds(1, 20)
     rows: list[dict[str, Any]] = []
     for name in bench.workloads(DEEPBENCH, DEEPBENCH):

@@ -1,5 +1,7 @@
-"""Every tuner on machines of another structure: trials to 1 % of each world's best, and whether stated confidence is
-true."""
+"""Every tuner on machines of another structure.
+
+It shows trials to 1 % of each world's best, and whether stated confidence is true.
+"""
 
 from __future__ import annotations
 

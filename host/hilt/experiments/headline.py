@@ -69,7 +69,7 @@ def informed(bench: Bench) -> None:
 
 
 def peers(bench: Bench) -> None:
-    """Peers that others wrote, on the spaces where most configurations are invalid."""
+    """Compare with peers that others wrote, on the spaces in which most configurations are invalid."""
     few = ["deepbench.42", "deepbench.59", "deepbench.107", "resnet18.C5", "resnet18.C9", "resnet18.C11"]
     protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False, until_optimum=True)
     contenders = [Contender.of(name) for name in (BASELINE, "random", "hilt", *OTHERS)]
@@ -117,7 +117,7 @@ def usable(bench: Bench, subjects: Sequence[DatasetKey]) -> list[DatasetKey]:
 
 
 def _summarise(bench: Bench, results: Mapping[str, Sequence[Runs]], where: str) -> list[dict[str, Any]]:
-    """A line for each contender over all datasets."""
+    """Report a line for each contender over all datasets."""
     summary = []
     base = results.get(BASELINE)
     for label, cells in results.items():
@@ -226,7 +226,7 @@ def _band(cells: Sequence[Runs], budget: int) -> tuple[npt.NDArray[np.float64], 
 
 
 def overhead(bench: Bench) -> None:
-    """Processor seconds of a tuner alone for a run of 750 trials, nothing shared with another run."""
+    """Measure a tuner's processor seconds for a run of 750 trials, nothing shared with another run."""
     import xgboost  # noqa: F401  # takes two seconds, which the first tuner that fits trees would be charged with
 
     from hilt.experiments.contenders import known

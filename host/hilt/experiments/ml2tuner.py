@@ -184,7 +184,7 @@ def grid(bench: Bench) -> None:
 
 
 def score_points(subjects: Sequence[DatasetKey], model: Model, samples: int, points: int, first: int) -> list[Row]:
-    """Some of the points of the grid, from the `first` on, cross-validated on a sample of a dataset."""
+    """Return scores of points of the grid, from the `first` on, cross-validated on a sample of a dataset."""
     (of,) = subjects
     tried = points_of(model, 0, points=points)[first : first + _POINTS_AT_ONCE]
     scores = cross_validate(SharedTuningProblem.of_subject(of), _sample(of, samples), model, tried, 0)
@@ -195,7 +195,7 @@ def score_points(subjects: Sequence[DatasetKey], model: Model, samples: int, poi
 
 
 def _draw_grid(bench: Bench, rows: Sequence[Row]) -> None:
-    """Accuracy by depth and learning rate, the other hyperparameters as they were drawn."""
+    """Draw accuracy by depth and learning rate, the other hyperparameters as they were drawn."""
     with bench.plot("table3", columns=len(_PUBLISHED)) as plots:
         for axes, model in zip(plots, _PUBLISHED, strict=True):
             for rate in GRID["learning_rate"]:
@@ -217,7 +217,7 @@ def _records(of: DatasetKey, indices: npt.NDArray[np.int64]) -> Records:
 
 
 def _sample(of: DatasetKey, count: int) -> Records:
-    """Uniformly of the space, always the same."""
+    """Draw configurations uniformly from the space, always the same ones."""
     return _records(of, np.sort(of.space.sample(count, np.random.default_rng(0))))
 
 
@@ -229,7 +229,10 @@ def _share_to_converge(runs: Runs, tvm: Runs) -> float:
 
 
 def _converged(best: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """The first trial after which there is no better one for so many rounds, and the latency by then."""
+    """Return the trial at which a run converges, and its latency by then.
+
+    It is the first trial after which there is no better one for `_STILL` rounds.
+    """
     still = _STILL * ROUND
     improved = np.flatnonzero(best < np.concatenate([[np.inf], best[:-1]]))
     for place, trial in enumerate(improved.tolist()):

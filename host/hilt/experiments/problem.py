@@ -20,8 +20,11 @@ _LARGEST_BYTES = 512 << 20
 
 
 class SharedTuningProblem(TuningProblem):
-    """Answers as Problem does, and remembers programs and the twin's cycles: a run asks for thousands, the next one for
-    most of them again. So the seconds of a run on it are not those of a run alone."""
+    """A TuningProblem that remembers programs and the twin's cycles.
+
+    A run asks for thousands, the next one for most of them again. So the seconds of a run on it are not those of a
+    run alone.
+    """
 
     @classmethod
     def of_subject(cls, subject: DatasetKey) -> SharedTuningProblem:

@@ -31,8 +31,11 @@ class Protocol:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A run: the configurations in the order of their trials, int64 (n,), and the tuner's processor seconds by part
-    (`ask`, `tell`, and its own parts where it tells them)."""
+    """A run: its configurations and the tuner's processor seconds.
+
+    `indices` int64 (n,) is in the order of the trials. `seconds` is by part: `ask`, `tell`, and the tuner's own
+    parts if it reports them.
+    """
 
     indices: npt.NDArray[np.int64]
     seconds: dict[str, float] = field(default_factory=dict)

@@ -86,8 +86,10 @@ class Runs:
         return [trials_to_within(row.tolist(), aim, share) for row in self.microseconds]
 
     def invalid_share(self, until: Sequence[int | None] | None = None) -> npt.NDArray[np.float64]:
-        """Return, for each run (s,), the share of its trials that were not valid; if `until` is given, of those up to
-        it."""
+        """Return, for each run (s,), the share of its trials that were not valid.
+
+        If `until` is given, only the trials up to it count.
+        """
         invalid = (self.indices >= 0) & ~np.isfinite(self.microseconds)
         held = self.indices >= 0
         if until is not None:
@@ -97,8 +99,10 @@ class Runs:
         return np.asarray(invalid.sum(axis=1) / np.maximum(held.sum(axis=1), 1))
 
     def sent(self, until: Sequence[int | None]) -> npt.NDArray[np.int64]:
-        """Return, for each run (s,), the number of its trials up to `until` that the compiler let through to the
-        board."""
+        """Return, for each run (s,), the number of its trials that went to the board.
+
+        Only trials up to `until` that the compiler did not refuse count.
+        """
         refused = np.array([text == Outcome.REJECTED for text in self.dataset.metadata["outcomes"]])
         went = (self.indices >= 0) & ~refused[self.dataset.outcome[self.indices]]
         ends = np.array([self.indices.shape[1] if each is None else each for each in until])
@@ -111,8 +115,10 @@ class Runs:
 
 
 def perform(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> list[Runs]:
-    """Every cell with seeds 0..seeds-1, those already on disk read, the others run first. Raises MissingDatasetError
-    before anything runs, and ExperimentError where a tuner failed."""
+    """Return the runs of every cell with seeds 0..seeds-1; read those on disk and run the others.
+
+    Raises MissingDatasetError before anything runs, and ExperimentError if a tuner failed.
+    """
     for cell in cells:
         dataset_of(cell.subject)
     waiting = [cell for cell in dict.fromkeys(cells) if len(_read_seeds(cell.path)) < seeds]
@@ -139,7 +145,7 @@ def _run_all(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> No
 
 
 def run_cell(cell: Cell, seeds: int) -> float:
-    """Runs the seeds that its file does not have and writes it. Returns the tuner's processor seconds."""
+    """Run the seeds that its file does not have and write it. Return the tuner's processor seconds."""
     dataset = dataset_of(cell.subject)
     problem = _shared_problem(cell.subject)
     there = read(cell) if cell.path.is_file() else None
@@ -169,7 +175,7 @@ def _shared_problem(subject: DatasetKey) -> SharedTuningProblem:
 
 
 def read(cell: Cell) -> Runs:
-    """The runs on disk. Raises ExperimentError for a file that cannot be read."""
+    """Return the runs on disk. Raises ExperimentError for a file that cannot be read."""
     try:
         with np.load(cell.path, allow_pickle=False) as file:
             parts = json.loads(str(file["metadata"]))["parts"]

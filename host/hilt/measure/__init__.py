@@ -28,11 +28,13 @@ DATASET_PREFIX = "dataset:"
 
 
 def describe_board(name: str) -> BoardDescription:
-    """The board of that name (`virtual:<board model>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
-    commas between, or `dataset:NAME`; no connection is made.
+    """Return the description of the board of that name; no connection is made.
+
+    A name is `virtual:<board model>[@name]`, one of HILT_HOME/boards.toml, several boards with commas between, or
+    `dataset:NAME`.
 
     Raises UnknownBoardError, UnknownBoardModelError or BoardFileError (all of hilt.link.errors and hilt.virtual),
-    FleetError where several are not alike, DatasetError.
+    FleetError if several are not alike, DatasetError.
     """
     if name.startswith(DATASET_PREFIX):
         from .dataset import measurer
@@ -67,7 +69,7 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
 
 
 def board_names_of(name: str) -> list[str]:
-    """The single boards of `a,b`; a dataset is one, whatever its name."""
+    """Return the single boards of `a,b`; a dataset is one, whatever its name."""
     if name.startswith(DATASET_PREFIX):
         return [name]
     return [each.strip() for each in name.split(",") if each.strip()] or [name]

@@ -66,7 +66,7 @@ class BoardMeasurer:
 
     @classmethod
     def open(cls, target: BoardTarget, listen: Listen) -> BoardMeasurer:
-        """Raises as hilt.measure.open_measurer."""
+        """Open the board. Raises the errors of hilt.measure.open_measurer."""
         check_free(target.description.name)
         measurer = cls(target, listen)
         try:
@@ -141,8 +141,10 @@ class BoardMeasurer:
         return True
 
     def _run(self, work: Work, taken: dict[int, Request]) -> None:
-        """Answer all requests; `taken` holds the unanswered ones. Raises one of FAULTS if the board fails on the
-        way."""
+        """Answer all requests; `taken` holds the unanswered ones.
+
+        Raises one of FAULTS if the board fails on the way.
+        """
         connected = self.connection.connected
         if connected is None:
             raise LinkLostError(f"{self.description.name} is not connected")
@@ -163,7 +165,7 @@ class BoardMeasurer:
             self.connection.tell(BoardState.READY, "")
 
     def _fill(self, connected: Connected, in_flight: deque[_InFlight], work: Work, taken: dict[int, Request]) -> None:
-        """Sends ahead: while one trial runs the next is on the board already."""
+        """Send requests ahead: while one trial runs the next is on the board already."""
         while len(in_flight) < PIPELINE_DEPTH:
             if not in_flight:
                 self.usage.idle()
@@ -239,8 +241,10 @@ class BoardMeasurer:
         connected.is_safe(measured)
 
     def _check_latency(self, connected: Connected, request: Request, measured: Measured) -> None:
-        """Raise ImpossibleLatencyError for a latency that cannot be; the board forgets it and measures again, under a
-        new agent that has loaded the bitstream anew."""
+        """Raise ImpossibleLatencyError for a latency that cannot be.
+
+        The board forgets it and measures again, under a new agent that has loaded the bitstream anew.
+        """
         why = impossibility(measured, request, self.description.accelerator, connected.agent.welcome.time_scale)
         if why:
             _LOG.warning("%s: latency of trial %d is suspect: %s", self.description.name, request.ordinal, why)
@@ -262,11 +266,14 @@ class BoardMeasurer:
         self.usage.trials += 1
 
     def _refused(self, code: str, message: str) -> Result:
-        """A fact about the program: this board cannot run it."""
+        """Return the result of a program that this board cannot run: a fact about the program."""
         return Result(Outcome.REJECTED, f"{code}: {message}", board=self.description.name)
 
     def _patience(self, connected: Connected, request: Request) -> float:
-        """Wall seconds for this trial and one before it; the agent's own limits are tighter and end both earlier."""
+        """Return wall seconds for this trial and one before it.
+
+        The agent's own limits are tighter and end both earlier.
+        """
         runs = 1 + request.number * request.repeat
         running = runs * request.limit_seconds * connected.agent.welcome.time_scale
         return PIPELINE_DEPTH * (running + _REPLY_MARGIN_SECONDS)

@@ -36,7 +36,10 @@ class Canary:
 
 @functools.lru_cache(maxsize=4)
 def make_canary(accelerator: Accelerator, bitstream: str) -> Canary:
-    """out[i] = low 8 bits of (bias[i] + inp[i] . wgt^T + 5), for the bitstream of that SHA-256."""
+    """Return the canary for the bitstream of that SHA-256.
+
+    It computes out[i] = low 8 bits of (bias[i] + inp[i] . wgt^T + 5).
+    """
     parameters = accelerator.parameters
     batch, block = parameters.batch, parameters.block
     random = np.random.default_rng(_SEED)

@@ -131,8 +131,11 @@ class BoardConnection:
 
 
 def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, deadline: Deadline) -> Programmed:
-    """Loads the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
-    returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` where the canary failed."""
+    """Load the bitstream, with the canary that decides from now on whether the board is sane.
+
+    The canary has run when this returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` if
+    the canary failed.
+    """
     digest = hashlib.sha256(bitstream).hexdigest()
     canary = make_canary(target.description.accelerator, digest)
     contents = {digest: bitstream, **canary.blobs}
@@ -142,7 +145,7 @@ def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, de
 
 
 def who() -> str:
-    """This process, unlike any other: for whoever is told that the board is busy."""
+    """Return a text that names this process and no other: for other clients of a busy board."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under a number that has no name

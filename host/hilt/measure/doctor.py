@@ -47,7 +47,10 @@ class _StopError(Exception):
 
 
 def check_board(target: BoardTarget) -> Iterator[Finding]:
-    """Findings as they are made; the last one is the first that makes the rest impossible, or the canary."""
+    """Yield findings as they are made.
+
+    The last one is the first that makes the rest impossible, or the canary.
+    """
     name = target.description.name
     apart = quarantined().get(name)
     if apart is not None:
@@ -87,7 +90,7 @@ def _python(session: SshSession) -> Iterator[Finding]:
 
 
 def _root(session: SshSession) -> Iterator[Finding]:
-    """Registers (/dev/mem) and contiguous memory are root's: that is so with every PYNQ image."""
+    """Check for root, who alone may use registers (/dev/mem) and contiguous memory on every PYNQ image."""
     if not session.endpoint.sudo:
         return
     asked = session.execute(["sudo", "-n", "true"], Deadline(STEP_SECONDS))

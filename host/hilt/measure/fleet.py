@@ -102,7 +102,7 @@ class FleetMeasurer:
             thread.join()
 
     def _serve(self, board: BoardMeasurer) -> None:
-        """One board's thread."""
+        """Serve one board from its own thread."""
         while True:
             try:
                 reason = board.serve(self._pool)

@@ -61,8 +61,10 @@ class Request:
 
 
 Report = Callable[[int, Result], None]
-"""Called with a trial's number and its result, from the thread that called `measure`. When it returns, the result is
-held to be safe: the board may forget it."""
+"""A callback with a trial's number and its result, from the thread that called `measure`.
+
+When it returns, the result counts as safe: the board may forget it.
+"""
 
 
 class Measurer(Protocol):
@@ -79,8 +81,10 @@ class Measurer(Protocol):
         """
 
     def close(self) -> None:
-        """Leaves the board idle and the link closed. A `measure` under way in another thread reports the rest
-        `board_lost` and returns. May be called twice."""
+        """Leave the board idle and the link closed.
+
+        A `measure` under way in another thread reports the rest `board_lost` and returns. May be called twice.
+        """
 
 
 class BoardState(StrEnum):

@@ -1,5 +1,8 @@
-"""The rungs of the recovery ladder that a host can climb, above those that the agent climbs by itself (soft reset,
-reload of the bitstream, a new worker). Each ends in the bitstream being programmed, and so in the canary."""
+"""The recovery steps that a host can take, above those that the agent takes by itself.
+
+The agent's steps are a soft reset, a reload of the bitstream and a new worker. Each of the host's steps ends in the
+bitstream being programmed, and so in the canary.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,14 @@ class Climbed:
 
 
 def restart_daemon(endpoint: Endpoint) -> None:
-    """Kills the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
+    """Kill the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
     deadline = Deadline(ACT_SECONDS)
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         session.execute([*command(endpoint, build_archive().remote_path), "kill"], deadline)
 
 
 def reboot(endpoint: Endpoint, *, virtual: bool) -> None:
-    """Has the board reboot; whether it does, its boot id tells. Raises LinkError, RungSkippedError."""
+    """Ask the board to reboot; its boot id shows whether it does. Raises LinkError, RungSkippedError."""
     if not virtual and _is_this_machine(endpoint.host):
         raise RungSkippedError(f"{endpoint.host} is this machine: it is not rebooted")
     deadline = Deadline(ACT_SECONDS)

@@ -23,15 +23,15 @@ class Suspects:
         self._accused: Request | None = None
 
     def has(self, request: Request) -> bool:
-        """Whatever its attempt."""
+        """Return True if any attempt of the request's trial is a suspect."""
         return _trial(request) in self._trials
 
     def accuse(self, request: Request) -> None:
-        """The agent itself says that it failed with this one."""
+        """Record the request that the agent itself names as the one it failed with."""
         self._accused = request
 
     def after_loss(self, taken: Sequence[Request]) -> Request | None:
-        """The trial that it came from, if that is known; `taken` have no answer."""
+        """Return the trial that the loss came from, if that is known; `taken` have no answer."""
         self.lost_at = time.monotonic()
         accused, self._accused = self._accused, None
         if accused is not None:

@@ -49,7 +49,9 @@ class Recovery:
         self._connection = connection
 
     def connect_at_first(self) -> None:
-        """A client that has just died may still hold the lease for a moment, a service be starting again.
+        """Connect for the first time, with patience.
+
+        A client that has just died may still hold the lease for a moment, and a service may be starting again.
 
         Raises one of FAULTS.
         """
@@ -100,7 +102,7 @@ class Recovery:
         return error
 
     def _climb(self, rung: Rung) -> Exception | None:
-        """One rung, within its time. None where the board is programmed and its canary well afterwards."""
+        """Climb one step, within its time. Return None if the board is programmed and its canary well afterwards."""
         connection = self._connection
         deadline = Deadline(SECONDS[rung])
         before = connection.boot_id if rung is Rung.REBOOT else None
@@ -136,7 +138,10 @@ class Recovery:
             switch.cycle()
 
     def _prove_sane(self) -> None:
-        """A board that was programmed all the time has not run its canary by connecting. Raises LinkError."""
+        """Reset the board softly, which runs its canary. Raises LinkError.
+
+        Connecting to a board that was programmed all the time does not run the canary.
+        """
         connected = self._connection.connected
         if connected is None:
             raise LinkLostError(f"{self._connection.name} was closed")
@@ -151,7 +156,10 @@ class Recovery:
         return QuarantinedError(f"{name} is quarantined: {error}; see to it, then `hilt boards release {name}`")
 
     def _is_broken(self, error: Exception) -> bool:
-        """Registers of another accelerator are a wrong bitstream at first, a broken board once they were right."""
+        """Return True if the error means a broken board.
+
+        Registers of another accelerator are a wrong bitstream at first, a broken board once they were right.
+        """
         if isinstance(error, ImpossibleLatencyError):
             return True
         if not isinstance(error, RefusedError):

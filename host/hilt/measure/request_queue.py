@@ -16,13 +16,16 @@ class Work(Protocol):
     """Requests for a board that pulls. A request that was taken is either answered or put back."""
 
     def take(self, board: str, *, idle: bool) -> Request | None:
-        """The next request; None where there is none for this board. `idle`: it has nothing else to do, and waits."""
+        """Return the next request; None if there is none for this board.
+
+        `idle`: the board has nothing else to do, and waits.
+        """
 
     def answer(self, request: Request, result: Result) -> None:
         """Record a result; when this returns, the result is safe. Raises the errors of the report."""
 
     def put_back(self, requests: Sequence[Request], reason: str) -> None:
-        """The board was lost with them."""
+        """Put back requests that the board was lost with."""
 
 
 class RequestBatch:

@@ -43,7 +43,7 @@ class WireBlobs:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def digests(self, tensors: Tensors) -> dict[str, str]:
-        """SHA-256 by buffer name; that of `out` is of the expected tensor."""
+        """Return the SHA-256 by buffer name; that of `out` is of the expected tensor."""
         if tensors is not self._tensors:
             arrays = {**tensors.inputs, OUTPUT_BUFFER: tensors.expected}
             contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -53,7 +53,7 @@ class WireBlobs:
         return self._digests
 
     def contents(self, digest: str) -> bytes:
-        """The bytes of one of the tensors last asked for."""
+        """Return the bytes of one of the tensors last asked for."""
         return self._arrays[digest].tobytes()
 
 
@@ -67,9 +67,11 @@ class EncodedTrial:
 
 
 def ship(request: Request, digests: dict[str, str], bitstream: str) -> EncodedTrial:
-    """The trial of a request on the board's `bitstream` (SHA-256). `digests`: WireBlobs.digests of its tensors.
+    """Return the trial of a request on the board's `bitstream` (SHA-256).
 
-    Raises ValueError where program and tensors do not fit each other, MessageError where the protocol cannot say it.
+    `digests`: WireBlobs.digests of its tensors.
+
+    Raises ValueError if program and tensors do not fit each other, MessageError if the protocol cannot carry it.
     """
     program, tensors = request.program, request.tensors
     inputs = tuple(

@@ -1,5 +1,7 @@
-"""The share of its time in which a board was measuring: either the board is the bottleneck, or something else is
-wrong."""
+"""The share of its time in which a board was measuring.
+
+Either the board is the bottleneck, or something else is wrong.
+"""
 
 from __future__ import annotations
 

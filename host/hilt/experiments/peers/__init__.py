@@ -25,7 +25,7 @@ def peer_names() -> list[str]:
 
 
 def extra_needed(name: str) -> str:
-    """The extra that brings a peer; empty for a name that is none."""
+    """Return the extra that brings a peer; empty for a name that is none."""
     return _EXTRA if name in _PEERS else ""
 
 
@@ -40,7 +40,7 @@ def version_of(name: str) -> str:
 
 
 def make_peer(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """Raises UnknownTunerError where it is not installed."""
+    """Return a new tuner of the peer. Raises UnknownTunerError if it is not installed."""
     if name not in peer_names():
         raise UnknownTunerError(f"no peer {name!r} is installed; pip install 'hilt[{_EXTRA}]' brings them")
     tuner: Tuner = import_module(module_of(name)).make(name, problem, seed, **options)

@@ -1,5 +1,7 @@
-"""Kernel Tuner's strategies on their own search space and cost function. Where its runner would compile and measure a
-kernel, ours hands the configuration out and waits for the answer: the strategy runs in a thread of its own.
+"""Kernel Tuner's strategies on their own search space and cost function.
+
+Instead of a runner that compiles and measures a kernel, ours hands the configuration out and waits for the answer. The
+strategy runs in a thread of its own.
 
 An invalid configuration is a result with `__error__`, a RuntimeFailedConfig, as its runners report one.
 """
@@ -30,7 +32,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """`options` are the strategy's."""
+    """Return a tuner; `options` are the strategy's."""
     if name == "kernel-tuner-bayes":
         options = {"samplingmethod": "random", **options}  # its default, Latin hypercubes, takes no seed
     return _KernelTuner(STRATEGIES[name], problem, seed, options)
@@ -140,4 +142,4 @@ class _Runner:
         return results
 
     def add_strategy_time(self, seconds: float) -> None:
-        """Not kept: seconds are counted outside."""
+        """Ignore the time: seconds are counted outside."""

@@ -13,7 +13,7 @@ from hilt.tune import Tuner, TuningProblem
 
 
 def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """optuna-tpe, optuna-gp or optuna-cmaes; `options` are the sampler's."""
+    """Return a tuner for optuna-tpe, optuna-gp or optuna-cmaes; `options` are the sampler's."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)

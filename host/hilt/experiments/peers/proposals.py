@@ -16,11 +16,13 @@ PATIENCE = 16
 
 
 class Sampler(Protocol):
-    """A peer's sampler behind its adapter. A `proposal` is the peer's own object for a configuration that it
-    proposed."""
+    """A peer's sampler behind its adapter.
+
+    A `proposal` is the peer's own object for a configuration that it proposed.
+    """
 
     def propose(self) -> tuple[object, int]:
-        """The proposal and its index."""
+        """Return the proposal and its index."""
 
     def hear(self, proposal: object | None, index: int, microseconds: float | None) -> None:
         """Record the latency; None is invalid. Without a proposal, another tuner chose that configuration."""

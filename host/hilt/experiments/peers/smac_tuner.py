@@ -18,7 +18,7 @@ _TRIALS = 100_000
 
 
 def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """`options` are the scenario's."""
+    """Return a tuner; `options` are the scenario's."""
     return ProposingTuner(problem.space, _Facade(problem, seed, options), seed)
 
 

@@ -82,8 +82,10 @@ def build(
 
 
 def predict(subjects: Sequence[DatasetKey], indices: Indices) -> dict[str, npt.NDArray[Any]]:
-    """Return the twin's predictions for these configurations: `status`, `fault` uint8, `cycles` uint64 (subjects,
-    m)."""
+    """Return the twin's predictions for these configurations.
+
+    The arrays are `status`, `fault` uint8 and `cycles` uint64, all (subjects, m).
+    """
     first = subjects[0]
     shape = (len(subjects), len(indices))
     found: dict[str, npt.NDArray[Any]] = {
@@ -114,7 +116,7 @@ def _twin(accelerator: Accelerator) -> Twin:
 
 
 def _of_programs(subject: DatasetKey) -> tuple[object, ...]:
-    """All that the programs of a subject depend on."""
+    """Return everything that the programs of a subject depend on."""
     accelerator = subject.accelerator
     kind = (subject.checks, subject.kind, subject.orders)
     return (subject.workload, accelerator.parameters, accelerator.isa, *kind)

@@ -58,12 +58,15 @@ def check(subject: DatasetKey, dataset: Dataset, predictions: Predictions, sampl
 
 @lru_cache(maxsize=1)
 def _tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
-    """Boards whose datasets are built together have the same."""
+    """Return the tensors, which boards whose datasets are built together share."""
     return make_tensors(workload, accelerator, seed)
 
 
 def _draw(predictions: Predictions, count: int, generator: np.random.Generator, cycles: int) -> npt.NDArray[np.int64]:
-    """Rows of the predictions, in a random order, as many as end within the cycles that may be spent; at least one."""
+    """Draw rows of the predictions, in a random order.
+
+    Draw as many as end within `cycles`; at least one.
+    """
     drawn, spent = [], 0
     for row in generator.permutation(len(predictions.indices)).tolist():
         cost = int(predictions.cycles[row])

@@ -120,7 +120,7 @@ class Dataset:
         return self._outcomes[int(self.outcome[index])]
 
     def reason_of(self, index: int) -> str:
-        """Empty for ok."""
+        """Return the reason; empty for ok."""
         return str(self.metadata["reasons"][self.reason[index]])
 
     def result(self, index: int) -> Result:
@@ -135,7 +135,7 @@ class Dataset:
         )
 
     def counts(self) -> dict[str, int]:
-        """Configurations by `outcome` or `outcome:reason`, most frequent first."""
+        """Return the number of configurations by `outcome` or `outcome:reason`, most frequent first."""
         pairs = self.outcome.astype(np.int64) * 256 + self.reason
         found, counts = np.unique(pairs, return_counts=True)
         reasons = self.metadata["reasons"]
@@ -150,13 +150,13 @@ class Dataset:
         return [Outcome(text) for text in self.metadata["outcomes"]]
 
     def write(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Write the dataset, whole or not at all."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         write_arrays(path, {**arrays, "metadata": np.array(json.dumps(self.metadata))})
 
     @classmethod
     def read(cls, path: Path) -> Dataset:
-        """Raises DatasetError for a file that is not there, is damaged, or is of another schema."""
+        """Read a dataset. Raises DatasetError for a file that is not there, is damaged, or is of another schema."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 metadata = file["metadata"]
@@ -188,7 +188,7 @@ def _short(value: object) -> str:
 
 
 def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """An npz that takes the place of `path` when all of it is on disk."""
+    """Write an npz that takes the place of `path` when all of it is on disk."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

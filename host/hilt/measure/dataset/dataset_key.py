@@ -105,7 +105,10 @@ def _workload_fields(workload: Conv2d) -> dict[str, object]:
 def _compiler_fingerprint(
     workload: Conv2d, accelerator: Accelerator, checks: Checks, kind: SpaceKind, orders: Literal[1, 4]
 ) -> str:
-    """Changes when the compiler does: every verdict, and the words of a few programs drawn with a fixed seed."""
+    """Return a hash that changes when the compiler does.
+
+    It covers every verdict, and the code of a few programs drawn with a fixed seed.
+    """
     space = space_for(workload, accelerator, orders=orders, kind=kind)
     verdicts = summarize_validity(workload, accelerator, space, checks).verdicts
     digest = hashlib.sha256(verdicts.astype("<u1").tobytes())

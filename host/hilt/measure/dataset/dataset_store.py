@@ -60,7 +60,7 @@ class DatasetStore:
         return sorted(self.folder.glob(f"[!.]*{_SUFFIX}"))
 
     def find(self, text: str) -> Dataset:
-        """The one whose name or key begins with this. Raises DatasetError: none, or several."""
+        """Return the one dataset whose name or key begins with this. Raises DatasetError: none, or several."""
         found = [path for path in self.paths() if path.name.startswith(_file_name(text)) or _key(path).startswith(text)]
         exact = [path for path in found if path.name.rsplit(".", 2)[0] == _file_name(text)]
         found = exact or found

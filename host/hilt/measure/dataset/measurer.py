@@ -23,7 +23,7 @@ class DatasetMeasurer:
 
     @classmethod
     def open(cls, name: str) -> DatasetMeasurer:
-        """Raises DatasetError where there is no such dataset, or it is outdated."""
+        """Open a dataset by name. Raises DatasetError if there is no such dataset, or it is outdated."""
         dataset = DatasetStore().find(name.removeprefix(PREFIX))
         return cls(dataset, _description(name, dataset))
 
