@@ -149,7 +149,8 @@ def representations(bench: Bench) -> None:
 def transferred(subjects: Sequence[DatasetKey], setting: str, features: str, samples: int, seed: int) -> list[Row]:
     """Return a row with the accuracy on the target of trees that learn `samples` of the sources.
 
-    The target is the first of the subjects. The trees are judged on configurations that they did not learn, at most half of the target's space.
+    The target is the first of the subjects. The trees are judged on configurations that they did not learn, at most
+    half of the target's space.
     """
     target, *sources = subjects
     generator = np.random.default_rng(seed)
