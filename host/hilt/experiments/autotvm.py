@@ -30,7 +30,7 @@ from hilt.tune.metrics import geometric_mean, ndcg_at, pairwise_accuracy
 
 TRIALS = 512
 PROTOCOL = Protocol(trials=TRIALS, batch=64, pipelined=False, until_optimum=True)
-"""A batch is a plan: measured before the next is made. What is best so far does not change after the optimum."""
+"""A batch is a plan: it is measured before the next is made. The best so far does not change after the optimum."""
 DOUBLED = Protocol(trials=2 * TRIALS, batch=128, pipelined=False, until_optimum=True)
 """Two measurements for each trial of the others."""
 _FEW = ("resnet18.C2", "resnet18.C5", "resnet18.C8", "resnet18.C11")
@@ -122,7 +122,7 @@ def transfer(bench: Bench) -> None:
 
 
 def representations(bench: Bench) -> None:
-    """Figure 9: what a model of one workload, or of others, knows of a target, by what it sees of a program."""
+    """Hold Figure 9: how well a model of one workload, or of others, knows a target, by its features of a program."""
     samples = 10_000 if bench.settings.full else 2_000
     sources = [subject(name, checks="compiler") for name in _SOURCES]
     shards = []
@@ -147,8 +147,11 @@ def representations(bench: Bench) -> None:
 
 
 def transferred(subjects: Sequence[DatasetKey], setting: str, features: str, samples: int, seed: int) -> list[Row]:
-    """Trees learn `samples` of the sources and are judged on the target, the first of the subjects: on configurations
-    that they did not learn, at most half of its space."""
+    """Return a row with the accuracy on the target of trees that learn `samples` of the sources.
+
+    The target is the first of the subjects. The trees are judged on configurations that they did not learn, at most
+    half of the target's space.
+    """
     target, *sources = subjects
     generator = np.random.default_rng(seed)
     judged = _sample(target, min(2_000, len(target.space) // 2), generator)
@@ -183,7 +186,10 @@ def _features(of: DatasetKey, indices: Any, kind: str) -> Any:
 
 
 def _padded(rows: Any, width: int) -> Any:
-    """With zeros, or cut: only what is invariant has the same width everywhere."""
+    """Return `rows` filled with zeros, or cut, to `width`.
+
+    Only the invariant features have the same width everywhere.
+    """
     return np.pad(rows[:, :width], ((0, 0), (0, max(width - rows.shape[1], 0))))
 
 
@@ -221,7 +227,7 @@ def _draw(bench: Bench, name: str, results: Mapping[str, Sequence[Runs]]) -> Non
 
 
 def _ratios(runs: Sequence[Runs], other: Sequence[Runs]) -> list[float]:
-    """By dataset, median trials until what the other ends with, over the trials that the other takes for it."""
+    """Return, for each dataset, the median trials to the latency that `other` ends with, over the trials of `other`."""
     found = []
     for one, two in zip(runs, other, strict=True):
         aim = float(np.median(two.best_so_far[:, -1]))

@@ -1,4 +1,4 @@
-"""What an experiment works with: who runs where, and where its tables, plots and comparisons go."""
+"""The tools of an experiment: its runs, and the places of its tables, plots and comparisons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLOT_INCHES = 3.2
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """How much is run. None: the experiment's own default, or with `full` what its paper ran."""
+    """The size of an experiment. None means the experiment's own default, or with `full` the size in its paper."""
 
     seeds: int | None = None
     workloads: tuple[str, ...] | None = None
@@ -41,7 +41,7 @@ class BenchSettings:
 
 @dataclass(frozen=True)
 class ClaimComparison:
-    """A claim with the paper's figure and ours; `note` says what differs, where something does."""
+    """A claim with the paper's figure and ours; `note` names the difference, if there is one."""
 
     claim: str
     paper: str
@@ -70,11 +70,15 @@ class Bench:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def seeds(self, default: int, full: int) -> int:
-        """How many seeds."""
+        """Return the number of seeds."""
         return self.settings.seeds or (full if self.settings.full else default)
 
     def workloads(self, default: Sequence[str], full: Sequence[str]) -> list[str]:
-        """Which workloads. Raises ExperimentError for one that the experiment does not have."""
+        """Return the names of the workloads.
+
+        Raises:
+            ExperimentError: The experiment does not have one of the workloads.
+        """
         if self.settings.workloads is None:
             return list(full if self.settings.full else default)
         for name in self.settings.workloads:
@@ -83,14 +87,18 @@ class Bench:
         return list(self.settings.workloads)
 
     def added(self) -> list[Contender]:
-        """Return the contenders that the user added, under their class's name. Raises what loading a tuner raises."""
+        """Return the contenders that the user added, under their class's name. Raises the errors of loading a tuner."""
         contenders = [Contender.of(name, name.rpartition(":")[2]) for name in self.settings.tuners]
         for contender in contenders:
             contender.all_options()
         return contenders
 
     def levels(self, every: Sequence[Checks]) -> list[Checks]:
-        """Which levels of checks. Raises ExperimentError for one that the experiment does not have."""
+        """Return the levels of checks.
+
+        Raises:
+            ExperimentError: The experiment does not have the level.
+        """
         wanted = [each for each in every if self.settings.checks in (None, each)]
         if not wanted:
             raise ExperimentError(f"{self.name} has no level {self.settings.checks!r}; it has {', '.join(every)}")
@@ -104,8 +112,11 @@ class Bench:
         seeds: int,
         protocols: dict[str, Protocol] | None = None,
     ) -> dict[str, list[Runs]]:
-        """By contender's label, its runs on each subject. Contenders that are not there are left out, with a line.
-        `protocols` are of those contenders, by label, that are held under another one."""
+        """Return, by contender's label, its runs on each subject.
+
+        A contender that is not installed is left out, with a line. `protocols` holds, by label, the protocol of
+        each contender that does not run under `protocol`.
+        """
         there = self.those_here(contenders)
         pairs = [(subject, contender) for subject in subjects for contender in there]
         return self.runs_of(pairs, protocol, seeds, protocols)
@@ -117,7 +128,7 @@ class Bench:
         seeds: int,
         protocols: dict[str, Protocol] | None = None,
     ) -> dict[str, list[Runs]]:
-        """The same of these pairs: a contender's options may differ from subject to subject."""
+        """Return the same as `runs` for these pairs: a contender's options may differ from subject to subject."""
         cells = [
             Cell(subject, contender, (protocols or {}).get(contender.label, protocol)) for subject, contender in pairs
         ]
@@ -127,7 +138,7 @@ class Bench:
         return results
 
     def those_here(self, contenders: Iterable[Contender]) -> list[Contender]:
-        """Raises ExperimentError where none is."""
+        """Return the contenders that are installed. Raises ExperimentError if none is."""
         there, lines = known(contenders)
         for line in lines:
             self.report(line)
@@ -136,7 +147,7 @@ class Bench:
         return there
 
     def table(self, name: str, rows: Sequence[dict[str, Any]]) -> Path:
-        """A CSV; columns are the first row's keys."""
+        """Write a CSV; its columns are the first row's keys."""
         path = self.folder / f"{name}.csv"
         with atomic_write(path) as file:
             writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
@@ -147,7 +158,10 @@ class Bench:
 
     @contextmanager
     def plot(self, name: str, rows: int = 1, columns: int = 1, wide: float = 1.3) -> Iterator[list[Axes]]:
-        """Axes to draw on, row by row; written as PNG and SVG at the end. Raises ExperimentError without matplotlib."""
+        """Yield axes to draw on, row by row; write them as PNG and SVG at the end.
+
+        Raises ExperimentError without matplotlib.
+        """
         try:
             import matplotlib
         except ImportError as error:
@@ -178,7 +192,7 @@ class Bench:
         self.comparisons.append(ClaimComparison(claim, paper, ours, note))
 
     def finish(self) -> None:
-        """Writes what was compared, and how, where and by what it was run."""
+        """Write the comparisons, with the settings, time, place and versions of the run."""
         about = {
             "experiment": self.name,
             "settings": asdict(self.settings),

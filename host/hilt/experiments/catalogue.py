@@ -22,7 +22,7 @@ class Experiment:
     minutes: tuple[float, float]
 
     def hold(self, bench: Bench) -> None:
-        """Runs it; the bench says what came out."""
+        """Run the experiment; the bench reports its results."""
         module, _, function = self.function.partition(":")
         held: Callable[[Bench], None] = getattr(import_module(f"hilt.experiments.{module}"), function)
         held(bench)
@@ -74,7 +74,11 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def experiment(name: str) -> Experiment:
-    """Raises ExperimentError, with what is near the name."""
+    """Return the experiment of that name.
+
+    Raises:
+        ExperimentError: No experiment has the name; the message lists names that are near.
+    """
     if name not in EXPERIMENTS:
         close = difflib.get_close_matches(name, EXPERIMENTS, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(close)}?" if close else "`hilt bench --list` shows what there is"

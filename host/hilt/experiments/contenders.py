@@ -1,4 +1,4 @@
-"""Who takes part: a tuner of hilt's or a peer that others wrote, with its options."""
+"""The contenders of an experiment: a tuner of hilt's or a peer that others wrote, with its options."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ class Contender:
 
     @classmethod
     def of(cls, tuner: str, label: str = "", **options: Any) -> Contender:
-        """With these options in place of the tuner's defaults."""
+        """Return a contender with these options in place of the tuner's defaults."""
         return cls(label or tuner, tuner, tuple(sorted(options.items())))
 
     def exists(self) -> bool:
-        """Whether hilt or an installed peer has it."""
+        """Return True if hilt or an installed peer has the tuner."""
         return tune.tuner_exists(self.tuner) or self.tuner in peers.peer_names()
 
     def all_options(self) -> dict[str, object]:
-        """Defaults included."""
+        """Return all options of the tuner, defaults included."""
         if tune.tuner_exists(self.tuner):
             return tune.resolve_options(self.tuner, **dict(self.options))
         return dict(self.options)
 
     def make(self, problem: TuningProblem, seed: int) -> Tuner:
-        """Raises TunerOptionError, UnknownTunerError."""
+        """Return a new tuner for the problem. Raises TunerOptionError, UnknownTunerError."""
         if tune.tuner_exists(self.tuner):
             return tune.make_tuner(self.tuner, problem, seed, **dict(self.options))
         return peers.make_peer(self.tuner, problem, seed, **dict(self.options))
 
     def code(self) -> str:
-        """SHA-256 of the sources that decide what it asks for; of a peer, also its package's version."""
+        """Return the SHA-256 of the sources that decide its proposals; for a peer, also its package's version."""
         if tune.tuner_exists(self.tuner):
             return code_of(tuner_module(self.tuner))
         return code_of(peers.module_of(self.tuner)) + peers.version_of(self.tuner)
 
 
 def known(contenders: Iterable[Contender]) -> tuple[list[Contender], list[str]]:
-    """Those that exist, and a line for each that does not."""
+    """Return the contenders that exist, and a line for each that does not."""
     there, lines = [], []
     for each in contenders:
         if each.exists():
@@ -72,8 +72,10 @@ def _hint(tuner: str) -> str:
 
 @cache
 def code_of(module: str) -> str:
-    """SHA-256 of the module, of all of hilt.tune, hilt.schedule.features and hilt.experiments.peers that it imports, at
-    any depth, and of the weights beside them."""
+    """Return the SHA-256 of the module, its imports and their weights.
+
+    Its imports are those of hilt.tune, hilt.schedule.features and hilt.experiments.peers, at any depth.
+    """
     seen: dict[str, bytes] = {}
     folders: set[Path] = set()
     waiting = [module]

@@ -1,4 +1,4 @@
-"""HW-Aware Initialization, Figure 2: what the share of valid samples in training does to the cost model."""
+"""HW-Aware Initialization, Figure 2: the effect of the share of valid training samples on the cost model."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from hilt.tune.metrics import ndcg_at, pairwise_accuracy, precision_at
 RATIOS = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95)
 SIZES = (50, 100, 200)
 AT = 50
-"""Of precision and nDCG: an epoch; the paper does not say."""
+"""The cutoff of precision and nDCG, in configurations: one epoch. The paper does not give it."""
 _METRICS = ("ndcg", "precision", "valid_invalid", "valid_valid", "all")
 
 
 def figure2(bench: Bench) -> None:
-    """Trees of AutoTVM, trained on samples with so many valid ones, judged on a quarter of the space set aside."""
+    """Hold Figure 2: trees of AutoTVM, trained on samples with several shares of valid ones.
+
+    They are judged on a quarter of the space, set aside.
+    """
     seeds = bench.seeds(1, 20)
     rows: list[dict[str, Any]] = []
     for name in bench.workloads(DEEPBENCH, DEEPBENCH):
@@ -61,7 +64,10 @@ def figure2(bench: Bench) -> None:
 
 
 def mean_of(rows: list[dict[str, Any]], metric: str, size: int, ratio: float) -> float:
-    """Over what was drawn of a layer for every share: else a curve would change its layers on its way."""
+    """Return the mean of `metric` over the layers and seeds that have a sample for every share.
+
+    Otherwise a curve would change its layers on its way.
+    """
     of_size = [row for row in rows if row["samples"] == size]
     shares = Counter((row["workload"], row["seed"]) for row in of_size)
     found = [

@@ -1,4 +1,4 @@
-"""What most experiments draw and tabulate of runs."""
+"""The plots and tables of runs that most experiments share."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHARES = (0.0, 0.01, 0.05)
-"""Of the optimum: how near is near enough."""
+"""Shares of the optimum's latency: a configuration within such a share counts as near enough."""
 
 
 def relative_performance(runs: Runs) -> npt.NDArray[np.float64]:
-    """The optimum's latency over the best so far, (s, trials): 0 before the first valid trial, 1 at the optimum."""
+    """Return the optimum's latency over the best so far, (s, trials).
+
+    It is 0 before the first valid trial, 1 at the optimum.
+    """
     return runs.dataset.optimum / runs.best_so_far
 
 
 def convergence_rows(results: Mapping[str, Sequence[Runs]]) -> list[dict[str, Any]]:
-    """A row for each workload and contender: median and quartiles of trials to within 0, 1 and 5 %, runs that never
-    got there, and the share of invalid trials."""
+    """Return a row for each workload and contender.
+
+    A row has median and quartiles of trials to within 0, 1 and 5 %, the runs that never got there, and the share of
+    invalid trials.
+    """
     rows = []
     for label, cells in results.items():
         for runs in cells:
@@ -48,25 +54,25 @@ def convergence_rows(results: Mapping[str, Sequence[Runs]]) -> list[dict[str, An
 
 
 def median_trials(runs: Runs, share: float) -> float:
-    """A run that never got there counts as its budget."""
+    """Return the median of trials; a run that never got there counts as its budget."""
     return spread_of_trials(runs.trials_to(share), runs.cell.protocol.trials).median
 
 
 def ratio_of_medians(runs: Sequence[Runs], baseline: Sequence[Runs], share: float) -> float:
-    """Geometric mean over datasets of median trials over the baseline's."""
+    """Return the geometric mean over datasets of median trials over the baseline's."""
     return geometric_mean(
         [median_trials(one, share) / median_trials(base, share) for one, base in zip(runs, baseline, strict=True)]
     )
 
 
 def mean_ratio(runs: Sequence[Runs], baseline: Sequence[Runs], share: float) -> float:
-    """Arithmetic mean over datasets of the same ratio, as HW-Aware Initialization averages."""
+    """Return the arithmetic mean over datasets of the same ratio, as HW-Aware Initialization averages."""
     ratios = [median_trials(one, share) / median_trials(base, share) for one, base in zip(runs, baseline, strict=True)]
     return float(np.mean(ratios))
 
 
 def draw_curves(axes: Axes, results: Mapping[str, Runs], title: str) -> None:
-    """Median relative performance over trials, with the quartiles shaded."""
+    """Draw the median relative performance over trials, with the quartiles shaded."""
     for label, runs in results.items():
         lower, median, upper = np.percentile(relative_performance(runs), [25, 50, 75], axis=0)
         trials = np.arange(1, len(median) + 1)
@@ -77,7 +83,7 @@ def draw_curves(axes: Axes, results: Mapping[str, Runs], title: str) -> None:
 
 
 def draw_boxes(axes: Axes, results: Mapping[str, Sequence[Runs]], share: float, title: str) -> None:
-    """A box of trials for each workload and contender."""
+    """Draw a box of trials for each workload and contender."""
     width = 0.8 / len(results)
     for place, (label, cells) in enumerate(results.items()):
         trials = [[runs.cell.protocol.trials if t is None else t for t in runs.trials_to(share)] for runs in cells]
@@ -101,6 +107,9 @@ def draw_boxes(axes: Axes, results: Mapping[str, Sequence[Runs]], share: float, 
 
 
 def trials_to_reach(runs: Runs, latency: float) -> npt.NDArray[np.float64]:
-    """By run, trials until the best latency is at most this; infinity where it never is, or is no latency."""
+    """Return, for each run, the trials until the best latency is at most `latency`.
+
+    The value is infinity if the run never reaches it, or has no valid trial.
+    """
     reached = (runs.best_so_far <= latency) & np.isfinite(runs.best_so_far)
     return np.where(reached.any(axis=1), reached.argmax(axis=1) + 1.0, np.inf)

@@ -27,12 +27,12 @@ def subject(workload: str, board: str = HOME_BOARD, checks: Checks = "tvm") -> D
 
 
 def ml2_subject(workload: str, board: str = ML2_BOARDS[0]) -> DatasetKey:
-    """ML2Tuner's space, where the board finds out what is valid."""
+    """Return the dataset key of ML2Tuner's space, in which the board finds out the valid configurations."""
     return DatasetKey.on(load_workload(workload), any_board_model(board), checks="off", kind="ml2")
 
 
 def evidence() -> list[list[DatasetKey]]:
-    """All of them, in groups that are built together: what is wanted first comes first."""
+    """Return all dataset keys, in groups that are built together; the keys that are needed first come first."""
     boards = [HOME_BOARD, *MISMATCHED]
     levels: tuple[Checks, ...] = ("tvm", "compiler")
     groups = [
@@ -44,11 +44,15 @@ def evidence() -> list[list[DatasetKey]]:
 
 @lru_cache(maxsize=16)
 def dataset_of(wanted: DatasetKey) -> Dataset:
-    """From HILT_HOME. Raises MissingDatasetError, which says how it is built."""
+    """Return the dataset from HILT_HOME.
+
+    Raises:
+        MissingDatasetError: The dataset is not built; the message gives the command that builds it.
+    """
     return DatasetStore().get(wanted)
 
 
 def missing(subjects: Sequence[DatasetKey]) -> list[DatasetKey]:
-    """Those that are still to be built."""
+    """Return the subjects whose datasets are still to be built."""
     dataset_store = DatasetStore()
     return [each for each in subjects if not dataset_store.has(each)]

@@ -1,7 +1,7 @@
-"""What keeps an experiment from being held."""
+"""The errors that keep an experiment from being held."""
 
 from __future__ import annotations
 
 
 class ExperimentError(ValueError):
-    """An experiment that is not known, or that cannot be held with what was asked for; the line says what to do."""
+    """An experiment that is not known, or that cannot be held with these settings; the message names the remedy."""

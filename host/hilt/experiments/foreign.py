@@ -1,5 +1,7 @@
-"""Every tuner on machines of another structure: trials to 1 % of each world's best, and whether stated confidence is
-true."""
+"""Every tuner on machines of another structure.
+
+It shows trials to 1 % of each world's best, and whether stated confidence is true.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,9 @@ PROTOCOL = Protocol(trials=750, batch=8)
 _TO_OPTIMUM = Protocol(trials=750, batch=8, until_optimum=True)
 _NEAR = 0.01
 EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
-"""Of the bins of stated confidence."""
+"""The edges of the bins of stated confidence."""
 _TARGETS = {"hls": 0.1, "chisel": 0.1, "serial": 0.1, "rules": 0.25}
-"""Of hilt's trials over AutoTVM's, by the worlds' family."""
+"""The target for hilt's trials over AutoTVM's, by the worlds' family."""
 _TARGET_FALSE = 0.02
 
 
@@ -69,9 +71,10 @@ def _arguments(contender: Contender, seeds: int) -> tuple[str, int, str]:
 
 
 def runs_on_worlds(subjects: Sequence[DatasetKey], described: str, seeds: int, code: str) -> list[Row]:
-    """Return a row for each world and seed: trials to 1 % and to the best, what was stated, and how far off it was.
+    """Return a row for each world and seed.
 
-    `code` names the tuner's sources: rows of other sources are other rows.
+    A row has the trials to 1 % and to the best, the stated confidence, and its error. `code` names the tuner's
+    sources: rows of other sources are other rows.
     """
     fields = json.loads(described)
     contender = Contender.of(fields["tuner"], fields["label"], **fields["options"])

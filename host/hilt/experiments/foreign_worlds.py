@@ -1,7 +1,7 @@
 """Machines of another structure than hilt's RTL, for evaluation alone: no tuner's defaults were set on their figures.
 
-A world says how many cycles each instruction takes and how the stages depend on each other. It keeps what is valid in
-the recorded space of the home board, and may add rules of its own that no compiler knows.
+A world gives the cycles of each instruction and the way the stages depend on each other. It keeps the valid
+configurations of the recorded space of the home board, and may add rules of its own that no compiler knows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOGETHER = 64
 
 @dataclass(frozen=True, eq=False)
 class ProgramWork:
-    """What each instruction of a program does, arrays (n,)."""
+    """The work of each instruction of a program, arrays (n,)."""
 
     is_gemm: Bools
     is_alu: Bools
@@ -66,14 +66,14 @@ Factor = Callable[[Columns], Floats]
 
 @dataclass(frozen=True)
 class World:
-    """A machine: cycles of each instruction, and what else distinguishes it."""
+    """A machine: the cycles of each instruction, and the other traits that distinguish it."""
 
     name: str
     family: str
     """`hls`, `chisel`, `serial`, `rules`, `noise` or `other`."""
     cycles: Cycles
     overlap: bool = True
-    """Whether the stages run side by side."""
+    """True if the stages run side by side."""
     refuses: Rule | None = None
     """Valid configurations whose answers are wrong all the same."""
     error: float = 0.0
@@ -202,8 +202,10 @@ WORLDS: dict[str, World] = {
 
 @lru_cache(maxsize=32)
 def foreign_datasets(subject: DatasetKey) -> dict[str, Dataset]:
-    """Return what every world makes of the subject's space, by the world's name; worlds in which nothing is valid are
-    left out. A layer of ResNet-18 at `tvm` takes some seconds."""
+    """Return the dataset of the subject's space on every world, by the world's name.
+
+    Worlds in which nothing is valid are left out. A layer of ResNet-18 at `tvm` takes some seconds.
+    """
     found = subject.summarize_validity.verdicts
     rows = np.flatnonzero(found == Reason.OK)
     columns = subject.space.columns(rows)

@@ -60,7 +60,7 @@ def initial(bench: Bench) -> None:
 
 
 def short_budget(bench: Bench) -> None:
-    """Figure 5: what a budget of 100 seconds finds, beside AutoTVM with and without transfer."""
+    """Hold Figure 5: the results of a budget of 100 seconds, beside AutoTVM with and without transfer."""
     samples = 20_000 if bench.settings.full else 4_000
     names = bench.workloads(("resnet18.C2", "resnet18.C5", "resnet18.C8", "resnet18.C11"), RESNET18)
     pairs = []
@@ -90,7 +90,7 @@ def short_budget(bench: Bench) -> None:
 
 
 def steps(bench: Bench) -> None:
-    """Figure 6: steps of the search until what AutoTVM ends with."""
+    """Hold Figure 6: steps of the search to the latency that AutoTVM ends with."""
     for checks in bench.levels(LEVELS):
         results = _against_autotvm(bench, checks)
         bench.table(f"figure6_{checks}", convergence_rows(results))
@@ -187,7 +187,7 @@ def _against_autotvm(bench: Bench, checks: Checks, every: Sequence[str] = EVIDEN
 
 
 def _search_ratios(base: Sequence[Runs], runs: Sequence[Runs]) -> list[float]:
-    """By dataset, AutoTVM's median trials until its own median end over the other's until the same."""
+    """Return, for each dataset, AutoTVM's median trials to its own median end over the other's trials to the same."""
     found = []
     for one, other in zip(runs, base, strict=True):
         mine, theirs = _search_trials([one], [other])
@@ -196,7 +196,10 @@ def _search_ratios(base: Sequence[Runs], runs: Sequence[Runs]) -> list[float]:
 
 
 def _search_trials(runs: Sequence[Runs], base: Sequence[Runs]) -> tuple[float, float]:
-    """Sums over datasets of median trials until what AutoTVM ends with; who never gets there counts as the budget."""
+    """Return the sums over datasets of the median trials to the latency that AutoTVM ends with.
+
+    A run that never gets there counts as the budget.
+    """
     mine = theirs = 0.0
     for one, other in zip(runs, base, strict=True):
         aim = float(np.median(other.best_so_far[:, -1]))

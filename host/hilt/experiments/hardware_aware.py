@@ -21,9 +21,9 @@ from hilt.tune.metrics import spread_of_trials
 
 EPOCH = 50
 PROTOCOL = Protocol(trials=750, batch=EPOCH, pipelined=False)
-"""As the paper: epochs of 50, each measured before the next is planned."""
+"""The paper's protocol: epochs of 50, each measured before the next is planned."""
 _TO_THE_BEST = Protocol(trials=750, batch=EPOCH, pipelined=False, until_optimum=True)
-"""For trials to the best, which is all that Figures 3, 5 and 6 show."""
+"""The protocol for trials to the best. Figures 3, 5 and 6 show nothing else."""
 AUTOTVM = Contender.of("autotvm", "AutoTVM", plan_size=EPOCH)
 HARDWARE_AWARE = Contender.of("hw-aware", "HW-aware")
 ABLATIONS = [
@@ -77,7 +77,7 @@ def spaces(bench: Bench) -> None:
 
 
 def _valid_neighbours(of: DatasetKey) -> tuple[float, float]:
-    """The share of valid ones among the neighbours of valid configurations, and of all."""
+    """Return the share of valid ones among the neighbours of valid configurations, and of all."""
     grid = (of.summarize_validity.verdicts == 0).reshape(of.space.sizes[::-1])
     both = valid_pairs = any_pairs = 0
     for axis in range(grid.ndim):
@@ -89,7 +89,7 @@ def _valid_neighbours(of: DatasetKey) -> tuple[float, float]:
 
 
 def _draw_graph(bench: Bench) -> None:
-    """The valid configurations of one layer, joined where they differ by one step of one knob."""
+    """Draw the valid configurations of one layer, joined if they differ by one step of one knob."""
     of = subject(_PICTURED)
     valid = np.flatnonzero(of.summarize_validity.verdicts == 0)
     positions = of.space.positions(valid).astype(np.float64)
@@ -107,7 +107,7 @@ def _draw_graph(bench: Bench) -> None:
 
 
 def robustness(bench: Bench) -> None:
-    """Figure 3: how much the trials that AutoTVM takes to the best vary from run to run."""
+    """Hold Figure 3: the variation from run to run of the trials that AutoTVM takes to the best."""
     results = bench.runs(_subjects(bench), [AUTOTVM], _TO_THE_BEST, bench.seeds(10, 20))
     bench.table("figure3", convergence_rows(results))
     _boxes(bench, results, "figure3", "trials to the best, AutoTVM")
@@ -144,7 +144,7 @@ def baseline(bench: Bench) -> None:
 
 
 _LOWERED = "transfer, rejected samples dropped"
-"""What the paper does; `transfer` learns from the rejected ones too."""
+"""The label of the paper's method; `transfer` learns from the rejected samples too."""
 
 
 def transfer(bench: Bench) -> None:
@@ -229,7 +229,10 @@ def _subjects(bench: Bench, default: Sequence[str] = DEEPBENCH) -> list[DatasetK
 
 
 def _iqr_ratio(runs: Sequence[Runs], base: Sequence[Runs]) -> float:
-    """Mean over datasets of the ratio of interquartile ranges; one of AutoTVM's that is 0 has none."""
+    """Return the mean over datasets of the ratio of interquartile ranges.
+
+    A dataset on which AutoTVM's range is 0 has no ratio.
+    """
     ratios = []
     for one, other in zip(runs, base, strict=True):
         spreads = [spread_of_trials(each.trials_to(0), each.cell.protocol.trials).iqr for each in (one, other)]

@@ -1,5 +1,7 @@
-"""The headline: trials to within 1 % of the optimum, as a ratio to AutoTVM's, over all datasets of deepbench and
-resnet18; and the same on boards that are not what a twin assumes."""
+"""The headline: trials to within 1 % of the optimum, as a ratio to AutoTVM's.
+
+It covers all datasets of deepbench and resnet18, and the same on boards that differ from the twin's assumptions.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ from hilt.tune.metrics import geometric_mean, spread_of_trials
 BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "ml2tuner", "glimpse", "hilt")]
 SMALL_PLANS = Contender.of("autotvm", "autotvm, plans of 16", plan_size=16)
-"""How much of the lead of who learns from ten trials at a time is that, and not how he learns."""
+"""AutoTVM with small plans. It separates two causes of a lead over AutoTVM.
+
+A tuner may lead because it learns from ten trials at a time, or because of its way of learning.
+"""
 PROTOCOL = Protocol(trials=750, batch=8, pipelined=True)
 _TO_OPTIMUM = Protocol(trials=750, batch=8, pipelined=True, until_optimum=True)
-"""Of all but hilt, whose run is held to where it stops by itself: its invalid attempts count to the end."""
+"""The protocol of all but hilt. hilt runs until it stops by itself: its invalid attempts count to the end."""
 UNINFORMED = Contender.of("hilt", "hilt, runtime unknown", published_faults=False)
-"""At `tvm` hilt starts out from what is published of its runtime; this one learns that, as the papers' tuners do."""
+"""A hilt that learns the runtime's faults, as the papers' tuners do; at `tvm` hilt starts from the published ones."""
 LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
 OTHERS = ("optuna-tpe", "optuna-gp", "optuna-cmaes", "smac")
 _SLOW = "ml2tuner"
@@ -38,7 +43,7 @@ _TARGET_SECONDS = 10.0
 
 
 def headline(bench: Bench) -> None:
-    """On the board that the twin is of."""
+    """Hold the experiment on the board that the twin models."""
     contenders = [each for each in CONTENDERS if bench.settings.full or each.tuner != _SLOW]
     if len(contenders) < len(CONTENDERS):
         bench.report(f"{_SLOW} is left out: it takes five times as long as all others together; --full has it")
@@ -47,13 +52,13 @@ def headline(bench: Bench) -> None:
 
 
 def mismatch(bench: Bench) -> None:
-    """On the mismatched boards: latency, bandwidth, jitter, clock and hazards."""
+    """Hold the experiment on the mismatched boards: latency, bandwidth, jitter, clock and hazards."""
     contenders = [each for each in CONTENDERS if bench.settings.full or each.tuner in (BASELINE, "hilt")]
     _hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), [*contenders, *bench.added()])
 
 
 def informed(bench: Bench) -> None:
-    """What it is worth to hilt, at `tvm`, to start out from what is published of TVM's runtime."""
+    """Measure the gain for hilt, at `tvm`, of a start from the published facts about TVM's runtime."""
     few = ["deepbench.3", "deepbench.48", "deepbench.59", "resnet18.C9", "resnet18.C10", "resnet18.C11"]
     contenders = [Contender.of(BASELINE), Contender.of("hilt"), UNINFORMED]
     subjects = usable(bench, [subject(name) for name in bench.workloads(few, EVIDENCE)])
@@ -64,7 +69,7 @@ def informed(bench: Bench) -> None:
 
 
 def peers(bench: Bench) -> None:
-    """Peers that others wrote, on the spaces where most configurations are invalid."""
+    """Compare with peers that others wrote, on the spaces in which most configurations are invalid."""
     few = ["deepbench.42", "deepbench.59", "deepbench.107", "resnet18.C5", "resnet18.C9", "resnet18.C11"]
     protocol = Protocol(trials=750 if bench.settings.full else 300, batch=1, pipelined=False, until_optimum=True)
     contenders = [Contender.of(name) for name in (BASELINE, "random", "hilt", *OTHERS)]
@@ -101,7 +106,7 @@ def _protocols(contenders: Sequence[Contender]) -> dict[str, Protocol]:
 
 
 def usable(bench: Bench, subjects: Sequence[DatasetKey]) -> list[DatasetKey]:
-    """Those in which something is valid; a line for each other."""
+    """Return the subjects that have a valid configuration, and report a line for each other."""
     found = []
     for each in subjects:
         if dataset_of(each).valid.any():
@@ -112,7 +117,7 @@ def usable(bench: Bench, subjects: Sequence[DatasetKey]) -> list[DatasetKey]:
 
 
 def _summarise(bench: Bench, results: Mapping[str, Sequence[Runs]], where: str) -> list[dict[str, Any]]:
-    """A line for each contender over all datasets."""
+    """Report a line for each contender over all datasets."""
     summary = []
     base = results.get(BASELINE)
     for label, cells in results.items():
@@ -221,7 +226,7 @@ def _band(cells: Sequence[Runs], budget: int) -> tuple[npt.NDArray[np.float64], 
 
 
 def overhead(bench: Bench) -> None:
-    """Processor seconds of a tuner alone for a run of 750 trials, nothing shared with another run."""
+    """Measure a tuner's processor seconds for a run of 750 trials, nothing shared with another run."""
     import xgboost  # noqa: F401  # takes two seconds, which the first tuner that fits trees would be charged with
 
     from hilt.experiments.contenders import known

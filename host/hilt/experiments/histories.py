@@ -1,4 +1,4 @@
-"""What transfer learning learns from: a sample of other workloads' datasets, as a history file."""
+"""The data for transfer learning: a sample of other workloads' datasets, as a history file."""
 
 from __future__ import annotations
 

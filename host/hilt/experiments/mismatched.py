@@ -1,4 +1,7 @@
-"""Boards that are not what a twin of `pynq` assumes, for evaluation alone: no tuner's defaults were set on them."""
+"""Boards that differ from the assumptions of a twin of `pynq`, for evaluation alone.
+
+No tuner's defaults were set on them.
+"""
 
 from __future__ import annotations
 
@@ -37,5 +40,5 @@ _ALL = {**MISMATCHED, NO_INTERLOCK_ZCU102.name: NO_INTERLOCK_ZCU102}
 
 
 def any_board_model(name: str) -> BoardModel:
-    """A shipped one or one of these. Raises UnknownBoardModelError."""
+    """Return a shipped board model or one of these. Raises UnknownBoardModelError."""
     return _ALL[name] if name in _ALL else board_model(name)

@@ -1,8 +1,7 @@
-"""ML2Tuner (Cha et al., 2024): Figures 2 and 3, Tables 4 and 5 and the grid of Table 3, in its own space on zcu102,
-where the board finds out what is valid.
+"""ML2Tuner (Cha et al., 2024): Figures 2 and 3, Tables 4 and 5 and the grid of Table 3, in its own space on zcu102.
 
-The board is the one without interlock: as on the public HLS design, a schedule may be invalid because an index runs
-past a buffer or because its output differs.
+The board finds out the valid configurations. It is the board without interlock: as on the public HLS design, a
+schedule may be invalid because an index runs past a buffer or because its output differs.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _PUBLISHED: Mapping[Model, str] = {
     "V": "eta 0.1, alpha 1e-2",
     "A": "depth 14, eta 0.01, alpha 1e-5",
 }
-"""What Table 3 says was best."""
+"""The best parameters according to Table 3."""
 _POINTS_AT_ONCE = 5
 _FEW = ("resnet18.C2", "resnet18.C4", "resnet18.C7", "resnet18.C10")
 TVM, ML2, RANDOM = Contender.of("autotvm", "TVM"), Contender.of("ml2tuner"), Contender.of("random")
 SMALL_PLANS = Contender.of("autotvm", f"TVM, plans of {ROUND}", plan_size=ROUND)
-"""Learns as often as ML2Tuner does: what of ML2Tuner's gain is that."""
+"""TVM that learns as often as ML2Tuner does: it shows how much of ML2Tuner's gain comes from that."""
 
 
 def search(bench: Bench) -> None:
@@ -78,7 +77,7 @@ def search(bench: Bench) -> None:
 
 
 def hidden_features(bench: Bench) -> None:
-    """Figure 3: the error of A over that of P, both fitted to what a run measured."""
+    """Hold Figure 3: the error of A over that of P, both fitted to the results of a run."""
     rows = []
     for runs in _runs(bench, [ML2])[ML2.label]:
         problem, every = SharedTuningProblem.of_subject(runs.cell.subject), _sample(runs.cell.subject, 4_000)
@@ -141,7 +140,7 @@ def objectives(bench: Bench) -> None:
 
 
 def importance(bench: Bench) -> None:
-    """Table 5: what the models go by."""
+    """Hold Table 5: the importance of each feature for the models."""
     samples = 2_000 if bench.settings.full else 600
     rows: list[dict[str, Any]] = []
     for name in bench.workloads(_FEW, RESNET18):
@@ -185,7 +184,7 @@ def grid(bench: Bench) -> None:
 
 
 def score_points(subjects: Sequence[DatasetKey], model: Model, samples: int, points: int, first: int) -> list[Row]:
-    """Some of the points of the grid, from the `first` on, cross-validated on a sample of a dataset."""
+    """Return scores of points of the grid, from the `first` on, cross-validated on a sample of a dataset."""
     (of,) = subjects
     tried = points_of(model, 0, points=points)[first : first + _POINTS_AT_ONCE]
     scores = cross_validate(SharedTuningProblem.of_subject(of), _sample(of, samples), model, tried, 0)
@@ -196,7 +195,7 @@ def score_points(subjects: Sequence[DatasetKey], model: Model, samples: int, poi
 
 
 def _draw_grid(bench: Bench, rows: Sequence[Row]) -> None:
-    """Accuracy by depth and learning rate, the other hyperparameters as they were drawn."""
+    """Draw accuracy by depth and learning rate, the other hyperparameters as they were drawn."""
     with bench.plot("table3", columns=len(_PUBLISHED)) as plots:
         for axes, model in zip(plots, _PUBLISHED, strict=True):
             for rate in GRID["learning_rate"]:
@@ -218,19 +217,22 @@ def _records(of: DatasetKey, indices: npt.NDArray[np.int64]) -> Records:
 
 
 def _sample(of: DatasetKey, count: int) -> Records:
-    """Uniformly of the space, always the same."""
+    """Draw configurations uniformly from the space, always the same ones."""
     return _records(of, np.sort(of.space.sample(count, np.random.default_rng(0))))
 
 
 def _share_to_converge(runs: Runs, tvm: Runs) -> float:
-    """Median trials until the mean of what TVM's runs converge to, over the mean of the trials they take for it."""
+    """Return the median trials to the mean latency at which TVM's runs converge, over TVM's mean trials to converge."""
     ends, latencies = zip(*(_converged(row) for row in tvm.best_so_far), strict=True)
     needed = np.minimum(trials_to_reach(runs, float(np.mean(latencies))), runs.cell.protocol.trials)
     return float(np.mean(needed) / np.mean(ends))
 
 
 def _converged(best: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """The first trial after which there is no better one for so many rounds, and the latency by then."""
+    """Return the trial at which a run converges, and its latency by then.
+
+    It is the first trial after which there is no better one for `_STILL` rounds.
+    """
     still = _STILL * ROUND
     improved = np.flatnonzero(best < np.concatenate([[np.inf], best[:-1]]))
     for place, trial in enumerate(improved.tolist()):

@@ -1,4 +1,4 @@
-"""A tuner's problem that many runs share: what it computes is computed once."""
+"""A tuner's problem that many runs share: each of its results is computed once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from hilt.tune.problem import Found, Indices
 from hilt.vta.program import Program
 
 _LARGEST_BYTES = 512 << 20
-"""Of programs that are kept for the next run."""
+"""The largest size in bytes of the programs that are kept for the next run."""
 
 
 class SharedTuningProblem(TuningProblem):
-    """Answers as Problem does, and remembers programs and the twin's cycles: a run asks for thousands, the next one for
-    most of them again. So the seconds of a run on it are not those of a run alone."""
+    """A TuningProblem that remembers programs and the twin's cycles.
+
+    A run asks for thousands, the next one for most of them again. So the seconds of a run on it are not those of a
+    run alone.
+    """
 
     @classmethod
     def of_subject(cls, subject: DatasetKey) -> SharedTuningProblem:
-        """The problem of a dataset's space. What its memory is stays unknown: tuners are given no more than a run."""
+        """Return the problem of a dataset's space. Its memory stays unknown: tuners get no more than in a run."""
         return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
 
     def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
@@ -71,7 +74,7 @@ class SharedTuningProblem(TuningProblem):
 
     @property
     def _known(self) -> dict[MemoryModel, tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]]:
-        """By memory: whether a configuration was asked for, and its cycles."""
+        """Return by memory: True for each configuration that was asked for, and its cycles."""
         found: dict[MemoryModel, tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]]
         found = self.__dict__.setdefault("_known_cycles", {})
         return found

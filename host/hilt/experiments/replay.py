@@ -20,27 +20,33 @@ from hilt.tune import Feedback, Tuner
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a run is held."""
+    """The rules of a run."""
 
     trials: int = 750
     batch: int = 8
     pipelined: bool = True
     until_optimum: bool = False
-    """End with the batch that has the dataset's best: what comes after changes no trials to it."""
+    """End with the batch that has the dataset's best: later batches do not change the trials to it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A run: the configurations in the order of their trials, int64 (n,), and the tuner's processor seconds by part
-    (`ask`, `tell`, and its own parts where it tells them)."""
+    """A run: its configurations and the tuner's processor seconds.
+
+    `indices` int64 (n,) is in the order of the trials. `seconds` is by part: `ask`, `tell`, and the tuner's own
+    parts if it reports them.
+    """
 
     indices: npt.NDArray[np.int64]
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 def replay(tuner: Tuner, dataset: Dataset, protocol: Protocol, answers: Answers | None = None) -> Replay:
-    """Until the trials are spent, the tuner asks for nothing more, or the protocol ends it. Raises ValueError where
-    the tuner asks for a configuration twice."""
+    """Run the tuner on the dataset until the trials are spent, it asks for nothing more, or the protocol ends it.
+
+    Raises:
+        ValueError: The tuner asks for a configuration twice.
+    """
     answers = answers or Answers(dataset)
     asked: list[int] = []
     spent = {"ask": 0.0, "tell": 0.0}
@@ -73,7 +79,7 @@ def replay(tuner: Tuner, dataset: Dataset, protocol: Protocol, answers: Answers 
 
 
 class Answers:
-    """What a board would say of each configuration of a dataset."""
+    """A board's answer for each configuration of a dataset."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._outcomes = [Outcome(text) for text in dataset.metadata["outcomes"]]

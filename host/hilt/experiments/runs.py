@@ -1,7 +1,7 @@
-"""Runs of contenders on datasets, many seeds, in parallel, kept in files: what was run once is not run again.
+"""Runs of contenders on datasets, many seeds, in parallel, kept in files: a finished run is not run again.
 
 A file holds one contender on one dataset under one protocol: `seeds` int64 (s,), `indices` int32 (s, trials) in the
-order of trials, -1 where a run ended early, `seconds` float64 (s, parts), and `metadata`, a JSON text with the parts'
+order of trials, -1 after the end of a run, `seconds` float64 (s, parts), and `metadata`, a JSON text with the parts'
 names, contender, options, protocol, the dataset's key, machine, commit and versions.
 """
 
@@ -81,12 +81,15 @@ class Runs:
         return np.minimum.accumulate(self.microseconds, axis=1)
 
     def trials_to(self, share: float, optimum: float | None = None) -> list[int | None]:
-        """By run, the trials until it was within that share of the optimum; None where it never was."""
+        """Return, for each run, the trials until it was within `share` of the optimum; None if it never was."""
         aim = self.dataset.optimum if optimum is None else optimum
         return [trials_to_within(row.tolist(), aim, share) for row in self.microseconds]
 
     def invalid_share(self, until: Sequence[int | None] | None = None) -> npt.NDArray[np.float64]:
-        """By run (s,), the share of its trials that were not valid; of those up to `until` where that is given."""
+        """Return, for each run (s,), the share of its trials that were not valid.
+
+        If `until` is given, only the trials up to it count.
+        """
         invalid = (self.indices >= 0) & ~np.isfinite(self.microseconds)
         held = self.indices >= 0
         if until is not None:
@@ -96,21 +99,26 @@ class Runs:
         return np.asarray(invalid.sum(axis=1) / np.maximum(held.sum(axis=1), 1))
 
     def sent(self, until: Sequence[int | None]) -> npt.NDArray[np.int64]:
-        """By run (s,), how many of its trials up to `until` went to the board, and were not refused by the compiler."""
+        """Return, for each run (s,), the number of its trials that went to the board.
+
+        Only trials up to `until` that the compiler did not refuse count.
+        """
         refused = np.array([text == Outcome.REJECTED for text in self.dataset.metadata["outcomes"]])
         went = (self.indices >= 0) & ~refused[self.dataset.outcome[self.indices]]
         ends = np.array([self.indices.shape[1] if each is None else each for each in until])
         return np.asarray((went & (np.arange(self.indices.shape[1]) < ends[:, None])).sum(axis=1))
 
     def take(self, count: int) -> Runs:
-        """Only the first seeds."""
+        """Return the runs of the first `count` seeds."""
         chosen = {name: values[:count] for name, values in self.seconds.items()}
         return Runs(self.cell, self.dataset, self.seeds[:count], self.indices[:count], chosen)
 
 
 def perform(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> list[Runs]:
-    """Every cell with seeds 0..seeds-1, those already on disk read, the others run first. Raises MissingDatasetError
-    before anything runs, and ExperimentError where a tuner failed."""
+    """Return the runs of every cell with seeds 0..seeds-1; read those on disk and run the others.
+
+    Raises MissingDatasetError before anything runs, and ExperimentError if a tuner failed.
+    """
     for cell in cells:
         dataset_of(cell.subject)
     waiting = [cell for cell in dict.fromkeys(cells) if len(_read_seeds(cell.path)) < seeds]
@@ -137,7 +145,7 @@ def _run_all(cells: Sequence[Cell], seeds: int, jobs: int, report: Report) -> No
 
 
 def run_cell(cell: Cell, seeds: int) -> float:
-    """Runs the seeds that its file does not have and writes it. Returns the tuner's processor seconds."""
+    """Run the seeds that its file does not have and write it. Return the tuner's processor seconds."""
     dataset = dataset_of(cell.subject)
     problem = _shared_problem(cell.subject)
     there = read(cell) if cell.path.is_file() else None
@@ -151,7 +159,7 @@ def run_cell(cell: Cell, seeds: int) -> float:
 
 
 def run_once(cell: Cell, dataset: Dataset, problem: SharedTuningProblem, seed: int) -> Replay:
-    """One run; its seconds have `make`, what the tuner took before the first question."""
+    """Run the contender once; the result's `seconds` have `make`, the time before the tuner's first question."""
     import time
 
     started = time.process_time()
@@ -167,7 +175,7 @@ def _shared_problem(subject: DatasetKey) -> SharedTuningProblem:
 
 
 def read(cell: Cell) -> Runs:
-    """The runs on disk. Raises ExperimentError for a file that cannot be read."""
+    """Return the runs on disk. Raises ExperimentError for a file that cannot be read."""
     try:
         with np.load(cell.path, allow_pickle=False) as file:
             parts = json.loads(str(file["metadata"]))["parts"]

@@ -1,5 +1,7 @@
-"""Tables whose rows are computed a piece at a time, in parallel, and kept in files: what was computed once is not
-computed again, and what is killed goes on with the piece that it was at."""
+"""Tables whose rows are computed one shard at a time, in parallel, and kept in files.
+
+A finished shard is not computed again; a killed experiment goes on with the shard that it was at.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows of plain values that a module's function makes of datasets and of what else it is told.
+    """Rows of plain values that a module's function computes from datasets and other arguments.
 
     `make(subjects, *told)` is called in another process; `told` are numbers and texts.
     """
@@ -36,7 +38,7 @@ class Shard:
     subjects: tuple[DatasetKey, ...]
     told: tuple[str | int | float, ...]
     recorded: bool = True
-    """Whether it needs the subjects' recorded spaces."""
+    """True if it needs the subjects' recorded spaces."""
 
     @cached_property
     def path(self) -> Path:
@@ -52,10 +54,12 @@ class Shard:
 
 
 def rows_of(shards: Sequence[Shard], jobs: int, report: Report) -> list[Row]:
-    """The rows of all pieces in their order, those on disk read and the others computed; `jobs` 0: one a core.
+    """Return the rows of all shards in their order; read those on disk and compute the others.
 
-    Raises MissingDatasetError before anything is computed; what a piece raises is raised once those that were being
-    computed are kept.
+    `jobs` is the number of processes; 0 means one for each core.
+
+    Raises MissingDatasetError before anything is computed. An error in a shard is raised after the shards under way
+    are kept.
     """
     for subject in {subject for shard in shards if shard.recorded for subject in shard.subjects}:
         dataset_of(subject)

@@ -1,4 +1,4 @@
-"""How sure a difference between two tuners is: ratio of trials with its interval, and a rank test.
+"""The certainty of a difference between two tuners: ratio of trials with its interval, and a rank test.
 
 A run that never reaches the target is charged its whole budget plus one, so it ranks behind every run that does.
 """
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hilt.experiments.runs import Runs
 
 _LEAST_DATASETS = 6
-"""From so many datasets on, the signed-rank test over datasets can give a p-value below 0.05."""
+"""The least number of datasets from which the signed-rank test over datasets can give a p-value below 0.05."""
 _RESAMPLES = 2000
 _INTERVAL = (2.5, 97.5)
 

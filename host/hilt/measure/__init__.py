@@ -1,4 +1,4 @@
-"""Who answers a batch of programs: boards, and recorded datasets beside them.
+"""Measurers that answer a batch of programs: boards, and recorded datasets beside them.
 
 Importing this loads neither a network library nor a simulator; opening a measurer does.
 """
@@ -24,15 +24,17 @@ __all__ = [
 
 
 DATASET_PREFIX = "dataset:"
-"""Of the names of boards that only answer what was recorded."""
+"""The prefix of the names of boards that only answer from a dataset."""
 
 
 def describe_board(name: str) -> BoardDescription:
-    """The board of that name (`virtual:<board model>[@name]`, or one of HILT_HOME/boards.toml), or several boards with
-    commas between, or `dataset:NAME`; no connection is made.
+    """Return the description of the board of that name; no connection is made.
+
+    A name is `virtual:<board model>[@name]`, one of HILT_HOME/boards.toml, several boards with commas between, or
+    `dataset:NAME`.
 
     Raises UnknownBoardError, UnknownBoardModelError or BoardFileError (all of hilt.link.errors and hilt.virtual),
-    FleetError where several are not alike, DatasetError.
+    FleetError if several are not alike, DatasetError.
     """
     if name.startswith(DATASET_PREFIX):
         from .dataset import measurer
@@ -46,11 +48,13 @@ def describe_board(name: str) -> BoardDescription:
 
 
 def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
-    """Connects to the board, deploys its agent and programs its bitstream; a virtual board is built and switched on.
-    Several boards, with commas between, measure together.
+    """Connect to the board, deploy its agent and load its bitstream; a virtual board is built and switched on.
+
+    Several boards, with commas between, measure together. Once open, the measurer recovers from faults of the board
+    within `measure`.
 
     Raises LinkError (unknown or changed host key, refused key, unreachable, board busy, wrong bitstream, quarantined,
-    ...), with a line that says what to do. Once open, faults of the board are recovered from within `measure`.
+    ...), with a line that names the remedy.
     """
     if name.startswith(DATASET_PREFIX):
         from .dataset.measurer import DatasetMeasurer
@@ -65,7 +69,7 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
 
 
 def board_names_of(name: str) -> list[str]:
-    """The single boards of `a,b`; a dataset is one, whatever its name."""
+    """Return the single boards of `a,b`; a dataset is one, whatever its name."""
     if name.startswith(DATASET_PREFIX):
         return [name]
     return [each.strip() for each in name.split(",") if each.strip()] or [name]

@@ -33,38 +33,40 @@ class BoardTarget(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """What its bitstream is."""
+        """The manifest of the board's bitstream."""
 
     def prepare(self, report: Callable[[str], None]) -> None:
-        """Make what the board needs on this machine before anything else. Raises VirtualBoardError."""
+        """Make everything that the board needs on this machine first. Raises VirtualBoardError."""
 
     def bitstream(self) -> bytes:
-        """The .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
+        """Return the .bit file. Raises BitstreamError; for a virtual board it is built, which raises BuildError."""
 
     def endpoint(self) -> Endpoint:
-        """How to reach it, now; a virtual board is switched on. Raises VirtualBoardError."""
+        """Return the board's current endpoint; a virtual board is switched on. Raises VirtualBoardError."""
 
     @property
     def virtual(self) -> bool:
-        """Whether it is a process tree of this machine."""
+        """True if the board is a process tree of this machine."""
 
     def power(self) -> PowerSwitch | None:
-        """Its power switch; None where it has none that we can reach. Raises PowerError."""
+        """Return its power switch; None if it has none that we can reach. Raises PowerError."""
 
     def release(self) -> None:
-        """Nobody measures on it any more."""
+        """Release the board: nobody measures on it any more."""
 
 
 def resolve(name: str) -> BoardTarget:
-    """The board of that name. Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError,
-    BitstreamError."""
+    """Return the board of that name.
+
+    Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError, BitstreamError.
+    """
     if name.startswith(PREFIX):
         return VirtualTarget(name)
     return RealTarget(name, registered_board(name))
 
 
 def board_names() -> list[str]:
-    """All that `resolve` knows, the user's own first. Raises BoardFileError."""
+    """Return all names that `resolve` knows, the user's own first. Raises BoardFileError."""
     return [*registered_boards(), *(PREFIX + name for name in [*BOARD_MODELS, *kept_names()])]
 
 
@@ -115,8 +117,11 @@ class RealTarget:
 
 
 class VirtualTarget:
-    """A virtual board. Its supervisor is held from the first `endpoint` to `release`, and started again where it died.
-    Threads may share it; once released, it stays so."""
+    """A virtual board.
+
+    Its supervisor is held from the first `endpoint` to `release`, and started again if it died. Threads may share
+    it; once released, it stays so.
+    """
 
     virtual = True
 
@@ -167,7 +172,7 @@ class VirtualTarget:
         )
 
     def power(self) -> PowerSwitch:
-        """labgrid's driver for a command, as a board on a desk may have it."""
+        """Return labgrid's driver for a command, as a board on a desk may have it."""
         board = f"{self._board_model.name}@{self._directory.name}"
         switch = shlex.join([sys.executable, "-m", "hilt.virtual", board, "--power"])
         commands = {f"cmd_{what}": f"{switch} {what}" for what in ("on", "off", "cycle")}
@@ -184,7 +189,7 @@ class VirtualTarget:
             self._supervisor = None
 
     def _on_supervisor(self, act: Callable[[SupervisorControl], SupervisorStatus]) -> SupervisorStatus:
-        """Acts on the supervisor that we hold; one that died in the meantime is replaced, once."""
+        """Act on the supervisor that we hold; one that died in the meantime is replaced, once."""
         with self._holding:
             if self._released:
                 raise VirtualBoardError(f"{self.description.name} was released")

@@ -37,7 +37,7 @@ PIPELINE_DEPTH = 2
 SETBACKS_ALLOWED = 3
 """Losses in a row without a single result in between."""
 _REPLY_MARGIN_SECONDS = 240.0
-"""What the agent may take beside running: copying, replacing a worker, loading the bitstream again, its canary."""
+"""The agent's time beside running: copying, replacing a worker, loading the bitstream again, its canary."""
 _FAILURES_WITH_PROGRAMS = ("worker_failed", "internal")
 """Refusals of which it is known which trial they came with."""
 _REFUSALS_OF_PROGRAMS = ("program_invalid",)
@@ -66,7 +66,7 @@ class BoardMeasurer:
 
     @classmethod
     def open(cls, target: BoardTarget, listen: Listen) -> BoardMeasurer:
-        """Raises as hilt.measure.open_measurer."""
+        """Open the board. Raises the errors of hilt.measure.open_measurer."""
         check_free(target.description.name)
         measurer = cls(target, listen)
         try:
@@ -86,8 +86,11 @@ class BoardMeasurer:
                 report(request.ordinal, Result(Outcome.BOARD_LOST, reason, board=self.description.name))
 
     def serve(self, work: Work) -> str | None:
-        """Answers requests until `work` has none; recovers from faults of the board. None, or why it is given up: what
-        it had taken is back in `work` then. Only what `work.answer` raises passes through."""
+        """Answer requests until `work` has none, and recover from faults of the board.
+
+        Return None, or the reason why the board is given up; its unanswered requests are then back in `work`. Only
+        errors of `work.answer` pass through.
+        """
         setbacks = 0
         try:
             check_free(self.description.name)
@@ -99,7 +102,7 @@ class BoardMeasurer:
             try:
                 self._run(work, taken)
                 return None
-            except PoolClosedError:  # what is on the board is for nobody now; its journal keeps it
+            except PoolClosedError:  # nobody waits for the trials on the board now; its journal keeps them
                 continue
             except FAULTS as error:
                 setbacks = 1 if self.usage.trials > before else setbacks + 1
@@ -122,8 +125,11 @@ class BoardMeasurer:
             self.connection.tell(BoardState.RELEASED, str(self.usage))
 
     def _convict(self, suspect: Request, error: Exception, reason: Exception | None, work: Work) -> bool:
-        """Whether a trial that the board was lost with is answered: it is where the board is well again, its canary
-        included, and the agent that had taken the trial is gone. Else it is tried again, for nothing is known of it."""
+        """Return True if the trial that the board was lost with is answered as a crash.
+
+        It is answered if the board is well again, its canary included, and the agent that had taken the trial is
+        gone. Otherwise it is tried again, for nothing is known of it.
+        """
         connected = self.connection.connected
         if reason is not None or connected is None or connected.agent_began < self._suspects.lost_at:
             work.put_back([suspect], str(error))
@@ -135,8 +141,10 @@ class BoardMeasurer:
         return True
 
     def _run(self, work: Work, taken: dict[int, Request]) -> None:
-        """Answers all that there is; `taken` holds what is not answered yet. Raises one of FAULTS where the board
-        fails on the way."""
+        """Answer all requests; `taken` holds the unanswered ones.
+
+        Raises one of FAULTS if the board fails on the way.
+        """
         connected = self.connection.connected
         if connected is None:
             raise LinkLostError(f"{self.description.name} is not connected")
@@ -157,7 +165,7 @@ class BoardMeasurer:
             self.connection.tell(BoardState.READY, "")
 
     def _fill(self, connected: Connected, in_flight: deque[_InFlight], work: Work, taken: dict[int, Request]) -> None:
-        """Sends ahead: while one trial runs the next is on the board already."""
+        """Send requests ahead: while one trial runs the next is on the board already."""
         while len(in_flight) < PIPELINE_DEPTH:
             if not in_flight:
                 self.usage.idle()
@@ -186,7 +194,10 @@ class BoardMeasurer:
         connected.acknowledge_through.clear()
 
     def _send(self, connected: Connected, request: Request, work: Work, taken: dict[int, Request]) -> _InFlight | None:
-        """None where the request cannot be put into words of the protocol; it is answered then."""
+        """Send the request to the agent.
+
+        Return None if the protocol cannot carry the request; it is answered then.
+        """
         started = time.monotonic()
         try:
             shipment = ship(request, self._blobs.digests(request.tensors), connected.bitstream)
@@ -230,8 +241,10 @@ class BoardMeasurer:
         connected.is_safe(measured)
 
     def _check_latency(self, connected: Connected, request: Request, measured: Measured) -> None:
-        """Raise ImpossibleLatencyError for a latency that cannot be; the board forgets it and measures again, under a
-        new agent that has loaded the bitstream anew."""
+        """Raise ImpossibleLatencyError for a latency that cannot be.
+
+        The board forgets it and measures again, under a new agent that has loaded the bitstream anew.
+        """
         why = impossibility(measured, request, self.description.accelerator, connected.agent.welcome.time_scale)
         if why:
             _LOG.warning("%s: latency of trial %d is suspect: %s", self.description.name, request.ordinal, why)
@@ -240,7 +253,7 @@ class BoardMeasurer:
             raise ImpossibleLatencyError(f"latency of trial {request.ordinal} is impossible: {why}")
 
     def _log_resets(self, request: Request, measured: Measured) -> None:
-        """What the agent did to have the board sane again, with its cost."""
+        """Log the steps by which the agent made the board sane again, with their cost."""
         costs = {name: cost for name, cost in measured.seconds.items() if name.startswith("reset_")}
         rungs = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "nothing to climb"
         well = "well" if measured.canary else "failed"
@@ -253,11 +266,14 @@ class BoardMeasurer:
         self.usage.trials += 1
 
     def _refused(self, code: str, message: str) -> Result:
-        """A fact about the program: this board cannot run it."""
+        """Return the result of a program that this board cannot run: a fact about the program."""
         return Result(Outcome.REJECTED, f"{code}: {message}", board=self.description.name)
 
     def _patience(self, connected: Connected, request: Request) -> float:
-        """Wall seconds for this trial and one before it; the agent's own limits are tighter and end both earlier."""
+        """Return wall seconds for this trial and one before it.
+
+        The agent's own limits are tighter and end both earlier.
+        """
         runs = 1 + request.number * request.repeat
         running = runs * request.limit_seconds * connected.agent.welcome.time_scale
         return PIPELINE_DEPTH * (running + _REPLY_MARGIN_SECONDS)

@@ -19,7 +19,7 @@ from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode, encode
 from hilt_board.protocol import Input, Output, Relocation, TrialRequest
 
 ELEMENTS = 8
-"""Of inputs, accumulators and outputs; one of weights."""
+"""The number of inputs, accumulators and outputs; the canary has one weight block."""
 _SEED = 2026
 _LIMIT_SECONDS = 0.01
 _ADDED = 5
@@ -36,7 +36,10 @@ class Canary:
 
 @functools.lru_cache(maxsize=4)
 def make_canary(accelerator: Accelerator, bitstream: str) -> Canary:
-    """out[i] = low 8 bits of (bias[i] + inp[i] . wgt^T + 5), for the bitstream of that SHA-256."""
+    """Return the canary for the bitstream of that SHA-256.
+
+    It computes out[i] = low 8 bits of (bias[i] + inp[i] . wgt^T + 5).
+    """
     parameters = accelerator.parameters
     batch, block = parameters.batch, parameters.block
     random = np.random.default_rng(_SEED)

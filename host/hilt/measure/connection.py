@@ -20,29 +20,31 @@ from hilt.measure.interfaces import BoardEvent, BoardState, Listen
 from hilt_board.protocol import Measured, Programmed
 
 CONNECT_SECONDS = 240.0
-"""For connecting, deploying and programming. On a small board that is still booting the agent's worker may take two
-minutes to import pynq, and the agent may wait for the end of the boot, up to 150 s after power-on, before it loads
-anything; else it is seconds."""
+"""Seconds for connecting, deploying and programming.
+
+On a small board that is still booting, the agent's worker may take two minutes to import pynq. The agent may wait
+for the end of the boot, up to 150 s after power-on, before it loads anything; otherwise it is seconds.
+"""
 
 
 _CLOSE_SECONDS = 0.5
-"""For the end of a connection whose other end may take nothing any more."""
+"""Seconds for the end of a connection whose other end may no longer read."""
 
 
 class Connected:
-    """A programmed board on the line, with what is known of it as long as this connection lasts."""
+    """A programmed board with an open connection, and the facts that hold as long as this connection lasts."""
 
     def __init__(self, agent: AgentConnection, bitstream: str, journal: list[Measured], agent_began: float) -> None:
         self.client = agent.client
         self.agent_began = agent_began
-        """When its daemon was started, by this process' monotonic clock."""
+        """The start of its daemon, by this process' monotonic clock."""
         self.agent = agent
         self.bitstream = bitstream
         self.journal = {each.key: each for each in journal}
         """Results of trials that we may not know of yet."""
         self.present: set[str] = set()
         self.acknowledge_through: dict[str, int] = {}
-        """By run: up to which sequence number its results are safe."""
+        """The last sequence number whose result is safe, by run."""
 
     def is_safe(self, measured: Measured) -> None:
         run = measured.key.partition("/")[0]
@@ -50,14 +52,14 @@ class Connected:
 
 
 class BoardConnection:
-    """One board, connected to or not, and what is told of it. `close` from any thread, all else from one."""
+    """One board, connected or not, and the events about it. `close` from any thread, all else from one."""
 
     def __init__(self, target: BoardTarget, listen: Listen) -> None:
         self.target = target
         self.closing = threading.Event()
         self.connected: Connected | None = None
         self.boot_id: str | None = None
-        """Of the board's last start that was connected to."""
+        """The boot id of the board's last start that was connected to."""
         self._listen = listen
         self._bitstream: bytes | None = None
 
@@ -67,9 +69,9 @@ class BoardConnection:
         return self.target.description.name
 
     def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
-        """With the bitstream loaded and the canary well. `rebooted_from`: the boot id that must be over.
+        """Connect, with the bitstream loaded and the canary well. `rebooted_from`: the boot id that must be over.
 
-        Raises LinkError; VirtualBoardError where a virtual board cannot be switched on.
+        Raises LinkError; VirtualBoardError if a virtual board cannot be switched on.
         """
         if self._bitstream is None:
             self.target.prepare(lambda text: self.tell(BoardState.CONNECTING, text))
@@ -117,7 +119,7 @@ class BoardConnection:
             connected.agent.close()
 
     def close(self) -> None:
-        """For good: what waits for the board gives up, and a virtual one is switched off."""
+        """Close for good: calls that wait for the board give up, and a virtual board is switched off."""
         self.closing.set()
         within(_CLOSE_SECONDS, self.disconnect)
         within(_CLOSE_SECONDS, self.target.release)
@@ -129,8 +131,11 @@ class BoardConnection:
 
 
 def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, deadline: Deadline) -> Programmed:
-    """Loads the bitstream, with the canary that decides from now on whether the board is sane; it has run when this
-    returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` where the canary failed."""
+    """Load the bitstream, with the canary that decides from now on whether the board is sane.
+
+    The canary has run when this returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` if
+    the canary failed.
+    """
     digest = hashlib.sha256(bitstream).hexdigest()
     canary = make_canary(target.description.accelerator, digest)
     contents = {digest: bitstream, **canary.blobs}
@@ -140,7 +145,7 @@ def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, de
 
 
 def who() -> str:
-    """This process, unlike any other: for whoever is told that the board is busy."""
+    """Return a text that names this process and no other: for other clients of a busy board."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under a number that has no name

@@ -27,14 +27,14 @@ PROGRAM_SECONDS = 180.0
 _OLDEST_PYTHON = (3, 8)
 _LEAST_MEMORY = 64 << 20
 _LEAST_CMA = 48 << 20
-"""Tensors of the largest layers of ResNet-18, with what a trial needs besides."""
+"""The bytes for the tensors of the largest layers of ResNet-18, with the other needs of a trial."""
 _LEAST_DISK = 256 << 20
 _HOTTEST = 85.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. `mend` says what to do where it is not well."""
+    """One thing that was examined. `mend` names the remedy if it is not well."""
 
     what: str
     well: bool
@@ -43,11 +43,14 @@ class Finding:
 
 
 class _StopError(Exception):
-    """What comes after cannot be looked at."""
+    """The end of the checks: the later ones cannot be made."""
 
 
 def check_board(target: BoardTarget) -> Iterator[Finding]:
-    """Findings as they are made; the last one is the first that makes the rest impossible, or the canary."""
+    """Yield findings as they are made.
+
+    The last one is the first that makes the rest impossible, or the canary.
+    """
     name = target.description.name
     apart = quarantined().get(name)
     if apart is not None:
@@ -87,7 +90,7 @@ def _python(session: SshSession) -> Iterator[Finding]:
 
 
 def _root(session: SshSession) -> Iterator[Finding]:
-    """Registers (/dev/mem) and contiguous memory are root's: that is so with every PYNQ image."""
+    """Check for root, who alone may use registers (/dev/mem) and contiguous memory on every PYNQ image."""
     if not session.endpoint.sudo:
         return
     asked = session.execute(["sudo", "-n", "true"], Deadline(STEP_SECONDS))
@@ -119,7 +122,7 @@ def _agent(session: SshSession) -> Iterator[Finding]:
 
 
 def _facts(facts: dict[str, Any]) -> Iterator[Finding]:
-    """Of the agent's `inspect` (hilt_board.inspection)."""
+    """Yield a finding for each fact of the agent's `inspect` (hilt_board.inspection)."""
     virtual = facts["virtual"]
     yield Finding("image", True, ", ".join(str(facts[each]) for each in ("image", "machine") if facts[each]))
     mend = "registers and contiguous memory need root: set sudo = true for the board, or log in as root"

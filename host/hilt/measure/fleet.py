@@ -1,4 +1,4 @@
-"""Several boards measure one run: each takes trials as fast as it answers them, and what one loses another gets."""
+"""Several boards measure one run: each takes trials as fast as it answers them; a lost trial goes to another board."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ Open = Callable[[BoardTarget, Listen], BoardMeasurer]
 
 
 def describe_fleet(boards: Sequence[BoardDescription]) -> BoardDescription:
-    """What a run sees of them: one board. Raises FleetError, with both values, where they are not alike: a latency must
-    not depend on which of them measured it."""
+    """Return one board's description for a run on several boards.
+
+    Raises FleetError, with both values, if they are not alike: a latency must not depend on the board that measured
+    it.
+    """
     first = boards[0]
     names = [board.name for board in boards]
     for name in names:
@@ -65,9 +68,9 @@ class FleetMeasurer:
 
     @classmethod
     def open(cls, targets: Sequence[BoardTarget], listen: Listen, open_one: Open = BoardMeasurer.open) -> FleetMeasurer:
-        """Opens all at once and goes on with those that it gets; `listen` hears of the others.
+        """Open all boards at once and go on with those that open; `listen` hears of the others.
 
-        Raises FleetError, and what the first board raises where none can be opened.
+        Raises FleetError, and the first board's error if none can be opened.
         """
         description = describe_fleet([target.description for target in targets])
         errors: list[Exception] = []
@@ -99,7 +102,7 @@ class FleetMeasurer:
             thread.join()
 
     def _serve(self, board: BoardMeasurer) -> None:
-        """One board's thread."""
+        """Serve one board from its own thread."""
         while True:
             try:
                 reason = board.serve(self._pool)

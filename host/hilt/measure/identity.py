@@ -1,4 +1,7 @@
-"""What hilt's own identity registers read on an accelerator (docs/architecture.md, 0x44 to 0x50 of the fetch page)."""
+"""The values of hilt's own identity registers on an accelerator.
+
+The registers are at 0x44 to 0x50 of the fetch page (docs/architecture.md).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ _REGISTER_MAP_VERSION = 1
 
 
 def identity_of(accelerator: Accelerator) -> Identity:
-    """The words that the board compares after it has loaded a bitstream of this accelerator."""
+    """Return the words that the board compares after it has loaded a bitstream of this accelerator."""
     parameters = accelerator.parameters
     return Identity(
         version=_REGISTER_MAP_VERSION,

@@ -1,4 +1,4 @@
-"""What the engine and whoever measures say to each other. Loads neither a network library nor a simulator."""
+"""The interface between the engine and a measurer. Loads neither a network library nor a simulator."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class FleetError(Exception):
-    """Boards that cannot measure one run together; the message says what differs, with both values."""
+    """Boards that cannot measure one run together; the message names the difference, with both values."""
 
 
 @dataclass(frozen=True)
 class BoardDescription:
-    """What a run must know of its board before it starts, and what a resumed run compares."""
+    """The facts about its board that a run needs before it starts, and that a resumed run compares."""
 
     name: str
     accelerator: Accelerator
@@ -31,8 +31,11 @@ class BoardDescription:
     deterministic: bool
     """The same program takes the same cycles every time, whatever ran before."""
     recorded: Mapping[str, object] | None = None
-    """Of a dataset, which knows one space only: its `workload` (as hilt.schedule.workload_syntax spells it), `checks`,
-    `space` and `orders`; a run on it must have the same."""
+    """The identity of a dataset, which has one space only; None for a board.
+
+    It holds `workload` (in the spelling of hilt.schedule.workload_syntax), `checks`, `space` and `orders`; a run on
+    it must have the same.
+    """
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Request:
     """A program to be run, verified and timed."""
 
     ordinal: int
-    """The trial's number in its run; what `report` is called with."""
+    """The trial's number in its run; the argument of `report`."""
     key: str
     """"RUN/NUMBER/ATTEMPT": a board that has run this key answers from its journal and does not run it again."""
     program: Program
@@ -58,30 +61,34 @@ class Request:
 
 
 Report = Callable[[int, Result], None]
-"""Called with a trial's number and its result, from the thread that called `measure`. When it returns, the result is
-held to be safe: the board may forget it."""
+"""A callback with a trial's number and its result, from the thread that called `measure`.
+
+When it returns, the result counts as safe: the board may forget it.
+"""
 
 
 class Measurer(Protocol):
-    """Who answers a batch of programs."""
+    """An object that answers a batch of programs."""
 
     @property
     def description(self) -> BoardDescription: ...
 
     def measure(self, requests: Sequence[Request], report: Report) -> None:
-        """Answers each request exactly once, in any order, and returns when all are answered.
+        """Answer each request exactly once, in any order, and return when all are answered.
 
-        A fault of the board is recovered from within; where that fails, what remains is reported `board_lost`.
-        Only what `report` itself raises passes through; requests unanswered then can be measured again.
+        A fault of the board is recovered from within. If that fails, the remaining requests are reported
+        `board_lost`. Only errors of `report` itself pass through; requests unanswered then can be measured again.
         """
 
     def close(self) -> None:
-        """Leaves the board idle and the link closed. A `measure` under way in another thread reports the rest
-        `board_lost` and returns. May be called twice."""
+        """Leave the board idle and the link closed.
+
+        A `measure` under way in another thread reports the rest `board_lost` and returns. May be called twice.
+        """
 
 
 class BoardState(StrEnum):
-    """Where a board is on its way to measuring, for people to see."""
+    """The state of a board on its way to measuring, for people to see."""
 
     UNKNOWN = "unknown"
     CONNECTING = "connecting"
@@ -107,4 +114,4 @@ class BoardEvent:
 
 
 Listen = Callable[[BoardEvent], None]
-"""Told of board events, from any thread; must not block."""
+"""A callback for board events, from any thread; must not block."""

@@ -1,5 +1,8 @@
-"""The rungs of the recovery ladder that a host can climb, above those that the agent climbs by itself (soft reset,
-reload of the bitstream, a new worker). Each ends in the bitstream being programmed, and so in the canary."""
+"""The recovery steps that a host can take, above those that the agent takes by itself.
+
+The agent's steps are a soft reset, a reload of the bitstream and a new worker. Each of the host's steps ends in the
+bitstream being programmed, and so in the canary.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +27,21 @@ class Rung(StrEnum):
 
 
 SECONDS = {Rung.RECONNECT: 45.0, Rung.DAEMON: 90.0, Rung.REBOOT: 240.0, Rung.POWER: 300.0}
-"""How long each may take, until the canary is well. Importing pynq alone takes a small board half a minute, booting it
-a minute and more."""
+"""Seconds that each step may take, until the canary is well.
+
+Importing pynq alone takes a small board half a minute, booting it a minute and more.
+"""
 ACT_SECONDS = 20.0
-"""For an SSH session with a board that has just been waited for, and one command on it."""
+"""Seconds for an SSH session with a board that was just waited for, and one command on it."""
 
 
 class RungSkippedError(LinkError):
-    """This board has not what the rung needs."""
+    """A recovery step for which this board lacks the equipment."""
 
 
 @dataclass(frozen=True)
 class Climbed:
-    """How a rung went: for the log, and for a table of recoveries. `well`: the canary passed."""
+    """The result of a recovery step, for the log and for a table of recoveries. `well`: the canary passed."""
 
     rung: Rung
     well: bool
@@ -49,14 +54,14 @@ class Climbed:
 
 
 def restart_daemon(endpoint: Endpoint) -> None:
-    """Kills the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
+    """Kill the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
     deadline = Deadline(ACT_SECONDS)
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         session.execute([*command(endpoint, build_archive().remote_path), "kill"], deadline)
 
 
 def reboot(endpoint: Endpoint, *, virtual: bool) -> None:
-    """Has the board reboot; whether it does, its boot id tells. Raises LinkError, RungSkippedError."""
+    """Ask the board to reboot; its boot id shows whether it does. Raises LinkError, RungSkippedError."""
     if not virtual and _is_this_machine(endpoint.host):
         raise RungSkippedError(f"{endpoint.host} is this machine: it is not rebooted")
     deadline = Deadline(ACT_SECONDS)

@@ -1,7 +1,8 @@
-"""Which trial takes a board down with it, where one does.
+"""The trials that take a board down, if there are any.
 
-A board that is lost says nothing about the trials that were on their way: cables, power and people do that too. So they
-go again, each alone. One that the board is lost with once more, alone, is answered for, if the board comes back well.
+A board that is lost says nothing about the trials that were on their way: cables, power and people do that too. So
+they
+go again, each alone. A trial that loses the board once more, alone, is answered, if the board comes back well.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ class Suspects:
 
     def __init__(self) -> None:
         self.lost_at = 0.0
-        """When the board was lost last, by the monotonic clock."""
+        """The time of the last loss of the board, by the monotonic clock."""
         self._trials: set[str] = set()
         self._accused: Request | None = None
 
     def has(self, request: Request) -> bool:
-        """Whatever its attempt."""
+        """Return True if any attempt of the request's trial is a suspect."""
         return _trial(request) in self._trials
 
     def accuse(self, request: Request) -> None:
-        """The agent itself says that it failed with this one."""
+        """Record the request that the agent itself names as the one it failed with."""
         self._accused = request
 
     def after_loss(self, taken: Sequence[Request]) -> Request | None:
-        """The trial that it came from, if that is known; `taken` have no answer."""
+        """Return the trial that the loss came from, if that is known; `taken` have no answer."""
         self.lost_at = time.monotonic()
         accused, self._accused = self._accused, None
         if accused is not None:
@@ -43,5 +44,5 @@ class Suspects:
 
 
 def _trial(request: Request) -> str:
-    """Of "RUN/NUMBER/ATTEMPT": what does not change when it is tried again."""
+    """Return "RUN/NUMBER" of "RUN/NUMBER/ATTEMPT": the part that stays the same when the trial is tried again."""
     return request.key.rpartition("/")[0]

@@ -24,21 +24,24 @@ from hilt.virtual.errors import VirtualBoardError
 
 _LOG = logging.getLogger("hilt.measure")
 FAULTS = (LinkError, VirtualBoardError)
-"""Of a board, of the way to it, of a virtual board's supervisor."""
+"""Faults of a board, of the way to it, or of a virtual board's supervisor."""
 SETTLE_SECONDS = 5.0
-"""How long to try at first while a board is busy or does not answer."""
+"""Seconds to try at first while a board is busy or does not answer."""
 RECONNECT_SECONDS = 60.0
-"""For one attempt of a recovery."""
+"""Seconds for one attempt of a recovery."""
 _FAULTS_OF_THE_AGENT = ("board_broken", "worker_failed", "internal")
 """Refusals after which connecting again is not enough: the agent has climbed its own rungs before it says so."""
 _VIOLATIONS_ALLOWED = 3
-"""Of the protocol, within one rung: an agent that lies or babbles is not asked until the rung's time is over."""
+"""Protocol violations allowed within one step.
+
+An agent that lies or babbles is not asked until the step's time is over.
+"""
 _SHORTEST_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 
 class Recovery:
-    """Of the board of one connection, from the thread that uses it."""
+    """The recovery of the board of one connection, from the thread that uses it."""
 
     def __init__(self, connection: BoardConnection) -> None:
         self.climbed: list[Climbed] = []
@@ -46,7 +49,9 @@ class Recovery:
         self._connection = connection
 
     def connect_at_first(self) -> None:
-        """A client that has just died may still hold the lease for a moment, a service be starting again.
+        """Connect for the first time, with patience.
+
+        A client that has just died may still hold the lease for a moment, and a service may be starting again.
 
         Raises one of FAULTS.
         """
@@ -65,8 +70,9 @@ class Recovery:
             self._connection.closing.wait(_FIRST_PAUSE_SECONDS)
 
     def recover_from(self, error: Exception) -> Exception | None:
-        """Climbs until the board is programmed and its canary well, and returns None; or what was in the way at the
-        last rung. A board whose last rung was in vain is quarantined; one that another client has by now is left to it.
+        """Climb until the board is programmed and its canary well, and return None; or return the last step's error.
+
+        A board whose last step was in vain is quarantined; one that another client has by now is left to it.
         """
         connection = self._connection
         connection.disconnect()
@@ -96,7 +102,7 @@ class Recovery:
         return error
 
     def _climb(self, rung: Rung) -> Exception | None:
-        """One rung, within its time. None where the board is programmed and its canary well afterwards."""
+        """Climb one step, within its time. Return None if the board is programmed and its canary well afterwards."""
         connection = self._connection
         deadline = Deadline(SECONDS[rung])
         before = connection.boot_id if rung is Rung.REBOOT else None
@@ -132,7 +138,10 @@ class Recovery:
             switch.cycle()
 
     def _prove_sane(self) -> None:
-        """A board that was programmed all the time has not run its canary by connecting. Raises LinkError."""
+        """Reset the board softly, which runs its canary. Raises LinkError.
+
+        Connecting to a board that was programmed all the time does not run the canary.
+        """
         connected = self._connection.connected
         if connected is None:
             raise LinkLostError(f"{self._connection.name} was closed")
@@ -147,7 +156,10 @@ class Recovery:
         return QuarantinedError(f"{name} is quarantined: {error}; see to it, then `hilt boards release {name}`")
 
     def _is_broken(self, error: Exception) -> bool:
-        """Registers of another accelerator are a wrong bitstream at first, a broken board once they were right."""
+        """Return True if the error means a broken board.
+
+        Registers of another accelerator are a wrong bitstream at first, a broken board once they were right.
+        """
         if isinstance(error, ImpossibleLatencyError):
             return True
         if not isinstance(error, RefusedError):

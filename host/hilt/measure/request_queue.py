@@ -1,4 +1,4 @@
-"""What boards take requests from: one batch for one board, or a pool that several share."""
+"""The source of requests for boards: one batch for one board, or a pool that several share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ class Work(Protocol):
     """Requests for a board that pulls. A request that was taken is either answered or put back."""
 
     def take(self, board: str, *, idle: bool) -> Request | None:
-        """The next request; None where there is none for this board. `idle`: it has nothing else to do, and waits."""
+        """Return the next request; None if there is none for this board.
+
+        `idle`: the board has nothing else to do, and waits.
+        """
 
     def answer(self, request: Request, result: Result) -> None:
-        """When this returns, the result is held to be safe. Raises what the report raises."""
+        """Record a result; when this returns, the result is safe. Raises the errors of the report."""
 
     def put_back(self, requests: Sequence[Request], reason: str) -> None:
-        """The board was lost with them."""
+        """Put back requests that the board was lost with."""
 
 
 class RequestBatch:
@@ -42,7 +45,7 @@ class RequestBatch:
         self._waiting.extendleft(reversed(requests))
 
     def rest(self) -> list[Request]:
-        """What no board will answer any more."""
+        """Return the requests that no board will answer any more."""
         left = list(self._waiting)
         self._waiting.clear()
         return left
@@ -84,7 +87,10 @@ class Pool:
             self._boards.append(board)
 
     def leave(self, board: str, reason: str) -> None:
-        """A board gives up. What only it may answer, and all where it was the last one, nobody is left to answer."""
+        """Remove a board that gives up.
+
+        The requests that only it may answer get `board_lost`; if it was the last board, all get it.
+        """
         with self._changed:
             self._boards.remove(board)
             self._deserted = reason
@@ -92,14 +98,17 @@ class Pool:
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """A board's thread met what it cannot handle: who waits is told."""
+        """Pass on an error that a board's thread cannot handle to the waiting thread."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
 
     def take(self, board: str, *, idle: bool) -> Request | None:
-        """A board that is busy takes one more only while every other board could have one too: what is left at the end
-        of a batch goes to who is free first."""
+        """Return the next request for a board, or None.
+
+        A busy board takes one more only while every other board could have one too. So the last requests of a batch
+        go to the first board that is free.
+        """
         with self._changed:
             if idle:
                 self._changed.wait_for(lambda: self._for(board) is not None or self._closed)
@@ -137,7 +146,7 @@ class Pool:
     # --- for who waits ---
 
     def run(self, requests: Sequence[Request], report: Report) -> None:
-        """Reports every request from this thread; returns when all are. Raises what `report` or `fail` raised."""
+        """Report every request from this thread; return when all are. Raises the errors of `report` or `fail`."""
         with self._changed:
             self._waiting.extend(requests)
             self._open = {request.ordinal: request for request in requests}
@@ -170,7 +179,7 @@ class Pool:
             return self._answers.popleft()
 
     def _drop(self) -> None:
-        """The report failed: what boards still bring is for nobody."""
+        """Drop the open requests: the report failed, so later answers are for nobody."""
         with self._changed:
             self._waiting.clear()
             self._open = {}
@@ -182,7 +191,7 @@ class Pool:
         return next((each for each in self._waiting if each.board in (None, board)), None)
 
     def _fail_deserted(self) -> None:
-        """What no board is left for, or all once closed."""
+        """Answer the requests that no board is left for, or all once closed."""
         reason = "measurer was closed" if self._closed else self._deserted
         for request in list(self._waiting):
             here = request.board in self._boards if request.board else bool(self._boards)

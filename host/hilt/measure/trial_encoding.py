@@ -43,7 +43,7 @@ class WireBlobs:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def digests(self, tensors: Tensors) -> dict[str, str]:
-        """SHA-256 by buffer name; that of `out` is of the expected tensor."""
+        """Return the SHA-256 by buffer name; that of `out` is of the expected tensor."""
         if tensors is not self._tensors:
             arrays = {**tensors.inputs, OUTPUT_BUFFER: tensors.expected}
             contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -53,13 +53,13 @@ class WireBlobs:
         return self._digests
 
     def contents(self, digest: str) -> bytes:
-        """The bytes of one of the tensors last asked for."""
+        """Return the bytes of one of the tensors last asked for."""
         return self._arrays[digest].tobytes()
 
 
 @dataclass(frozen=True)
 class EncodedTrial:
-    """What travels for a request: the trial, its code, and the SHA-256 of the blobs that it needs on the board."""
+    """A request as the protocol carries it: the trial, its code, and the SHA-256 of the blobs it needs on the board."""
 
     trial: TrialRequest
     code: bytes
@@ -67,9 +67,11 @@ class EncodedTrial:
 
 
 def ship(request: Request, digests: dict[str, str], bitstream: str) -> EncodedTrial:
-    """The trial of a request on the board's `bitstream` (SHA-256). `digests`: WireBlobs.digests of its tensors.
+    """Return the trial of a request on the board's `bitstream` (SHA-256).
 
-    Raises ValueError where program and tensors do not fit each other, MessageError where the protocol cannot say it.
+    `digests`: WireBlobs.digests of its tensors.
+
+    Raises ValueError if program and tensors do not fit each other, MessageError if the protocol cannot carry it.
     """
     program, tensors = request.program, request.tensors
     inputs = tuple(
@@ -123,14 +125,17 @@ def _check_size(buffer: Buffer, array: NDArray[Any]) -> None:
 
 
 def _code(program: Program) -> bytes:
-    """As Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
+    """Return the code as in Measure.code: instructions, micro-ops, then the relocations' indices, little endian."""
     parts = [program.instructions.astype("<u8", copy=False), program.uops.astype("<u4", copy=False)]
     parts += [buffer.instructions.astype("<u4") for buffer in program.buffers]
     return b"".join(part.tobytes() for part in parts)
 
 
 def result_of(measured: Measured, board: str, seconds: dict[str, float]) -> Result:
-    """What the engine records. `seconds`: costs on the host, beside those that the board reports."""
+    """Return the result that the engine records.
+
+    `seconds`: costs on the host, beside those that the board reports.
+    """
     outcome = Outcome(measured.outcome)
     return Result(
         outcome=outcome,

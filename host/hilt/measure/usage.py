@@ -1,4 +1,7 @@
-"""How much of its time a board was measuring: the board is the bottleneck, or something else is wrong."""
+"""The share of its time in which a board was measuring.
+
+Either the board is the bottleneck, or something else is wrong.
+"""
 
 from __future__ import annotations
 

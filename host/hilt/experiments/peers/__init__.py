@@ -20,27 +20,27 @@ _PEERS = {
 
 
 def peer_names() -> list[str]:
-    """Those whose package is installed."""
+    """Return the names of the peers whose package is installed."""
     return [name for name, (_, package, _) in _PEERS.items() if util.find_spec(package) is not None]
 
 
 def extra_needed(name: str) -> str:
-    """The extra that brings a peer; empty for a name that is none."""
+    """Return the extra that brings a peer; empty for a name that is none."""
     return _EXTRA if name in _PEERS else ""
 
 
 def module_of(name: str) -> str:
-    """Where its adapter is."""
+    """Return the module of the peer's adapter."""
     return f"hilt.experiments.peers.{_PEERS[name][0]}"
 
 
 def version_of(name: str) -> str:
-    """Of its distribution."""
+    """Return the version of the peer's distribution."""
     return metadata.version(_PEERS[name][2])
 
 
 def make_peer(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """Raises UnknownTunerError where it is not installed."""
+    """Return a new tuner of the peer. Raises UnknownTunerError if it is not installed."""
     if name not in peer_names():
         raise UnknownTunerError(f"no peer {name!r} is installed; pip install 'hilt[{_EXTRA}]' brings them")
     tuner: Tuner = import_module(module_of(name)).make(name, problem, seed, **options)

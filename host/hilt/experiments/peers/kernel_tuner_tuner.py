@@ -1,5 +1,7 @@
-"""Kernel Tuner's strategies on their own search space and cost function. Where its runner would compile and measure a
-kernel, ours hands the configuration out and waits for the answer: the strategy runs in a thread of its own.
+"""Kernel Tuner's strategies on their own search space and cost function.
+
+Instead of a runner that compiles and measures a kernel, ours hands the configuration out and waits for the answer. The
+strategy runs in a thread of its own.
 
 An invalid configuration is a result with `__error__`, a RuntimeFailedConfig, as its runners report one.
 """
@@ -30,7 +32,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """`options` are the strategy's."""
+    """Return a tuner; `options` are the strategy's."""
     if name == "kernel-tuner-bayes":
         options = {"samplingmethod": "random", **options}  # its default, Latin hypercubes, takes no seed
     return _KernelTuner(STRATEGIES[name], problem, seed, options)
@@ -39,8 +41,8 @@ def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
 class _KernelTuner:
     """A Tuner that asks for one configuration at a time; a strategy that has ended begins anew.
 
-    A strategy draws from the generators of the process, so its thread runs only while it is asked: left to go on after
-    an answer, it would draw what is meant for whoever is asked next.
+    A strategy draws from the random generators of the process, so its thread runs only while the tuner waits for it.
+    If it ran on after an answer, it would draw the numbers of the next tuner.
     """
 
     def __init__(self, strategy: str, problem: TuningProblem, seed: int, options: dict[str, Any]) -> None:
@@ -81,7 +83,7 @@ class _KernelTuner:
             self._known[item.index] = item.microseconds
 
     def measure(self, configuration: Sequence[Any]) -> float | None:
-        """From the strategy's thread: what the configuration takes; None is invalid."""
+        """Return the latency of the configuration; None is invalid. Called from the strategy's thread."""
         index = self._problem.space.index(dict(zip(self._knobs, map(int, configuration), strict=True)))
         if index not in self._known:
             self._wanted.put(index)
@@ -119,7 +121,7 @@ class _KernelTuner:
 
 
 class _Runner:
-    """What Kernel Tuner's cost function and strategies expect of a runner."""
+    """The attributes and methods of a runner that Kernel Tuner's cost function and strategies use."""
 
     def __init__(self, tuner: _KernelTuner) -> None:
         self._tuner = tuner
@@ -140,4 +142,4 @@ class _Runner:
         return results
 
     def add_strategy_time(self, seconds: float) -> None:
-        """Not kept: seconds are counted outside."""
+        """Ignore the time: seconds are counted outside."""

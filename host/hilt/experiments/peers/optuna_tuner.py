@@ -1,5 +1,7 @@
-"""Optuna's samplers: each knob is an integer, the place of its value. An invalid configuration is a failed trial, as
-Optuna's documentation has it: its samplers leave those out of what they learn."""
+"""Optuna's samplers: each knob is an integer, the place of its value.
+
+An invalid configuration is a failed trial, as in Optuna's documentation: its samplers do not learn from failed trials.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from hilt.tune import Tuner, TuningProblem
 
 
 def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """optuna-tpe, optuna-gp or optuna-cmaes; `options` are the sampler's."""
+    """Return a tuner for optuna-tpe, optuna-gp or optuna-cmaes; `options` are the sampler's."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)

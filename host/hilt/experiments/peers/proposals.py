@@ -1,4 +1,4 @@
-"""From a sampler that may repeat itself to a tuner that may not."""
+"""An adapter that turns a sampler that may repeat itself into a tuner that may not."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ PATIENCE = 16
 
 
 class Sampler(Protocol):
-    """What an adapter makes of a peer. A `proposal` is the peer's own word for a configuration that it proposed."""
+    """A peer's sampler behind its adapter.
+
+    A `proposal` is the peer's own object for a configuration that it proposed.
+    """
 
     def propose(self) -> tuple[object, int]:
-        """The proposal and its index."""
+        """Return the proposal and its index."""
 
     def hear(self, proposal: object | None, index: int, microseconds: float | None) -> None:
-        """How it went; None is invalid. Without a proposal, somebody else chose that configuration."""
+        """Record the latency; None is invalid. Without a proposal, another tuner chose that configuration."""
 
 
 class ProposingTuner:

@@ -1,5 +1,7 @@
-"""SMAC3's facade for algorithm configuration (random forests, expected improvement), by ask and tell. An invalid
-configuration is a crashed trial, whose cost is what SMAC's scenario calls crash_cost."""
+"""SMAC3's facade for algorithm configuration (random forests, expected improvement), by ask and tell.
+
+An invalid configuration is a crashed trial; its cost is `crash_cost` of SMAC's scenario.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from hilt.schedule import bound_cycles
 from hilt.tune import Tuner, TuningProblem
 
 CRASH_COST_OVER_BOUND = 100
-"""A crash costs what a program may run at most (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
+"""The cost of a crash over the bound: the longest that a program may run (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
 _TRIALS = 100_000
 
 
 def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """`options` are the scenario's."""
+    """Return a tuner; `options` are the scenario's."""
     return ProposingTuner(problem.space, _Facade(problem, seed, options), seed)
 
 

@@ -36,7 +36,7 @@ from hilt.vta.accelerator import Accelerator
 
 Indices = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
-"""Told (configurations done, all of them)."""
+"""A callback with (configurations done, all configurations)."""
 
 CHUNK = 512
 """Configurations predicted, and kept, at a time: about a second."""
@@ -52,9 +52,11 @@ def build(
     sampling: Sampling,
     progress: Progress = lambda done, total: None,
 ) -> list[Dataset]:
-    """The datasets of these subjects, put on the dataset_store. Subjects differ only in what programs do not depend on.
+    """Build the datasets of these subjects and put them on `dataset_store`.
 
-    Raises DatasetError where they differ in more, MissingToolError or BuildError where a model cannot be built.
+    Subjects differ only in traits that programs do not depend on.
+
+    Raises DatasetError if they differ in more, MissingToolError or BuildError if a model cannot be built.
     """
     started = time.time()
     first = subjects[0]
@@ -80,7 +82,10 @@ def build(
 
 
 def predict(subjects: Sequence[DatasetKey], indices: Indices) -> dict[str, npt.NDArray[Any]]:
-    """What the twin says of these configurations: `status`, `fault` uint8 and `cycles` uint64 (subjects, m)."""
+    """Return the twin's predictions for these configurations.
+
+    The arrays are `status`, `fault` uint8 and `cycles` uint64, all (subjects, m).
+    """
     first = subjects[0]
     shape = (len(subjects), len(indices))
     found: dict[str, npt.NDArray[Any]] = {
@@ -111,7 +116,7 @@ def _twin(accelerator: Accelerator) -> Twin:
 
 
 def _of_programs(subject: DatasetKey) -> tuple[object, ...]:
-    """All that the programs of a subject depend on."""
+    """Return everything that the programs of a subject depend on."""
     accelerator = subject.accelerator
     kind = (subject.checks, subject.kind, subject.orders)
     return (subject.workload, accelerator.parameters, accelerator.isa, *kind)
@@ -120,7 +125,7 @@ def _of_programs(subject: DatasetKey) -> tuple[object, ...]:
 def _predict_chunks(
     subjects: Sequence[DatasetKey], indices: Indices, folder: Path, executor: Executor, progress: Progress
 ) -> None:
-    """Every chunk that is not in the folder yet, a few ahead of what was written."""
+    """Write every chunk that is not in the folder yet; compute a few ahead of the last one written."""
     starts = range(0, len(indices), CHUNK)
     missing = iter([start for start in starts if not _is_chunk(_chunk_path(folder, start))])
     done = sum(min(CHUNK, len(indices) - start) for start in starts if _is_chunk(_chunk_path(folder, start)))
@@ -148,7 +153,10 @@ def _chunk_path(folder: Path, start: int) -> Path:
 
 
 def _is_chunk(path: Path) -> bool:
-    """Chunks are written whole; what cannot be opened all the same (a failing disk) is made again."""
+    """Return True if the file is a readable chunk.
+
+    Chunks are written whole; a file that cannot be opened all the same (a failing disk) is made again.
+    """
     return path.is_file() and zipfile.is_zipfile(path)
 
 
@@ -187,7 +195,7 @@ def _assemble(subject: DatasetKey, predictions: Predictions, made: dict[str, obj
 
 @cache
 def provenance() -> dict[str, object]:
-    """Where and by what something was computed: machine, versions, and the commit where there is one."""
+    """Return the machine, the versions and, if there is one, the commit that a result was computed with."""
     return {
         "machine": f"{platform.machine()} {_processor()}",
         "python": platform.python_version(),
@@ -206,7 +214,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Of the clone, with `+` where files differ from it; empty outside of one."""
+    """Return the commit of the clone, with `+` if files differ from it; empty outside a clone."""
     clone = paths.hls_directory().parent
     try:
         said = subprocess.run(

@@ -1,5 +1,7 @@
-"""Holds a dataset against what it stands for: a seeded sample run on the RTL (cycles and answers) and on the golden
-model (answers; it is faster, but has no pipeline that could lose a sum: it says nothing of hardware without interlock).
+"""The check of a dataset: a seeded sample runs on the RTL and on the golden model.
+
+The RTL checks cycles and answers. The golden model checks answers; it is faster, but has no pipeline that could lose
+a sum, so it says nothing of hardware without interlock.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from hilt.vta.accelerator import Accelerator
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many configurations each model runs, drawn with `seed`. A model gets `cycles` in all, or one configuration:
-    a large layer takes minutes on the RTL."""
+    """The number of configurations that each model runs, drawn with `seed`.
+
+    A model gets `cycles` in all, or one configuration: a large layer takes minutes on the RTL.
+    """
 
     rtl: int = 4
     golden: int = 8
@@ -36,8 +40,11 @@ class Sampling:
 
 
 def check(subject: DatasetKey, dataset: Dataset, predictions: Predictions, sampling: Sampling) -> dict[str, Any]:
-    """What the models said of the sample, as plain values for JSON: for each model how many were `run`, in how many
-    the `outcome` differs and of which `disagreements`, and on the RTL the largest relative `cycles_error`."""
+    """Return the models' results for the sample, as plain values for JSON.
+
+    For each model: how many were `run`, in how many the `outcome` differs, and the `disagreements`. The RTL adds
+    the largest relative `cycles_error`.
+    """
     if not len(predictions.indices) or not (sampling.rtl or sampling.golden):
         return {}
     tensors = _tensors(subject.workload, replace(subject.accelerator, hazards="interlock"), sampling.seed)
@@ -51,12 +58,15 @@ def check(subject: DatasetKey, dataset: Dataset, predictions: Predictions, sampl
 
 @lru_cache(maxsize=1)
 def _tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
-    """Boards whose datasets are built together have the same."""
+    """Return the tensors, which boards whose datasets are built together share."""
     return make_tensors(workload, accelerator, seed)
 
 
 def _draw(predictions: Predictions, count: int, generator: np.random.Generator, cycles: int) -> npt.NDArray[np.int64]:
-    """Rows of the predictions, in a random order, as many as end within the cycles that may be spent; at least one."""
+    """Draw rows of the predictions, in a random order.
+
+    Draw as many as end within `cycles`; at least one.
+    """
     drawn, spent = [], 0
     for row in generator.permutation(len(predictions.indices)).tolist():
         cost = int(predictions.cycles[row])

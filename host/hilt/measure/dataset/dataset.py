@@ -2,7 +2,7 @@
 
 The file is an npz (no pickled objects) with `outcome` uint8 (n,), an index into the metadata's `outcomes`; `reason`
 uint8 (n,), an index into its `reasons`; `cycles` uint32 or uint64 (n,), 0 unless the outcome is ok; and `metadata`,
-one JSON text: `schema`, `name`, `identity` (DatasetKey.identity), `subject` (what Subject is made of), `outcomes`,
+one JSON text: `schema`, `name`, `identity` (DatasetKey.identity), `subject` (the fields of the key), `outcomes`,
 `reasons`, `check` (hilt.measure.dataset.check) and `made` (commit, versions, machine, time, seconds).
 """
 
@@ -31,7 +31,7 @@ _ARRAYS = ("outcome", "reason", "cycles")
 
 
 class DatasetError(ValueError):
-    """A file that is no dataset, or none of what was asked for."""
+    """A file that is no dataset, or not the requested one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Dataset:
 
     @cached_property
     def valid(self) -> npt.NDArray[np.bool_]:
-        """Whose outcome is ok, (n,)."""
+        """True for each configuration whose outcome is ok, (n,)."""
         return np.asarray(self.outcome == self._outcomes.index(Outcome.OK))
 
     @cached_property
@@ -89,7 +89,11 @@ class Dataset:
         return float(self.microseconds[self.best])
 
     def subject(self) -> DatasetKey:
-        """What it is of. Raises DatasetError where that is not what compiler and twin make of it today."""
+        """Return the dataset's key.
+
+        Raises:
+            DatasetError: The compiler or the twin of today makes another key of it.
+        """
         identity, described = self.identity, self.metadata["subject"]
         memory = identity["memory"]
         accelerator = Accelerator(
@@ -116,11 +120,11 @@ class Dataset:
         return self._outcomes[int(self.outcome[index])]
 
     def reason_of(self, index: int) -> str:
-        """Empty for ok."""
+        """Return the reason; empty for ok."""
         return str(self.metadata["reasons"][self.reason[index]])
 
     def result(self, index: int) -> Result:
-        """As a board would report it; but no output was compared, so it never counts as verified."""
+        """Return the result that a board would report; no output was compared, so it never counts as verified."""
         outcome = self.outcome_of(index)
         return Result(
             outcome,
@@ -131,7 +135,7 @@ class Dataset:
         )
 
     def counts(self) -> dict[str, int]:
-        """Configurations by `outcome` or `outcome:reason`, most frequent first."""
+        """Return the number of configurations by `outcome` or `outcome:reason`, most frequent first."""
         pairs = self.outcome.astype(np.int64) * 256 + self.reason
         found, counts = np.unique(pairs, return_counts=True)
         reasons = self.metadata["reasons"]
@@ -146,13 +150,13 @@ class Dataset:
         return [Outcome(text) for text in self.metadata["outcomes"]]
 
     def write(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Write the dataset, whole or not at all."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         write_arrays(path, {**arrays, "metadata": np.array(json.dumps(self.metadata))})
 
     @classmethod
     def read(cls, path: Path) -> Dataset:
-        """Raises DatasetError for a file that is not there, is damaged, or is of another schema."""
+        """Read a dataset. Raises DatasetError for a file that is not there, is damaged, or is of another schema."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 metadata = file["metadata"]
@@ -170,7 +174,7 @@ class Dataset:
 
 
 def differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What two identities have different, both values named."""
+    """Return the fields in which two identities differ, each with both values."""
     return [
         f"{name} was {_short(then.get(name))}, is {_short(now.get(name))}"
         for name in sorted({*then, *now})
@@ -184,7 +188,7 @@ def _short(value: object) -> str:
 
 
 def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """An npz that takes the place of `path` when all of it is on disk."""
+    """Write an npz that takes the place of `path` when all of it is on disk."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

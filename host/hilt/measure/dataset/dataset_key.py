@@ -1,4 +1,4 @@
-"""What a dataset is of."""
+"""The identity of a dataset: workload, board model, checks and space."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DatasetKey:
 
     workload: Conv2d
     board_model: str
-    """Its name, for people; what counts is what follows."""
+    """The name of the board model, for people; the identity depends on the fields that follow."""
     accelerator: Accelerator
     memory: MemoryModel
     checks: Checks = "compiler"
@@ -46,7 +46,7 @@ class DatasetKey:
         kind: SpaceKind = "autotvm",
         orders: Literal[1, 4] = 4,
     ) -> DatasetKey:
-        """On the accelerator and the memory of a board model."""
+        """Return the key for the accelerator and the memory of a board model."""
         return cls(workload, board_model.name, board_model.accelerator, board_model.memory_model, checks, kind, orders)
 
     @property
@@ -105,7 +105,10 @@ def _workload_fields(workload: Conv2d) -> dict[str, object]:
 def _compiler_fingerprint(
     workload: Conv2d, accelerator: Accelerator, checks: Checks, kind: SpaceKind, orders: Literal[1, 4]
 ) -> str:
-    """Changes when the compiler does: every verdict, and the words of a few programs drawn with a fixed seed."""
+    """Return a hash that changes when the compiler does.
+
+    It covers every verdict, and the code of a few programs drawn with a fixed seed.
+    """
     space = space_for(workload, accelerator, orders=orders, kind=kind)
     verdicts = summarize_validity(workload, accelerator, space, checks).verdicts
     digest = hashlib.sha256(verdicts.astype("<u1").tobytes())

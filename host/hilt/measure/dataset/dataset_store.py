@@ -1,4 +1,4 @@
-"""Where datasets lie, and how they are found."""
+"""The dataset store: the folder of datasets in HILT_HOME, and the search in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DatasetStore:
         return self.folder / f"{_file_name(subject.name)}.{subject.key[:_KEY_DIGITS]}{_SUFFIX}"
 
     def chunks_of(self, subjects: Sequence[DatasetKey]) -> Path:
-        """The folder of what is done of datasets that are built together."""
+        """Return the folder of the finished chunks of datasets that are built together."""
         key = hashlib.sha256(" ".join(subject.key for subject in subjects).encode()).hexdigest()
         return self.folder / f".building-{key[:_KEY_DIGITS]}"
 
@@ -38,7 +38,11 @@ class DatasetStore:
         return self.path_of(subject).is_file()
 
     def get(self, subject: DatasetKey) -> Dataset:
-        """Raises MissingDatasetError, which names what differs where only an outdated one is there."""
+        """Return the subject's dataset.
+
+        Raises:
+            MissingDatasetError: It is not there; if only an outdated one is there, the message names the differences.
+        """
         path = self.path_of(subject)
         if path.is_file():
             dataset = Dataset.read(path)
@@ -56,7 +60,7 @@ class DatasetStore:
         return sorted(self.folder.glob(f"[!.]*{_SUFFIX}"))
 
     def find(self, text: str) -> Dataset:
-        """The one whose name or key begins with this. Raises DatasetError: none, or several."""
+        """Return the one dataset whose name or key begins with this. Raises DatasetError: none, or several."""
         found = [path for path in self.paths() if path.name.startswith(_file_name(text)) or _key(path).startswith(text)]
         exact = [path for path in found if path.name.rsplit(".", 2)[0] == _file_name(text)]
         found = exact or found
@@ -79,7 +83,7 @@ def _default_folder() -> Path:
 
 
 def build_command(subject: DatasetKey) -> str:
-    """How to build it."""
+    """Return the command that builds the dataset."""
     space = "--space ml2" if subject.kind == "ml2" else f"--orders {subject.orders}"
     board = f"--board-model {subject.board_model} --checks {subject.checks} {space}"
     return f"hilt dataset build {subject.workload.name} {board}"
@@ -98,5 +102,5 @@ def _escaped(text: str) -> str:
 
 
 def _differences(dataset: Dataset, subject: DatasetKey) -> str:
-    """What its metadata and the subject have different, both values named."""
+    """Return the differences between the metadata and the subject, each with both values."""
     return "; ".join(differing(dataset.identity, subject.identity)) or "nothing that its metadata name"

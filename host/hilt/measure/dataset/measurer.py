@@ -1,4 +1,4 @@
-"""A dataset as a board: it answers from what was recorded, and verifies nothing."""
+"""A dataset as a board: it answers from its records, and verifies nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hilt.schedule.workload_syntax import format_workload
 from hilt.trial import Outcome, Result
 
 PREFIX = "dataset:"
-"""Of a board's name; what follows is the dataset's name or key, or the beginning of one."""
+"""The prefix of a board's name; the dataset's name or key, or the beginning of one, follows it."""
 
 
 class DatasetMeasurer:
@@ -23,7 +23,7 @@ class DatasetMeasurer:
 
     @classmethod
     def open(cls, name: str) -> DatasetMeasurer:
-        """Raises DatasetError where there is no such dataset, or it is outdated."""
+        """Open a dataset by name. Raises DatasetError if there is no such dataset, or it is outdated."""
         dataset = DatasetStore().find(name.removeprefix(PREFIX))
         return cls(dataset, _description(name, dataset))
 
@@ -46,7 +46,7 @@ class DatasetMeasurer:
 
 
 def describe(name: str) -> BoardDescription:
-    """What a run must know of the dataset. Raises DatasetError as `DatasetMeasurer.open`."""
+    """Return the description that a run needs of the dataset. Raises DatasetError as `DatasetMeasurer.open`."""
     return DatasetMeasurer.open(name).description
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a configuration that is sent to the board: decided by the compiler, the twin and rules.
+"""The outcome of a configuration that is sent to the board: decided by the compiler, the twin and rules.
 
 The rules are about answers, which the twin does not compute: hilt.measure.dataset.check holds a sample of them
 against the RTL and the golden model.
@@ -35,7 +35,7 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the twin says of the configurations `indices`, all (m,): TwinStatus, fault code, cycles."""
+    """The twin's results for the configurations `indices`, all (m,): TwinStatus, fault code, cycles."""
 
     indices: npt.NDArray[np.int64]
     status: npt.NDArray[np.uint8]
@@ -44,14 +44,20 @@ class Predictions:
 
 
 def to_lower(subject: DatasetKey) -> npt.NDArray[np.int64]:
-    """The configurations whose programs run: those that the compiler, and where it is asked TVM's runtime, accept."""
+    """Return the configurations whose programs run.
+
+    The compiler and, if `checks` asks for it, TVM's runtime accept them.
+    """
     return np.flatnonzero(subject.summarize_validity.verdicts == Reason.OK)
 
 
 def decide(
     subject: DatasetKey, predictions: Predictions
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.unsignedinteger]]:
-    """Outcome, reason and cycles (n,) of the whole space, as Dataset has them; `predictions` are of `to_lower`."""
+    """Return outcome, reason and cycles (n,) of the whole space, as Dataset has them.
+
+    `predictions` are of `to_lower`.
+    """
     found = subject.summarize_validity.verdicts
     outcome = np.full(len(found), OUTCOMES.index(Outcome.REJECTED), dtype=np.uint8)
     outcome[np.isin(found, list(TVM_RUNTIME))] = OUTCOMES.index(Outcome.CRASH)
@@ -78,11 +84,12 @@ def decide(
 
 
 def _wrong_answers(subject: DatasetKey, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Why the answer of a program that ends is wrong, as a Reason, or 0 where it is right (m,).
+    """Return why the answer of a program that ends is wrong, as a Reason, or 0 if it is right (m,).
 
-    Hardware without interlock loses a sum where two updates are too close, and a field that overflowed has lost its
+    Hardware without interlock loses a sum if two updates are too close, and a field that overflowed has lost its
     high bits. All else that a compiler rejects either stops at an index past its buffer, which the twin knows, or is
-    right: of 142 such programs of three layers in ML2Tuner's space that ended, the golden model had every answer right.
+    right: of 142 such programs of three layers in ML2Tuner's space that ended, the golden model had every answer
+    right.
     """
     wrong = np.zeros(len(indices), dtype=np.uint8)
     for first in range(0, len(indices), _AT_ONCE):

@@ -14,7 +14,7 @@ from hilt.measure.canary import make_canary
 from hilt.measure.connection import program_board, who
 
 SHARES = (0.5, 0.75, 1.0)
-"""Of the bitstream's clock. It is never driven faster than it was built for."""
+"""Shares of the bitstream's clock. It is never driven faster than it was built for."""
 _SECONDS = 300.0
 
 

@@ -23,7 +23,7 @@ _SMALL = 8
 _HIGHEST_LATENCY = 1 << 12
 _DENOMINATOR = 1000
 _FULL = 0.995
-"""Of the bus width: as good as a beat each cycle."""
+"""The share of the bus width that is as good as a beat each cycle."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _bandwidth(bytes_per_cycle: float, accelerator: Accelerator) -> tuple[int, i
 
 
 def _latency(twin: Twin, samples: Sequence[Sample], model_at: Callable[[int], MemoryModel]) -> int:
-    """Return the latency in cycles with which the small programs together take what was measured."""
+    """Return the latency in cycles at which the twin predicts the measured total of the small programs."""
     small = [sample for sample in samples if sample.elements <= _SMALL]
     measured = sum(sample.cycles for sample in small)
 

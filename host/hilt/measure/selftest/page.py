@@ -18,7 +18,7 @@ from hilt.plain_text import plain
 _HIDDEN = "(hidden)"
 _SHORTEST_SECRET = 2
 _EVERYBODY = "root"
-"""Of each machine: its name tells nothing."""
+"""The user of every machine: its name tells nothing."""
 
 
 def page_text(target: BoardTarget, checks: Sequence[Check]) -> str:

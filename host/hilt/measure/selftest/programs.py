@@ -17,7 +17,7 @@ from hilt.vta.program import Buffer, Program
 LIMIT_SECONDS = 2.0
 _SEED = 18
 _MAX_LOOP = (1 << 14) - 1
-"""Of `iter_out` and `iter_in`."""
+"""The largest `iter_out` and `iter_in`."""
 
 Row = Mapping[str, int]
 

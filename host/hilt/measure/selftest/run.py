@@ -30,10 +30,10 @@ _FEWEST_DRIFT_RUNS = 5
 
 @dataclass(frozen=True)
 class SelftestSettings:
-    """How much of the selftest is done."""
+    """The extent of the selftest."""
 
     minutes: float = 5.0
-    """For the drift, on a board whose latencies may move."""
+    """Minutes for the drift, on a board whose latencies may move."""
     layers: Sequence[str] = LAYERS
 
 
