@@ -79,7 +79,7 @@ def _watched_and_steered(home: Path) -> Measured:
 
 
 def _keys(terminal: TuiTerminal) -> dict[str, Callable[[int], float]]:
-    """Each is pressed, and gives the seconds until what it asks for is drawn."""
+    """Return functions that press a key and give the seconds until its effect is drawn."""
     shown = {int(each) for each in _ROW.findall(terminal.drawn_after(HOME))}
     rows = max(each for each in shown if each < LINES) + 1
 

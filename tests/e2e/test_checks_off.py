@@ -1,4 +1,4 @@
-"""`--checks off`: what no buffer holds goes to the board, and the board finds it out."""
+"""`--checks off`: a program that no buffer can hold goes to the board, and the board reports it."""
 
 from __future__ import annotations
 

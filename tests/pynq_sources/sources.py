@@ -12,9 +12,9 @@ from pathlib import Path
 from hilt import paths
 
 VERSIONS = ("2.7.0", "3.0.1", "3.1.2", "4.0.0")
-"""Of the images that hilt supports; of 3.1 the last release that pip takes."""
+"""The pynq versions of the images that hilt supports; for 3.1 the last release that pip takes."""
 FETCH = "HILT_FETCH_PYNQ"
-"""When this variable is set, what is not in the cache is fetched: 140 MB in all."""
+"""The variable that allows fetching the sources that are not in the cache: 140 MB in all."""
 _SECONDS = 600
 
 

@@ -40,10 +40,10 @@ class RandomProgram:
 
 
 def random_program(accelerator: Accelerator, seed: int, count: int, *, fill: bool | None = None) -> RandomProgram:
-    """A program of `count` random instructions, besides those that order, begin and end it.
+    """Return a program of `count` random instructions, besides those that order, begin and end it.
 
-    With `fill` it writes all of every buffer first, so that it does not show what they hold at power-on; without, it
-    takes them to be zero; None leaves it to the seed.
+    With `fill` it writes all of every buffer first, so that it does not show their content at power-on. Without, it
+    takes them to be zero. None leaves the choice to the seed.
     """
     return _Generator(accelerator, seed).program(count, fill)
 
@@ -300,7 +300,7 @@ class _Generator:
         return {name: self.random.choice((0, 0, 1, 1, 2, 3, 15)) for name in names}
 
     def _fit(self, count: int, depth: int) -> int:
-        """Where in a buffer: anywhere, or against either end."""
+        """Return a start in a buffer: anywhere, or against either end."""
         return (
             self.random.choice((0, depth - count, self.random.randint(0, depth - count)))
             if count

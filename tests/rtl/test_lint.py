@@ -29,7 +29,7 @@ BUILDS = {
 
 
 def parameters(batch: int, block: int, uop_bytes: int, inp: int, wgt: int, acc: int) -> VTAParameters:
-    """Of log2 values: batch, block, bytes of the micro-op buffer, elements of the others."""
+    """Return parameters from log2 values: batch, block, bytes of the micro-op buffer, elements of the others."""
     return VTAParameters(
         3, 3, 5, batch, block, uop_bytes, inp + batch + block, wgt + 2 * block, acc + batch + block + 2
     )

@@ -41,7 +41,7 @@ NESTS = 150
 
 
 def _micro_ops(generator: np.random.Generator) -> NDArray[np.void]:
-    """In eights, each within a small window of each buffer; the last is zero."""
+    """Return micro-ops in eights, each within a small window of each buffer; the last is zero."""
     uops = np.zeros(129, dtype=UOP)
     for first in range(0, 128, 8):
         for name, windows in (("dst", (1, 2, 3, 8)), ("src", (1, 1, 2, 8)), ("wgt", (1, 1, 2))):

@@ -1,5 +1,8 @@
-"""Every program that faults ends with a status and an address: GEMM and ALU with indices drawn at random, most of which
-leave their buffers sooner or later, against what numpy finds. What came before the fault is done, nothing after it."""
+"""Programs that fault end with a status and an address, in agreement with numpy.
+
+They are GEMM and ALU instructions with indices drawn at random; most leave their buffers sooner or later. The work
+before the fault is done, nothing after it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class _Interpreter(NumpyInterpreter):
             raise _FaultError(self._fault)
 
     def _indices(self, f: dict[str, int], names: tuple[str, ...]) -> list[tuple[int, ...]]:
-        """Of the micro-ops before the fault."""
+        """Return the indices of the micro-ops before the fault."""
         good: list[tuple[int, ...]] = []
         for out in range(f["iter_out"]):
             for inner in range(f["iter_in"]):

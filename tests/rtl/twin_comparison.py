@@ -1,4 +1,4 @@
-"""What the twin says of a program beside what the RTL counts for it."""
+"""The twin's cycles of a program beside the RTL's counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PAGE = 4096
 def random_differences(
     library: Path, twin: Twin, program: RandomProgram, memory: MemoryModel, max_cycles: int = 50_000_000
 ) -> list[str]:
-    """Of the RTL at `library` and the twin, on the memory image of `program` as it is."""
+    """Return the differences between the RTL at `library` and the twin, on the memory image of `program` as it is."""
     pages = -(-len(program.image) // _PAGE) * _PAGE
     with SimulatedDevice(library, replace(memory, base=program.base, bytes=pages)) as device:
         device.memory[: len(program.image)] = program.image
@@ -42,9 +42,9 @@ def random_differences(
 def schedule_differences(
     library: Path, twin: Twin, program: Program, memory: MemoryModel, offset: int = 0
 ) -> list[str]:
-    """With every buffer `offset` bytes into a page; without, the twin sees the program before relocation.
+    """Return the differences for a schedule with every buffer `offset` bytes into a page.
 
-    Tensors are zeros: they take no time.
+    Without an offset, the twin sees the program before relocation. Tensors are zeros: they take no time.
     """
     addresses, end = place(program, BASE + _PAGE)
     addresses = {name: address + offset for name, address in addresses.items()}

@@ -1,4 +1,4 @@
-"""Programs of a few instructions, as trials: what each does on a VTA is known without running one."""
+"""Programs of a few instructions, as trials; the effect of each on a VTA is known without running one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon lives through: its worker killed or stopped, its own death, a lost link, a second client."""
+"""Events that the daemon survives: its worker killed or stopped, its own death, a lost link, a second client."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Bench:
             cocotb.start_soon(_pause(channel, seed))
 
     def answer_errors_with(self, response: AxiResp) -> None:
-        """The models know SLVERR only: what they answer so is answered with `response`."""
+        """Replace the models' SLVERR, the only error they know, by `response`."""
         for channel, name in ((self.write.b_channel, "bresp"), *((r.r_channel, "rresp") for r in self.reads.values())):
             _replace_response(channel, name, response)
 
@@ -92,7 +92,7 @@ class Bench:
         raise AssertionError("the soft reset never ended")
 
     def broken_rules(self) -> list[str]:
-        """What axi_rules.sv saw, as `port: rule`."""
+        """Return the rules that axi_rules.sv saw broken, as `port: rule`."""
         watched = [(name, f"broken_{name}", ADDRESS_RULES) for name in PORTS]
         watched.append(("store", "broken_store_data", DATA_RULES))
         return [

@@ -14,8 +14,10 @@ class BusError(Exception):
 
 
 class GuardedMemory:
-    """`image` from byte address `base` on, between guards that no program may touch. What lies outside, and the
-    addresses in `errors` of a port, raise BusError."""
+    """A memory with `image` from byte address `base` on, between guards that no program may touch.
+
+    Accesses outside it, and to the addresses in `errors` of a port, raise BusError.
+    """
 
     def __init__(self, base: int, image: NDArray[np.uint8]) -> None:
         self.replace(base, image)
@@ -46,7 +48,7 @@ class GuardedMemory:
 
 
 class MemoryPort:
-    """What cocotbext-axi's slave models call."""
+    """The interface that cocotbext-axi's slave models call."""
 
     def __init__(self, memory: GuardedMemory, name: str) -> None:
         self._memory, self._name = memory, name
