@@ -20,7 +20,7 @@ SLOW = ("daemon_crash", "ssh_gone", "freeze", "slow_reboot")
 """A board needs many seconds to recover from these: there are fewer of them."""
 OFTEN = 4
 FLEET_EVERY = 4
-"""The number of runs from which one is measured by two boards, both with injected faults."""
+"""One run in this many is measured by two boards, both with injected faults."""
 
 
 def strike(faults: int, boards: int) -> list[Verdict]:

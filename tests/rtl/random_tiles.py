@@ -46,8 +46,10 @@ class TileAlus:
         return self._kept(fields | {"alu_opcode": choice((AluOpcode.SHR, AluOpcode.ADD, AluOpcode.MAX))}), span
 
     def over_the_same(self, uops: NDArray[np.uint32]) -> tuple[Fields, Span]:
-        """Return an instruction like the last one: mostly MIN or MAX; or another operation, or slightly different
-        indices."""
+        """Return an instruction like the last one.
+
+        It is mostly MIN or MAX. Otherwise it is another operation, or has slightly different indices.
+        """
         assert self.last is not None
         fields = dict(self.last)
         if self._random.random() < 0.2:

@@ -373,8 +373,10 @@ def test_writes_that_a_reset_cuts_short_write_nothing_more(rtl: Path) -> None:
 @pytest.mark.parametrize(("distance", "lost"), [(1, True), (2, True), (3, False)])
 @pytest.mark.parametrize("hazards", ["interlock", "none"])
 def test_updates_of_one_accumulator(hazards: str, distance: int, lost: bool) -> None:
-    """Without an interlock an update loses the sum of either of the two micro-ops before it with the same
-    destination."""
+    """An update loses a sum if it follows another of the same accumulator too closely.
+
+    Without an interlock it misses the sums of the two micro-ops before it with the same destination.
+    """
     accelerator = replace(A, hazards=hazards)
     uops = [(0, 0, 0), *((n, 1, 0) for n in range(1, distance)), (0, 0, 0)]
     program = [

@@ -1,4 +1,4 @@
-"""What README.md and docs/ say exists: commands with their options, files, links, headings; the code in them runs."""
+"""README.md and docs/: the commands with their options, files, links and headings exist, and the code in them runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,11 @@ def found(words: list[str]) -> tuple[Any, list[str]]:
 
 
 def parse(words: list[str]) -> None:
-    """As the command line does, without running anything. Raises its usage errors."""
+    """Parse words like the command line, without running anything.
+
+    Raises:
+        UsageError: The command line refuses the words.
+    """
     command, rest = found(words)
     command.make_context("hilt", rest)
 
@@ -114,7 +118,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def headings(document: Path) -> set[str]:
-    """As GitHub's anchors."""
+    """Return the headings of a document as GitHub's anchors."""
     lines = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 

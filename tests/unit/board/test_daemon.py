@@ -78,7 +78,7 @@ class FakeBoard:
 
 
 class Client:
-    """A session that keeps what it is sent."""
+    """A session that keeps the messages that the daemon sends to it."""
 
     def __init__(self) -> None:
         self.client: str | None = None

@@ -1,4 +1,4 @@
-"""How often a trial runs the device: the daemon's limit is of so many runs."""
+"""The number of times a trial runs the device: the daemon's limit covers all its runs."""
 
 from __future__ import annotations
 

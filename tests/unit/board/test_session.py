@@ -1,4 +1,4 @@
-"""What a session says to a client whose link takes no more for a while."""
+"""A session with a client whose link accepts no more data for a while."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class PlainTask:
 
 
 class GreedyTuner:
-    """What it asks for depends on all that it heard, so a difference in feedback or order shows in the trials."""
+    """A tuner whose requests depend on all results so far: a difference in feedback or order shows in the trials."""
 
     def __init__(self, seed: int = 1, calls: list[str] | None = None) -> None:
         self._state = seed

@@ -151,7 +151,10 @@ def test_the_summary_says_what_was_measured_again(bench: Bench, monkeypatch: pyt
 
 
 def test_one_board_of_several_confirms(bench: Bench) -> None:
-    """Trials take turns on two boards of which one is slower; what is compared at the end is of one board."""
+    """One board of several confirms the result.
+
+    Trials take turns on two boards with one slower than the other; the final comparison is on one board.
+    """
     boards: list[str | None] = []
 
     def two(request: Request) -> Result:

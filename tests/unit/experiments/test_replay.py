@@ -1,4 +1,4 @@
-"""The replayed sequence of calls is the engine's, and what is kept of runs is what was run."""
+"""The replayed sequence of calls equals the engine's, and the kept records equal the runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.measure.dataset.small import PYNQ, built, small_subject
 
 
 class Scripted:
-    """Asks for what it is told to, and writes down what happens."""
+    """A tuner that asks for the given indices and writes down its calls."""
 
     def __init__(self, indices: Sequence[int]) -> None:
         self._indices = list(indices)

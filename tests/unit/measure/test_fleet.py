@@ -1,4 +1,4 @@
-"""A fleet of boards that are threads: who gets what, what is lost goes elsewhere, and nothing is reported twice."""
+"""A fleet of boards that are threads: distribution of trials, lost trials on other boards, and no double reports."""
 
 from __future__ import annotations
 

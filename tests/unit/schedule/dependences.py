@@ -1,5 +1,8 @@
-"""What a program's tokens promise, worked out from its decoded instructions alone: that every access comes after what
-it must come after, whatever the stages' speeds; that it ends on queues of any depth; how close its sums come."""
+"""The guarantees of a program's tokens, worked out from its decoded instructions alone.
+
+Every access comes after the accesses that it depends on, whatever the stages' speeds. The program ends on queues of
+any depth. The distance of its sums is counted.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,14 @@ class Touched:
 
 
 class Decoded:
-    """A program as records, and what each of its loops touches, in order."""
+    """A program as records, with the indices that each of its loops touches, in order."""
 
     def __init__(self, program: Program, accelerator: Accelerator) -> None:
         self.records = decode(program.instructions, accelerator)
         self.uops = decode_uops(program.uops, accelerator)
 
     def touched(self, record: np.void) -> Touched:
-        """In the order of execution, one entry a micro-op."""
+        """Return the indices that the instruction touches, in the order of execution, one entry a micro-op."""
         uops = self.uops[int(record["uop_bgn"]) : int(record["uop_end"])]
         indices = {}
         for name in ("dst", "src", "wgt"):
@@ -118,7 +121,7 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
 
 
 def drains(program: Program, accelerator: Accelerator, queue_depth: int) -> bool:
-    """Whether the program ends on instruction queues of this depth, each stage running as far as it can."""
+    """Return whether the program ends on instruction queues of this depth, each stage running as far as it can."""
     records = decode(program.instructions, accelerator)
     queues: list[deque[np.void]] = [deque(), deque(), deque()]
     tokens = dict.fromkeys(((LOAD, COMPUTE), (COMPUTE, LOAD), (COMPUTE, STORE), (STORE, COMPUTE)), 0)

@@ -1,4 +1,4 @@
-"""Lowering many at once gives what lowering one by one gives, in the same order."""
+"""Lowering many at once: the results equal those of lowering one by one, in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lowered programs on the golden model give what the numpy reference gives, element for element."""
+"""Lowered programs on the golden model, against the numpy reference, element for element."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The closed form of what a program moves and issues equals what is found in the lowered program."""
+"""The closed form of a program's moves and instructions, against the counts in the lowered program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.schedule.cases import BATCHED, PYNQ, accepted, small_convolution
 
 
 def counted(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> dict[str, int]:
-    """From the instructions themselves."""
+    """Return the counts from the instructions themselves."""
     parameters = accelerator.parameters
     instructions = decode(lower(workload, knobs, accelerator).instructions, accelerator)
 

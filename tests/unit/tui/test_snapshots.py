@@ -64,7 +64,7 @@ _LEFT_OUT = re.compile(
 
 
 class PicturedApp(HiltApp):
-    """Its pictures hold what a terminal holds and no more."""
+    """An app whose pictures hold the content of a terminal and no more."""
 
     CSS_PATH = Path(hilt.tui.__file__).parent / "hilt.tcss"
 
@@ -181,7 +181,7 @@ NOT_WHEN_LOW = ("87.5% sure",)
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Until nothing changes any more: styles of what has got the focus, a curve that is drawn last."""
+    """Wait until nothing changes any more: styles of the focused widget, a curve that is drawn last."""
     before = ""
     while (now := text_and_styles(pilot)) != before:
         before = now

@@ -47,7 +47,10 @@ def test_a_terminal_that_cannot_show_it_is_refused(tmp_path: Path, changes: dict
 
 
 def test_no_terminal_is_refused(tmp_path: Path) -> None:
-    """As in a pipe, a job of cron, or `docker run` without `-t`: it would write escape sequences for ever."""
+    """A start without a terminal is refused.
+
+    In a pipe, a cron job, or `docker run` without `-t`, it would write escape sequences for ever.
+    """
     make_run(tmp_path)
     program = "from hilt.cli.main import run; import sys; sys.exit(run(['tui']))"
     ended = subprocess.run(

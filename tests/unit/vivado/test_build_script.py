@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is 
 
 @dataclass(frozen=True)
 class Build:
-    """What a run of build.tcl did."""
+    """The result of a run of build.tcl."""
 
     process: subprocess.CompletedProcess[str]
     commands: list[tuple[str, ...]]
