@@ -64,7 +64,7 @@ def _openings(home: Path) -> Measured:
 def _watched_and_steered(home: Path) -> Measured:
     with closing(TuiTerminal(home, UUID, COLUMNS, LINES)) as terminal:
         terminal.seconds_until(SHOWN)
-        terminal.processor_share(SETTLED_SECONDS)  # what is loaded and drawn at first, and once
+        terminal.processor_share(SETTLED_SECONDS)  # the first loading and drawing, which happen once
         share = terminal.processor_share(WATCHED_SECONDS)
         yield f"processor, watched for {WATCHED_SECONDS:.0f} s", "1", f"{100 * share:.1f} % of a core", "below 10 %"
         for name, press in _keys(terminal).items():

@@ -198,7 +198,7 @@ def test_a_new_host_finds_what_the_old_one_did_not_hear(desk: Desk) -> None:
         second.measurer.close()
 
 
-# --- what dies in the middle ---
+# --- deaths in the middle ---
 
 
 def kill_ssh() -> None:
@@ -242,7 +242,7 @@ def test_same_results_as_on_a_quiet_board(desk: Desk, disturb: Callable[[], None
     if disturb is kill_ssh:
         assert desk.trials_run() == before + 10, "a trial was run twice although its result was on the board"
     else:
-        # The daemon is another: it has run what had no result, which is all but the four that were told.
+        # The daemon is another: it has run the trials without a result, which is all but the four reported ones.
         assert desk.trials_run() <= 6
 
 

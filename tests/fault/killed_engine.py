@@ -77,7 +77,7 @@ def _kill(home: Path, run: Run, after: float) -> bool:
     try:
         with EngineClient.attach(home, run.uuid) as client:
             pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, AgentHello))
-            time.sleep(after)  # the instant is what is drawn
+            time.sleep(after)  # only the instant is drawn
             if not RunFiles(home, run.uuid).is_running():
                 return False
             os.kill(pid, signal.SIGKILL)

@@ -41,7 +41,7 @@ def strike(faults: int, boards: int) -> list[Verdict]:
 
 
 def one_run(seed: int) -> Verdict:
-    logging.getLogger("hilt").setLevel(logging.CRITICAL)  # what the boards go through is counted, not printed
+    logging.getLogger("hilt").setLevel(logging.CRITICAL)  # faults of the boards are counted, not printed
     kinds = [kind for kind in KINDS for _ in range(1 if kind in SLOW else OFTEN)]
     with own_home(), tempfile.TemporaryDirectory() as directory, impatient():
         quiet = quiet_run(Path(directory), RUN_TRIALS)

@@ -79,7 +79,7 @@ def test_an_empty_answer_is_not_final_while_a_batch_is_untold() -> None:
 def test_ends_with_the_batch_that_has_the_optimum() -> None:
     tuner = Scripted([1, 0, 3, 5, 2, 4])
     run = replay(tuner, made_up(), Protocol(trials=6, batch=2, pipelined=False, until_optimum=True))
-    assert run.indices.tolist() == [1, 0, 3, 5]  # 5 microseconds are the least of what is valid
+    assert run.indices.tolist() == [1, 0, 3, 5]  # 5 microseconds are the least valid latency
     assert tuner.calls == ["ask [1, 0]", "tell [1, 0]", "ask [3, 5]"]
 
 

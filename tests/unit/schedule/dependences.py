@@ -97,7 +97,7 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
             if record["memory_type"] == MemoryType.ACC:
                 acc_valid[box] = True
         elif record["opcode"] in (Opcode.GEMM, Opcode.ALU):
-            key = record.tobytes()[20:]  # all that says what is touched: opcode and tokens come first
+            key = record.tobytes()[20:]  # the fields that decide the touched indices: opcode and tokens come first
             touched = cache.get(key) or cache.setdefault(key, decoded.touched(record))
             assert np.all(out_read[touched.dst] <= clock[STORE]), f"instruction {number} overwrites out unstored"
             if record["reset"]:

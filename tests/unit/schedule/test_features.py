@@ -116,7 +116,7 @@ def test_the_nest_does_all_the_work_there_is(accelerator: Accelerator, text: str
     work = problem.batch * problem.all_co * problem.ci * problem.taps * problem.out_height * problem.out_width
     assert even.sum() >= 80
     assert set(nest.extent[even].prod(axis=1)) == {work}
-    # With all loops inside, the outermost touches the whole tensors; what a tile holds begins below the threads.
+    # With all loops inside, the outermost touches the whole tensors; the tile's content begins below the threads.
     inner = KINDS.index(LoopKind.COUNTED)
     np.testing.assert_array_equal(nest.touched["inp"][whole, inner], _box_of_tile(tiling)[whole])
     np.testing.assert_array_equal(nest.touched["wgt"][:, inner], tiling.wgt_elements)

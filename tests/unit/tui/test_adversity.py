@@ -281,7 +281,7 @@ async def test_a_question_can_be_answered_in_a_tiny_terminal(tmp_path: Path) -> 
     make_run(tmp_path, trials=3)
     with live_engine(tmp_path), app_of(tmp_path, UUID) as app:
         async with app.run_test(size=(40, 10)) as pilot:
-            # the line with RUNNING is above what ten lines show as soon as the table has the focus
+            # the line with RUNNING is above the ten visible lines as soon as the table has the focus
             await until(pilot, lambda: "virtual:pynq: running" in text_of(pilot))
             await pilot.press("s")
             await until(pilot, lambda: "Keep running (n)" in text_of(pilot))

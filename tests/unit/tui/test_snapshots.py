@@ -89,7 +89,7 @@ def the_same_everywhere(filled_home: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Input, "cursor_blink", False)
     monkeypatch.setattr(board_facts, "describe_board", lambda _: BOARD)
     monkeypatch.setattr(run_screen, "_FIRST_AGREEMENT_SECONDS", 3600.0)
-    # What an explanation says is compared where it is made, in tests/unit/report.
+    # tests/unit/report compares the text of an explanation.
     explained = SimpleNamespace(code=SimpleNamespace(instructions=()), accelerator=BOARD.accelerator)
     monkeypatch.setattr(RunContext, "explain", lambda _, index: SimpleNamespace(index=index, **vars(explained)))
     monkeypatch.setattr(configuration_screen, "explanation_text", lambda _: EXPLANATION)
@@ -186,7 +186,7 @@ async def settled(pilot: Pilot[None]) -> None:
     while (now := text_and_styles(pilot)) != before:
         before = now
         await pilot.pause(0.1)
-    pilot.app.screen.refresh()  # drawn as text it was drawn alone; on the picture is what lies behind it too
+    pilot.app.screen.refresh()  # as text it was drawn alone; the picture also has the screen behind it
     await pilot.pause()
 
 
@@ -201,7 +201,7 @@ def test_it_looks_as_it_did(name: str, size: str, snap_compare: Callable[..., bo
 
     async def go_there(pilot: Pilot[None]) -> None:
         await shown(pilot, SCREENS["run"][1])
-        await settled(pilot)  # what lies behind a question has scrolled to its end
+        await settled(pilot)  # the screen behind a question has scrolled to its end
         await pilot.press(*keys)
         await shown(pilot, words)
         await settled(pilot)
