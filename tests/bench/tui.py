@@ -46,8 +46,10 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
 
 
 Measured = Iterator[tuple[str, str, str, str]]
-"""Name, repeats, value, goal. Times are of the wall clock, in which other work of the machine has its part, where they
-are not said to be processor time."""
+"""The name, repeats, value and goal of each figure.
+
+Times are of the wall clock, and so include other work of the machine, unless they are marked as processor time.
+"""
 
 
 def _openings(home: Path) -> Measured:

@@ -45,7 +45,7 @@ class TuiTerminal:
         return time.perf_counter() - began
 
     def drawn_after(self, key: str) -> str:
-        """All that is drawn until nothing has been for a while, or for a few seconds."""
+        """Return all text drawn until nothing is drawn for a while, or for a few seconds."""
         os.write(self._terminal, key.encode())
         seen, end = "", time.monotonic() + 3.0
         while time.monotonic() < end and (more := self._read(_QUIET_SECONDS)):

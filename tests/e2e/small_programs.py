@@ -29,7 +29,7 @@ def dot_product(
 
 
 def wrong(request: Request) -> Request:
-    """Its output is not the one that is expected: exactly one element differs, by 3."""
+    """Return a trial with a wrong output: exactly one element differs from the expected one, by 3."""
     expected = request.tensors.expected.astype(np.int16)
     expected[0, 5] += 3 if expected[0, 5] < 100 else -3
     return replace(request, tensors=Tensors(request.tensors.inputs, expected.astype(np.int8)))

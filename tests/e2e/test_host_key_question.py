@@ -1,4 +1,7 @@
-"""First contact with a real board: a person at a terminal is shown the fingerprint and asked, a script is told."""
+"""First contact with a real board.
+
+A person at a terminal sees the fingerprint and a question; a script gets an error.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _RUNS = itertools.count()
 
 
 class HostDiedError(Exception):
-    """Raised where the host would have been killed."""
+    """The error raised at the point of the host's death."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ def daemon_pid() -> int:
 
 
 def batch(run: str, count: int = 10) -> list[Request]:
-    """Long trials of which every fourth gives a wrong answer."""
+    """Return long trials; every fourth gives a wrong answer."""
     requests = [dot_product(ACCELERATOR, n, LONG + 4096 * n, run, limit_seconds=1.0) for n in range(count)]
     return [wrong(request) if request.ordinal % 4 == 1 else request for request in requests]
 

@@ -176,7 +176,7 @@ def _facts(trial: Trial) -> Trial:
 def _run(
     path: Path, boards: Sequence[str], chaos: str, seed: int, trials: int
 ) -> tuple[list[Trial], list[tuple[int, float]]]:
-    """Its records; and numbers and times of those that it told of."""
+    """Return the run's records, and the numbers and times of its reports."""
     recorded: list[tuple[int, float]] = []
 
     def publish(event: Event) -> None:

@@ -73,7 +73,7 @@ def _start(home: Path, trials: int) -> Run:
 
 
 def _kill(home: Path, run: Run, after: float) -> bool:
-    """False where the engine was quicker."""
+    """Kill the engine after a time, and return False if the engine was quicker."""
     try:
         with EngineClient.attach(home, run.uuid) as client:
             pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, AgentHello))

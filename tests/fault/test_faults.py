@@ -31,7 +31,7 @@ CHEAP = (
     *("out_of_memory", "forged_key", "impossible_counter", "escape_sequences"),
 )
 DEAR = {"daemon_crash": 100, "ssh_gone": 107, "freeze": 108, "slow_reboot": 111}
-"""Each is met once, with that seed."""
+"""Faults that take long, each met once with that seed."""
 
 
 @pytest.fixture

@@ -19,7 +19,10 @@ _SECONDS = 600
 
 
 def source_directory(version: str) -> Path | None:
-    """Return the folder `pynq` of a release; None where it is not in the cache and must not or cannot be fetched."""
+    """Return the folder `pynq` of a release.
+
+    The result is None if it is not in the cache and must not or cannot be fetched.
+    """
     directory = paths.cache() / "pynq-sources" / version
     archive = directory / f"pynq-{version}.tar.gz"
     if not archive.exists() and not (os.environ.get(FETCH) and _fetch(version, directory)):
@@ -93,7 +96,7 @@ class Release:
         return ast.unparse(self.function(module, path))
 
     def parameters(self, module: str, path: str) -> list[str]:
-        """Return the names of a function's parameters in order; `**name` where it takes any."""
+        """Return the names of a function's parameters in order; `**name` if it takes any."""
         arguments = self.function(module, path).args
         names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         return names + ([f"**{arguments.kwarg.arg}"] if arguments.kwarg else [])

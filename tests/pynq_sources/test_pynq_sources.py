@@ -1,6 +1,7 @@
-"""All that the agent expects of pynq, held against the released sources of each version that an image has.
+"""The agent's expectations of pynq, against the released sources of each version that an image has.
 
-Skipped where the sources are not in the cache: `make pynq` fetches them. docs/boards.md has the table of differences.
+The tests are skipped if the sources are not in the cache: `make pynq` fetches them. docs/boards.md has the table of
+differences.
 """
 
 from __future__ import annotations

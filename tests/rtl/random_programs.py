@@ -134,7 +134,7 @@ class _Generator:
         return uops
 
     def _fill(self) -> None:
-        """All of every buffer; `out` by way of the accumulator."""
+        """Fill all of every buffer; `out` by way of the accumulator."""
         for sram in range(0, self.depth[MemoryType.UOP], POOL_UOPS):
             count = min(POOL_UOPS, self.depth[MemoryType.UOP] - sram)
             dram = self.pool.start // self.element[MemoryType.UOP]
@@ -308,7 +308,7 @@ class _Generator:
         )
 
     def _rows(self, region: _Region, element: int, y_size: int, x_size: int) -> tuple[int, int]:
-        """(dram_base, x_stride) of rows within `region`; anything at all where nothing is moved."""
+        """Return (dram_base, x_stride) of rows within `region`; anything at all if nothing is moved."""
         if not (y_size and x_size):
             return self.random.getrandbits(32), self.random.getrandbits(16)
         elements = region.size // element
@@ -373,7 +373,10 @@ class _Generator:
         return bool(len(uops) and loops["iter_out"] and loops["iter_in"])
 
     def _uop_range(self) -> tuple[int, int, NDArray[np.void]]:
-        """(uop_bgn, uop_end, the micro-ops): mostly a few, sometimes none, also where uop_end is before uop_bgn."""
+        """Return (uop_bgn, uop_end, the micro-ops).
+
+        They are mostly a few, sometimes none, also with uop_end before uop_bgn.
+        """
         depth = len(self.sram_uops)
         length = self.random.choice((0, 1, 1, 2, 3, 4, 5, 8, 16, 33))
         bgn = self._fit(length, depth)

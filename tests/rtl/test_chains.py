@@ -200,8 +200,10 @@ SHOW = [
 def _run(
     accelerator: Accelerator, program: NDArray[np.uint64], values: NDArray[np.int32] = VALUES, **timing: Any
 ) -> tuple[NDArray[np.uint8], int]:
-    """The memory after it, and compute's busy cycles, of which the twin must say the same. `values`, of the
-    accumulator, lie at DATA."""
+    """Return the memory after the run and compute's busy cycles, which must equal the twin's.
+
+    `values`, of the accumulator, lie at DATA.
+    """
     pool = micro_ops(PYNQ, *UOPS)
     with SimulatedDevice(build(accelerator, "rtl"), MemoryModel(BASE, MEMORY_BYTES, **timing)) as device:
         device.write_memory(INSN, program)

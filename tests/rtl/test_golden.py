@@ -110,7 +110,7 @@ def test_fetch_stalls_when_a_queue_is_full(golden: Path) -> None:
 
 
 def test_a_limit_holds_however_large_the_instruction(golden: Path) -> None:
-    """2^41 micro-ops: run in pieces, each of which ends at its limit."""
+    """A program of 2^41 micro-ops runs in pieces, and each piece ends at its limit."""
     with SimulatedDevice(golden, MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, words(A, [gemm(0, 8192, 16383, 16383), finish()]))
         assert execute(device, INSN, 2, 1000).status is DeviceStatus.RUNNING

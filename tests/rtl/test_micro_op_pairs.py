@@ -1,5 +1,8 @@
-"""GEMM and ALU where everything collides: few accumulators, few operands, small loops, so that micro-ops go in pairs,
-wait for each other's results, or lose them. The results against numpy, the cycles against the twin."""
+"""GEMM and ALU with collisions everywhere: few accumulators, few operands and small loops.
+
+Micro-ops go in pairs, wait for each other's results, or lose them. The tests hold the results against numpy and the
+cycles against the twin.
+"""
 
 from __future__ import annotations
 

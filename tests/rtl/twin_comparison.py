@@ -57,13 +57,13 @@ def schedule_differences(
 
 
 def placed(program: RandomProgram, accelerator: Accelerator) -> PlacedProgram:
-    """All of the image as micro-ops: LOADs find theirs wherever they lie."""
+    """Return the placed program with all of the image as micro-ops, because LOADs find theirs anywhere."""
     words = program.image.view(np.uint32).reshape(-1, accelerator.uop_element_bytes // 4)
     return PlacedProgram(encode(program.records, accelerator), words, program.insn_addr, program.base)
 
 
 def differences(execution: Execution, twin: Twin, program: Program | PlacedProgram, memory: MemoryModel) -> list[str]:
-    """Each thing that the twin has other than the RTL: status, fault, cycles, counters of all stages."""
+    """Return the differences of the twin from the RTL: status, fault, cycles, counters of all stages."""
     prediction = twin.predict([program], memory)[0]
     fault = 0 if execution.fault is None else int(execution.fault.code)
     facts = [("status", STATUS[execution.status], prediction["status"]), ("fault", fault, prediction["fault"])]

@@ -39,7 +39,7 @@ def prose(document: Path) -> str:
 
 
 def commands(document: Path) -> Iterator[str]:
-    """Every `hilt ...` of a block: after `$`, at the beginning of a line, or after a dot between several."""
+    """Yield every `hilt ...` of a block: after `$`, at the beginning of a line, or after a dot between several."""
     for line in "".join(fenced(document)).splitlines():
         for part in line.removeprefix("$ ").partition(" #")[0].split(" · "):
             if part.startswith("hilt "):
@@ -47,7 +47,7 @@ def commands(document: Path) -> Iterator[str]:
 
 
 def mentions(document: Path) -> Iterator[str]:
-    """Every `hilt ...` between ticks in the text, which need not be whole."""
+    """Return every `hilt ...` between ticks in the text, which need not be whole."""
     return (span for span in re.findall(r"`([^`]+)`", prose(document)) if re.match(r"hilt [a-z]", span))
 
 

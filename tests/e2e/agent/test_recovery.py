@@ -114,7 +114,7 @@ def test_a_worker_that_dies_between_sessions_costs_no_trial(
 
 
 def test_a_worker_without_memory_says_nothing_of_the_program(board: Client, golden: Hardware) -> None:
-    """Its address space is full: reading a tensor fails, and not by anything that the configuration did."""
+    """The agent's address space is full: reading a tensor fails, and not because of the configuration."""
     worker = board.status().worker
     assert worker is not None
     resource.prlimit(worker, resource.RLIMIT_AS, (1 << 20, 1 << 20))

@@ -59,8 +59,11 @@ class Bench:
         return int(await self.registers.read_dword(register))
 
     async def run(self, insn_addr: int, insn_count: int, *, max_cycles: int) -> Fault | None:
-        """Runs instructions by the driver protocol until done is set or there is a fault, which is returned. Raises
-        AssertionError where neither happens."""
+        """Run instructions by the driver protocol until done is set or there is a fault; return the fault.
+
+        Raises:
+            AssertionError: Neither happens.
+        """
         await self.begin(insn_addr, insn_count)
         for _ in range(max_cycles // POLL_CYCLES):
             await ClockCycles(self.dut.clk, POLL_CYCLES)

@@ -23,7 +23,7 @@ class GuardedMemory:
         self.replace(base, image)
 
     def replace(self, base: int, image: NDArray[np.uint8]) -> None:
-        """Another memory in the place of this one, whole and without errors."""
+        """Replace this memory by another, whole and without errors."""
         self.base, self.size = base, len(image)
         guard = bytes([GUARD]) * GUARD_BYTES
         self.bytes = bytearray(guard + image.tobytes() + guard)

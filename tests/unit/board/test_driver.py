@@ -53,7 +53,7 @@ class Board:
         self.pll_mhz = 1000.0
         self.divisors = [2, 5]
         self.clocks: list[float] = []
-        """Each frequency of the fabric, in MHz, since the divisors were written first."""
+        """The frequencies of the fabric, in MHz, since the divisors were written first."""
 
     @property
     def fclk_mhz(self) -> float:

@@ -18,7 +18,7 @@ from .examples import MANIFEST, TRIAL
 
 @pytest.fixture
 def execution(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module, which is loaded where there is no pynq; nothing of pynq is used here."""
+    """Yield the module, loaded without pynq; nothing of pynq is used here."""
     monkeypatch.setitem(sys.modules, "pynq", ModuleType("pynq"))
     yield importlib.import_module("hilt_board.execution")
     for name in ("execution", "memory", "driver"):

@@ -11,7 +11,10 @@ from .examples import DIGEST
 
 
 class StalledLink:
-    """A writer whose link takes nothing until it is told to, as asyncio's before Python 3.10: one may wait for it."""
+    """A writer whose link accepts nothing until the test opens it.
+
+    It is like asyncio's before Python 3.10: one task may wait for it.
+    """
 
     def __init__(self) -> None:
         self.written = bytearray()

@@ -95,7 +95,10 @@ def to_the_end(home: Path, uuid: str) -> Outcome:
 
 
 def kill_after(home: Path, uuid: str, trials: int, gate: Gate | None = None) -> None:
-    """Kills its process once so many trials are recorded; opens the gate, where one is given, when it is attached."""
+    """Kill the engine's process once so many trials are recorded.
+
+    Open the gate, if one is given, after attaching.
+    """
     with EngineClient.attach(home, uuid) as client:
         if gate is not None:
             gate.open()

@@ -33,7 +33,7 @@ SPACE = 60
 
 
 class PlainTask:
-    """Every third configuration is rejected; a program holds nothing but the number of its configuration."""
+    """A task that rejects every third configuration; a program holds only the number of its configuration."""
 
     def __init__(self) -> None:
         self.lowered: list[int] = []
@@ -376,7 +376,7 @@ def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
 
 
 class AssessingTuner(GreedyTuner):
-    """Has a view of its own run."""
+    """A tuner with a view of its own run."""
 
     def confidence(self) -> float:
         return 0.25

@@ -326,7 +326,7 @@ def test_a_client_that_does_not_read_is_dropped_and_the_run_goes_on(tmp_path: Pa
 def test_killed_at_any_instant_and_resumed_it_gives_the_same_records(
     tmp_path: Path, gate: Gate, undisturbed: list[Trial], instant: int
 ) -> None:
-    """Two kills in each run, where the engine is not quicker than the second."""
+    """Two kills in each run, unless the engine is quicker than the second."""
     chance = random.Random(instant)
     gate.shut()
     run = start(tmp_path)

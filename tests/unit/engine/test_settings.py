@@ -1,4 +1,4 @@
-"""The settings of a run: refused where no run can have them, and the run that they make."""
+"""The settings of a run: the refused ones, and the run that the others make."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SECONDS = 20.0
 
 
 class Agent:
-    """Has every blob, and finds every program right at once."""
+    """An agent that has every blob, and finds every program right at once."""
 
     def __init__(self) -> None:
         self.acknowledged: queue.Queue[tuple[str, int]] = queue.Queue()
@@ -84,7 +84,7 @@ def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: B
 
 
 def test_a_board_of_a_fleet_is_told_what_is_safe_while_the_run_goes_on(board: BoardMeasurer, agent: Agent) -> None:
-    """Its journal must not grow until the run ends: every reconnection fetches all of it, and it has a limit."""
+    """The journal must not grow until the run ends: every reconnection fetches all of it, and it has a limit."""
     fleet = FleetMeasurer(BOARD, [board])
     for through in (3, 6):
         results: dict[int, Result] = {}

@@ -17,7 +17,7 @@ from hilt.trial import Outcome, Result
 
 @dataclass
 class Fake:
-    """A board that answers as told: `plan(request)` gives a result, or None where the board is lost with it."""
+    """A board with scripted answers: `plan(request)` gives a result, or None if the board is lost with it."""
 
     name: str
     plan: object

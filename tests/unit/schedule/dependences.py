@@ -58,9 +58,12 @@ class Decoded:
 
 
 def check_order(program: Program, accelerator: Accelerator) -> None:
-    """Happens-before by vector clocks: AssertionError where two stages touch an element unordered, where something is
-    read that was never written, where a token is left over or comes from a later instruction, or where FINISH does not
-    come after everything."""
+    """Check happens-before by vector clocks.
+
+    Raises:
+        AssertionError: Two stages touch an element unordered; an element is read but never written; a token is left
+        over or comes from a later instruction; or FINISH does not come after everything.
+    """
     decoded = Decoded(program, accelerator)
     parameters = accelerator.parameters
     clocks = [[-1, -1, -1] for _ in range(3)]
@@ -150,7 +153,10 @@ def drains(program: Program, accelerator: Accelerator, queue_depth: int) -> bool
 
 
 def least_sum_distance(program: Program, accelerator: Accelerator) -> int | None:
-    """Micro-ops between two updates of one accumulator element within one GEMM, at least; None where there are none."""
+    """Return the least number of micro-ops between two updates of one accumulator element within one GEMM.
+
+    The result is None if there are no such updates.
+    """
     decoded = Decoded(program, accelerator)
     distances = []
     gemms = decoded.records[(decoded.records["opcode"] == Opcode.GEMM) & (decoded.records["reset"] == 0)]

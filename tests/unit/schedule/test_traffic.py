@@ -48,7 +48,7 @@ def counted(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -
 
 
 def compare(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> bool:
-    """Asserts that both agree; False where the threads do not share the tiles evenly."""
+    """Assert that both agree; return False if the threads do not share the tiles evenly."""
     analysis = analyse(workload, accelerator, {name: [value] for name, value in knobs.items()})
     tiling = analysis.tiling
     mixed = tiling.problem.groups > 1 and max(tiling.problem.co // tiling.co[0], 1) % tiling.oc_threads[0]

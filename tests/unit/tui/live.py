@@ -89,7 +89,7 @@ class LiveEngine:
         assert files.is_running() and files.socket_path.exists()
 
     def die(self) -> None:
-        """The connection and the lock are gone, and nothing was said."""
+        """Drop the connection and the lock without a message."""
         self._held.close()
         self.store.close()
 

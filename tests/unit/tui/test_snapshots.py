@@ -35,7 +35,7 @@ from .live import LiveEngine, live_engine, text_of, until
 SIZES = {"small": (80, 24), "large": (152, 56)}
 HOME = Path("home")
 BOARD = replace(describe_board("virtual:pynq"), bitstream="5eed" * 16)
-"""Its own name for its bitstream is another one whenever the RTL is."""
+"""The board's own name for its bitstream changes whenever the RTL does."""
 LIVE, FINISHED, LAYER = (f"{digit * 8}-0000-4000-8000-000000000001" for digit in "372")
 ACCEPT = (
     "the screen is not as it was; build/snapshots.html shows both pictures. If it is as it should be: "

@@ -1,4 +1,4 @@
-"""`hilt tui` where there is no terminal that could show it, and where it breaks down: a line and an exit code."""
+"""`hilt tui` without a terminal that could show it, and after a breakdown: a line and an exit code."""
 
 from __future__ import annotations
 

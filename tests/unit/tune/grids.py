@@ -1,4 +1,4 @@
-"""Synthetic spaces with a known optimum, for tuners that must not care where results come from."""
+"""Synthetic spaces with a known optimum, for tuners that must not depend on the source of results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Grid:
         return self.positions(indices).astype(np.float32)
 
     def latencies(self, indices: Ints) -> npt.NDArray[np.float64]:
-        """Infinite where invalid."""
+        """The latencies, infinite if invalid."""
         return self._latencies[indices]
 
     @property

@@ -20,7 +20,10 @@ C7, C9, C10 = (TuningProblem.of(load_workload(f"resnet18.{name}"), PYNQ, checks=
 
 
 def microseconds(problem: TuningProblem) -> np.ndarray:
-    """A stand-in for a board: cycles that memory and compute take by the hidden features; NaN where it is rejected."""
+    """Return latencies in place of a board's, from the cycles of memory and compute by the hidden features.
+
+    The value is NaN if the configuration is rejected.
+    """
     hidden = problem.hidden_features(np.arange(len(problem.space)))
     cycles = hidden.column("cycles.compute") + hidden.column("cycles.memory") + 40 * hidden.column("instructions.all")
     valid = summarize_validity(problem.workload, problem.accelerator, problem.space, problem.checks).verdicts == 0
