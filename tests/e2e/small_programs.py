@@ -16,7 +16,7 @@ from hilt.vta.program import Buffer, Program
 def dot_product(
     accelerator: Accelerator, number: int, rounds: int = 1, run: str = "small", limit_seconds: float = 0.01
 ) -> Request:
-    """Multiplies one input tensor by one weight tensor and adds it to the accumulator `rounds` times (to 2^26)."""
+    """Multiply one input tensor by one weight tensor and add it to the accumulator `rounds` times (to 2^26)."""
     outer = next(n for n in range(1, 1 << 13) if rounds % n == 0 and rounds // n < 1 << 13)
     program = _program(accelerator, outer, rounds // outer)
     parameters = accelerator.parameters

@@ -153,7 +153,7 @@ def measured_events(client: EngineClient) -> Iterator[int | Finished]:
 
 
 def go_on(home: Path, uuid: str, kills: list[Callable[[int], None]]) -> None:
-    """Follows the run, kills one thing after a measured trial, and resumes it whenever its engine is gone."""
+    """Follow the run, kill one process after a measured trial, and resume the run whenever its engine is gone."""
     while True:
         try:
             with EngineClient.attach(home, uuid) as client:

@@ -83,7 +83,7 @@ class KnownPrograms:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that struck a trial, and the time at which the trial was recorded.
+    """A fault that hit a trial, and the time at which the trial was recorded.
 
     `seconds` is None if it was never recorded.
     """

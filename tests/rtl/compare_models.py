@@ -1,7 +1,7 @@
-"""Runs one program on two models and says where they differ.
+"""A comparison of one program on two models.
 
-`python -m tests.rtl.compare_models --params pynq --isa A --seed 7 --count 400` does it for a random program on the RTL
-and the golden model, and finds the first instruction without which they agree.
+`python -m tests.rtl.compare_models --params pynq --isa A --seed 7 --count 400` does it for a random program on the
+RTL and the golden model, and finds the first instruction without which they agree.
 """
 
 from __future__ import annotations

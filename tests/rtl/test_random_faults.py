@@ -127,7 +127,7 @@ def _micro_ops(generator: np.random.Generator) -> NDArray[np.void]:
 
 
 def _run(device: SimulatedDevice, interpreter: NumpyInterpreter, generator: np.random.Generator) -> FaultCode | None:
-    """Fills the buffers, executes a few random instructions and, after a soft reset, shows `out`. Returns the fault."""
+    """Fill the buffers, execute a few random instructions and, after a soft reset, show `out`; return the fault."""
     program = [
         load(MemoryType.UOP, 0, UOP_POOL // 4, 1, UOPS),
         load(MemoryType.UOP, 8192 - UOPS, UOP_POOL // 4, 1, UOPS),
@@ -152,7 +152,7 @@ def _run(device: SimulatedDevice, interpreter: NumpyInterpreter, generator: np.r
 
 
 def _interpret(device: SimulatedDevice, interpreter: NumpyInterpreter, program: list[Fields]) -> Fault | None:
-    """Puts the program into the device's memory and runs it on a copy of that; the fault that it ends with."""
+    """Put the program into the device's memory and run it on a copy of that; return the fault that it ends with."""
     device.write_memory(INSN, words(A, program))
     interpreter.memory[:] = device.memory
     try:

@@ -61,7 +61,7 @@ class TokenOrder:
         self._complete = {stage: dict.fromkeys(Stage, -1) for stage in Stage}
 
     def add(self, stage: Stage, fields: Fields, accesses: Iterable[Access] = (), *, after_all: bool = False) -> None:
-        """Appends an instruction, after all that it conflicts with, or after all there is."""
+        """Append an instruction, after all that it conflicts with, or after all there is."""
         touched = tuple(accesses)
         far = [other for other in Stage if abs(other - stage) == 2]
         near = [other for other in Stage if abs(other - stage) == 1]

@@ -50,7 +50,7 @@ def seconds_long(golden: Hardware, key: str) -> Prepared:
 
 
 def running(board: Client, prepared: Prepared) -> tuple[int, int]:
-    """Sends a trial that takes long; returns its request number and the worker that is at it."""
+    """Send a trial that takes long; return its request number and the worker that is at it."""
     board.put(prepared.blobs)
     number = board.send(Measure(prepared.trial, prepared.code))
     while (status := board.status()).state != "busy":

@@ -115,8 +115,10 @@ class Bench:
 
 
 async def _pause(channel: Any, seed: int) -> None:
-    """Lets a channel go and stop in turn, for times whose lengths change now and then. (The models' own generators
-    say it anew in every cycle, which takes most of a simulation's time.)"""
+    """Let a channel go and stop in turn, for times whose lengths change now and then.
+
+    The models' own generators give a value in every cycle, which takes most of a simulation's time.
+    """
     generator = random.Random(seed)
     while True:
         go, stop = generator.choice(((200, 1), (30, 2), (4, 4), (1, 1), (1, 9), (12, 60)))

@@ -10,7 +10,7 @@ GUARD = 0xA7
 
 
 class BusError(Exception):
-    """Makes a slave model answer SLVERR."""
+    """An error that makes a slave model answer SLVERR."""
 
 
 class GuardedMemory:

@@ -1,4 +1,4 @@
-"""Builds the bench with Verilator through cocotb's runner, and runs checks (checks.py) in it."""
+"""The build of the bench with Verilator through cocotb's runner, and the run of its checks (checks.py)."""
 
 from __future__ import annotations
 

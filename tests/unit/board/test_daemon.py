@@ -45,7 +45,7 @@ BLOB = hashlib.sha256(DATA).hexdigest()
 
 
 class FakeBoard:
-    """Answers every trial at once, or as `reply` says."""
+    """A board that answers every trial at once, or by `reply`."""
 
     state = "ready"
     program = None

@@ -182,7 +182,7 @@ def wait(client: EngineClient, wanted: Callable[[Event], bool]) -> None:
 
 
 def stop(home: Path, run: Run, gate: Gate) -> None:
-    """Opens the gate only when the engine knows that it is to stop."""
+    """Open the gate only when the engine knows that it is to stop."""
     with EngineClient.attach(home, run.uuid) as client:
         client.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)

@@ -84,7 +84,10 @@ def test_ends_with_the_batch_that_has_the_optimum() -> None:
 
 
 def test_what_a_compiler_rejects_is_a_trial_like_any_other() -> None:
-    """Though no board has to do with it: who asks a compiler first does not pay for it."""
+    """A rejection by a compiler is a trial like any other, although no board takes part.
+
+    A tuner that asks a compiler first does not pay for it.
+    """
     metadata = made_up().metadata | {"outcomes": ["ok", "rejected"]}
     refusing = Dataset(metadata, *(getattr(made_up(), name) for name in ("outcome", "reason", "cycles")))
     run = replay(tuner := Scripted([1, 4, 5]), refusing, Protocol(trials=3, batch=1, pipelined=False))

@@ -48,7 +48,7 @@ def make_run(home: Path, trials: int = 0, uuid: str = UUID, **changes: object) -
 
 
 class LiveEngine:
-    """Holds the run as an engine does; hears commands, and records and tells trials when asked to."""
+    """A holder of the run like an engine: it hears commands, and records and reports trials on request."""
 
     def __init__(self, home: Path, uuid: str = UUID) -> None:
         self.home, self.uuid = home, uuid
@@ -131,7 +131,7 @@ def takes_keys(pilot: Pilot[None]) -> bool:
 
 
 async def type_in(pilot: Pilot[None], key: str, text: str) -> None:
-    """Presses the key that shows a line, types into that, and presses Enter."""
+    """Press the key that shows a line, type into that, and press Enter."""
     await pilot.press(key)
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
     await pilot.press(*text, "enter")

@@ -1,4 +1,4 @@
-"""Prints an SVG of a run as the TUI shows it, for tests and for people.
+"""Print an SVG of a run as the TUI shows it, for tests and for people.
 
 python -m tests.unit.tui.screenshot HOME RUN COLUMNS LINES [light]
 """

@@ -354,7 +354,7 @@ async def test_keys_of_a_run_that_stands_still(
 
 
 async def travel(stage: Stage, journey: Journey, add_a_run: Callable[[], None] = lambda: None) -> None:
-    """Presses one key after another; before `f5` there is something new to be read."""
+    """Press one key after another; before `f5` there is something new to be read."""
     for step in journey:
         if isinstance(step, Go):
             await stage.pilot.press(*step.keys)

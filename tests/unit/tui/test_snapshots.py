@@ -82,7 +82,7 @@ def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def the_same_everywhere(filled_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Relative paths, clocks in UTC, colours; and nothing that is said when it has been computed."""
+    """Set relative paths, clocks in UTC and colours, and leave out text that appears only once it is computed."""
     shutil.copytree(filled_home, tmp_path / HOME)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HILT_HOME", str(HOME))

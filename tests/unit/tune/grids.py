@@ -51,7 +51,7 @@ class Grid:
         return self.positions(indices).astype(np.float32)
 
     def latencies(self, indices: Ints) -> npt.NDArray[np.float64]:
-        """The latencies, infinite if invalid."""
+        """Return the latencies, infinite if invalid."""
         return self._latencies[indices]
 
     @property
