@@ -1,1 +1,4 @@
-"""The figures of the README, measured: one file for each topic, nothing asserted but that what is timed is right."""
+"""The benchmarks behind the README's figures, one file for each topic.
+
+They assert only that the timed results are right.
+"""

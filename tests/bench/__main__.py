@@ -33,8 +33,10 @@ def main() -> None:
 
 
 def console_for(file: TextIO) -> Console:
-    """A pipe has no width of its own; there a line is never cut. What stands in brackets, as an extra's name, is no
-    markup."""
+    """Return the console for a file, 200 columns wide if the file is no terminal, so that no line is cut.
+
+    Text in brackets, such as the name of an extra, is not markup.
+    """
     return Console(file=file, width=None if file.isatty() else 200, markup=False)
 
 

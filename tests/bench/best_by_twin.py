@@ -50,7 +50,7 @@ def best_by_twin(twin: Twin, workload: Conv2d, *, orders: Orders, checks: Checks
 
 
 def cycles_on_rtl(workload: Conv2d, found: Found) -> int:
-    """Of a run whose whole output is right."""
+    """Return the cycles on the RTL of a run whose whole output is right."""
     tensors = make_tensors(workload, PYNQ, SEED)
     program = lower(workload, found.index, PYNQ, found.checks)
     run = run_program(build(PYNQ, "rtl"), program, tensors.inputs, memory=BOARD.memory_model)

@@ -1,8 +1,8 @@
 """hilt's best schedule of each ResNet-18 layer beside the best of those that TVM v0.9 can run.
 
-The twin answers for every configuration of both: TVM's one loop order with what TVM's compiler and runtime take
-(docs/TVM_FACTS.md section 1), and all four orders with what ours takes. The two best then run on the RTL, and their
-whole outputs are compared with the reference.
+The twin answers for every configuration of both. TVM's has one loop order and the limits of TVM's compiler and
+runtime (docs/TVM_FACTS.md section 1); hilt's has all four orders and the limits of hilt's compiler. The two best
+then run on the RTL, and their whole outputs are compared with the reference.
 """
 
 from __future__ import annotations

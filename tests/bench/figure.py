@@ -1,4 +1,4 @@
-"""What the benches print: a topic is a table, a figure one of its lines."""
+"""The output of the benchmarks: a topic is a table, a figure one of its lines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One line: what was measured, on which workload, with which seed (or -), how often, and what came out.
+    """One line: measurement, workload, seed (or -), repeats and value.
 
-    `value` is text with its unit; `goal` what was aimed at, empty where nothing was.
+    `value` is text with its unit. `goal` is the target, empty if there is none.
     """
 
     measured: str
@@ -23,7 +23,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured where more takes longer."""
+    """Sizes of the measurements that take longer with more items."""
 
     random_programs: int = 1000
     convolutions: int = 500

@@ -1,4 +1,7 @@
-"""Trials a second of two boards over those of one, where the board is the bottleneck: each run takes 50 ms at least."""
+"""Trials a second of two boards over those of one.
+
+The board is the bottleneck: each run takes 50 ms at least.
+"""
 
 from __future__ import annotations
 

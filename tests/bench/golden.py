@@ -1,4 +1,4 @@
-"""How fast the golden model is: the best of some runs, by processor time of the one thread."""
+"""The speed of the golden model: the best of some runs, by processor time of the one thread."""
 
 from __future__ import annotations
 

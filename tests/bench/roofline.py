@@ -1,7 +1,7 @@
-"""How near the best schedule of each ResNet-18 layer comes to what no schedule can beat.
+"""The distance of the best schedule of each ResNet-18 layer from the roofline bound.
 
-The twin answers for every configuration that the compiler accepts; the best then runs on the RTL, and its whole output
-is compared with the reference.
+The twin answers for every configuration that the compiler accepts. The best then runs on the RTL, and its whole
+output is compared with the reference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast the RTL is simulated, for every set of parameters: the best of some runs, by processor time."""
+"""The simulation speed of the RTL for every set of parameters: the best of some runs, by processor time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEDULES = {
 }
 """ultra96 is zcu104 with another clock."""
 RUNS = 10
-"""Of each set in turn, so that all have their share of the seconds in which nothing else slows the machine."""
+"""Runs of each set, taken in turn, so that all share the seconds in which nothing else slows the machine."""
 
 
 def figures(sizes: Sizes) -> Iterator[Figure]:

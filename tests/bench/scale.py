@@ -1,4 +1,4 @@
-"""The store with a long run: writing it, opening it, reading what a screen needs."""
+"""The store with a long run: writing it, opening it, reading the data of a screen."""
 
 from __future__ import annotations
 

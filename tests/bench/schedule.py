@@ -1,4 +1,4 @@
-"""How fast configurations are judged, lowered and described on the host, on one core."""
+"""The speed at which one core of the host judges, lowers and describes configurations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNS = 5
 """The best counts: other work on the machine only takes time away."""
 
 Sample = list[tuple[Conv2d, Space, IntArray]]
-"""Of each layer some configurations, by index."""
+"""Some configurations of each layer, by index."""
 
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
@@ -48,7 +48,7 @@ def _judging() -> Figure:
 
 
 def _accepted_of_resnet18() -> tuple[Sample, int]:
-    """A random sample of what the compiler accepts of all layers together, and how many that are."""
+    """Return a random sample of the configurations that the compiler accepts over all layers, and the total count."""
     layers = [load_workload(name) for name in LAYERS]
     spaces = [space_for(layer, PYNQ, orders=4) for layer in layers]
     accepted = [

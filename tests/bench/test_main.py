@@ -1,4 +1,4 @@
-"""What `python -m tests.bench` prints."""
+"""The output of `python -m tests.bench`."""
 
 from __future__ import annotations
 

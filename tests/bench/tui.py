@@ -46,8 +46,10 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
 
 
 Measured = Iterator[tuple[str, str, str, str]]
-"""Name, repeats, value, goal. Times are of the wall clock, in which other work of the machine has its part, where they
-are not said to be processor time."""
+"""The name, repeats, value and goal of each figure.
+
+Times are of the wall clock, and so include other work of the machine, unless they are marked as processor time.
+"""
 
 
 def _openings(home: Path) -> Measured:
@@ -64,7 +66,7 @@ def _openings(home: Path) -> Measured:
 def _watched_and_steered(home: Path) -> Measured:
     with closing(TuiTerminal(home, UUID, COLUMNS, LINES)) as terminal:
         terminal.seconds_until(SHOWN)
-        terminal.processor_share(SETTLED_SECONDS)  # what is loaded and drawn at first, and once
+        terminal.processor_share(SETTLED_SECONDS)  # the first loading and drawing, which happen once
         share = terminal.processor_share(WATCHED_SECONDS)
         yield f"processor, watched for {WATCHED_SECONDS:.0f} s", "1", f"{100 * share:.1f} % of a core", "below 10 %"
         for name, press in _keys(terminal).items():
@@ -79,7 +81,7 @@ def _watched_and_steered(home: Path) -> Measured:
 
 
 def _keys(terminal: TuiTerminal) -> dict[str, Callable[[int], float]]:
-    """Each is pressed, and gives the seconds until what it asks for is drawn."""
+    """Return functions that press a key and give the seconds until its effect is drawn."""
     shown = {int(each) for each in _ROW.findall(terminal.drawn_after(HOME))}
     rows = max(each for each in shown if each < LINES) + 1
 

@@ -1,4 +1,4 @@
-"""The TUI in a pseudo-terminal, as a person has it: keys in, what is drawn out."""
+"""The TUI in a pseudo-terminal, as a person has it: keys go in, drawn text comes out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ class TuiTerminal:
         os.kill(self.pid, signal.SIGWINCH)
 
     def seconds_until(self, wanted: str, key: str = "") -> float:
-        """From the key (or from the start) until the text is drawn. Raises TimeoutError."""
+        """Return the seconds from the key (or from the start) until the text is drawn.
+
+        Raises:
+            TimeoutError: The text was not drawn.
+        """
         began = time.perf_counter() if key else self.started
         os.write(self._terminal, key.encode())
         seen = ""
@@ -41,7 +45,7 @@ class TuiTerminal:
         return time.perf_counter() - began
 
     def drawn_after(self, key: str) -> str:
-        """All that is drawn until nothing has been for a while, or for a few seconds."""
+        """Return all text drawn until nothing is drawn for a while, or for a few seconds."""
         os.write(self._terminal, key.encode())
         seen, end = "", time.monotonic() + 3.0
         while time.monotonic() < end and (more := self._read(_QUIET_SECONDS)):
@@ -49,7 +53,7 @@ class TuiTerminal:
         return seen
 
     def processor_share(self, seconds: float) -> float:
-        """Of one core, while nobody presses a key."""
+        """Return the share of one core that the process uses while nobody presses a key."""
         before, began = self.processor_seconds(), time.monotonic()
         while time.monotonic() - began < seconds:
             self._read(0.2)
@@ -66,6 +70,6 @@ class TuiTerminal:
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(self._terminal, 1 << 16).decode("utf-8", "replace"))
 
     def processor_seconds(self) -> float:
-        """Of the whole process, since it began."""
+        """Return the processor seconds of the whole process since it began."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

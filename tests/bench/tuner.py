@@ -1,4 +1,4 @@
-"""What the tuner itself costs: processor time of all threads within ask and tell."""
+"""The cost of the tuner itself: processor time of all threads within ask and tell."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
 
 
 def run(tuner: Tuner, dataset: Sequence[Feedback]) -> tuple[list[Feedback], float, float]:
-    """What the tuner was told until the last trial or until it asks for no more, and its seconds: processor, wall."""
+    """Run the tuner up to the last trial or until it asks for no more.
+
+    Returns:
+        The feedback, processor seconds and wall seconds.
+    """
     told: list[Feedback] = []
     seconds, wall = 0.0, 0.0
     while len(told) < TRIALS:

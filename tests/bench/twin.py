@@ -1,4 +1,4 @@
-"""How far the twin is from the RTL in cycles, and how much faster it is, over the same programs in the same run."""
+"""The cycle error of the twin against the RTL, and its speed-up, over the same programs in the same run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEED = 2026
 RANDOM_INSTRUCTIONS = 80
 MEMORIES = 16
 LONGEST_CYCLES = 150_000
-"""Of a conv program: so that five hundred of them are a minute of the RTL."""
+"""The limit of a conv program in cycles, so that five hundred of them take a minute of the RTL."""
 BASE = 0x1000_0000
 
 
@@ -151,7 +151,7 @@ def _is_short(twin: Twin, program: Program) -> bool:
 
 
 def _random_convolution(generator: np.random.Generator) -> Program | None:
-    """None where the compiler rejects the configuration."""
+    """Return a random convolution's program, or None if the compiler rejects the configuration."""
     kernel = int(generator.choice([1, 3, 3, 5]))
     workload = Conv2d(
         name="random",

@@ -16,7 +16,7 @@ from hilt.vta.program import Buffer, Program
 def dot_product(
     accelerator: Accelerator, number: int, rounds: int = 1, run: str = "small", limit_seconds: float = 0.01
 ) -> Request:
-    """Multiplies one input tensor by one weight tensor and adds it to the accumulator `rounds` times (to 2^26)."""
+    """Multiply one input tensor by one weight tensor and add it to the accumulator `rounds` times (to 2^26)."""
     outer = next(n for n in range(1, 1 << 13) if rounds % n == 0 and rounds // n < 1 << 13)
     program = _program(accelerator, outer, rounds // outer)
     parameters = accelerator.parameters
@@ -29,7 +29,7 @@ def dot_product(
 
 
 def wrong(request: Request) -> Request:
-    """Its output is not the one that is expected: exactly one element differs, by 3."""
+    """Return a trial with a wrong output: exactly one element differs from the expected one, by 3."""
     expected = request.tensors.expected.astype(np.int16)
     expected[0, 5] += 3 if expected[0, 5] < 100 else -3
     return replace(request, tensors=Tensors(request.tensors.inputs, expected.astype(np.int8)))

@@ -1,4 +1,4 @@
-"""The canary through the agent, on golden and RTL: well, but not where the board computes wrong."""
+"""The canary through the agent, on golden and RTL: it passes, but not if the board computes wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--checks off`: what no buffer holds goes to the board, and the board finds it out."""
+"""`--checks off`: a program that no buffer can hold goes to the board, and the board reports it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRIALS = 12
 
 
 def test_the_board_finds_out(hilt_home: Path) -> None:
-    """Each trial ends as the golden model says that its program does."""
+    """Each trial ends as its program does on the golden model."""
     options = ("--board", "virtual:pynq", "--tuner", "random", "--seed", "6", "--trials", str(TRIALS))
     said = json.loads(hilt("tune", WORKLOAD, *options, "--checks", "off", "--json").stdout)
     with Store(database_path(hilt_home)) as store:

@@ -1,4 +1,4 @@
-"""From an ONNX file to a verified inference on a virtual board, and what becomes of it when things go wrong."""
+"""The path from an ONNX file to a verified inference on a virtual board, and the results of failures."""
 
 from __future__ import annotations
 
@@ -163,7 +163,10 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in ("hilt", "onn
 
 
 def test_a_board_alone_runs_a_bundle_with_numpy_and_pynq_only(model: Model, runner: BoardRunner) -> None:
-    """Of the agent only the virtual board's device is used, which stands for the hardware."""
+    """A board alone runs a bundle with numpy and pynq only.
+
+    Only the virtual board's device is taken from the agent; it stands for the hardware.
+    """
     target = runner.board
     with SshSession.connect(target.endpoint(), HostKeys(), Deadline(60)) as session:
         archive = build_archive()

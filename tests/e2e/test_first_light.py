@@ -1,4 +1,4 @@
-"""First light: `hilt tune` on the RTL over SSH, the commands over what it left, and killing each process on the way."""
+"""First light: `hilt tune` on the RTL over SSH, the commands on its records, and a kill of each process on the way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hilt.virtual.supervisor_control import SupervisorControl
 WORKLOAD = "conv2d:n=1,ci=32,h=28,w=28,co=32,k=3x3,s=1x1,p=1x1"
 ELEMENTS = 32 * 28 * 28
 TRIALS = 30
-"""So many that the run is not over before a slow test has killed what it is to kill."""
+"""Enough trials that a slow test kills its process before the run is over."""
 TUNER = ("--tuner", "autotvm", "--tuner-option", "plan_size=6", "--seed", "5")
 TUNE = ("tune", WORKLOAD, "--board", "virtual:pynq", *TUNER)
 SECONDS = 120.0
@@ -50,7 +50,7 @@ def trials_of(home: Path, uuid: str) -> list[Trial]:
 
 @pytest.fixture(scope="module")
 def tuned(shared_home: Path) -> dict[str, Any]:
-    """What `tune --json` says of the undisturbed run."""
+    """Return the output of `tune --json` for the undisturbed run."""
     done = hilt(*TUNE, "--trials", str(TRIALS), "--batch", "4", "--json")
     assert done.stdout.count("\n") == 1, "one JSON object and nothing else"
     said: dict[str, Any] = json.loads(done.stdout)
@@ -153,7 +153,7 @@ def measured_events(client: EngineClient) -> Iterator[int | Finished]:
 
 
 def go_on(home: Path, uuid: str, kills: list[Callable[[int], None]]) -> None:
-    """Follows the run, kills one thing after a measured trial, and resumes it whenever its engine is gone."""
+    """Follow the run, kill one process after a measured trial, and resume the run whenever its engine is gone."""
     while True:
         try:
             with EngineClient.attach(home, uuid) as client:

@@ -1,4 +1,7 @@
-"""First contact with a real board: a person at a terminal is shown the fingerprint and asked, a script is told."""
+"""First contact with a real board.
+
+A person at a terminal sees the fingerprint and a question; a script gets an error.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def test_a_person_is_shown_the_fingerprint_and_asked(port: int, answer: str, acc
 
 
 def read_until(terminal: int, words: str | None) -> str:
-    """What the terminal shows, until it shows these words or nobody writes to it any more."""
+    """Return the terminal's output up to these words, or until nobody writes to it any more."""
     seen = b""
     while words is None or words.encode() not in seen:
         try:

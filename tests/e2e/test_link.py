@@ -1,4 +1,4 @@
-"""The link over real SSH on loopback: who is trusted, what is deployed, what is refused."""
+"""The link over real SSH on loopback: trust, deployment and refusals."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ _RUNS = itertools.count()
 
 
 class HostDiedError(Exception):
-    """Raised where the host would have been killed."""
+    """The error raised at the point of the host's death."""
 
 
 @dataclass
 class Desk:
-    """A measurer, what it said, and the hands that reach for its board."""
+    """A measurer, its events, and the controls of its board."""
 
     measurer: BoardMeasurer
     events: list[BoardEvent] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Desk:
         return [event.state for event in self.events]
 
     def trials_run(self) -> int:
-        """By the running daemon, since it was started."""
+        """Return the number of trials that the running daemon has run since its start."""
         connected = self.measurer.connection.connected
         assert connected is not None
         return connected.client.status(Deadline(30)).trials
@@ -96,7 +96,7 @@ def daemon_pid() -> int:
 
 
 def batch(run: str, count: int = 10) -> list[Request]:
-    """Long trials of which every fourth gives a wrong answer."""
+    """Return long trials; every fourth gives a wrong answer."""
     requests = [dot_product(ACCELERATOR, n, LONG + 4096 * n, run, limit_seconds=1.0) for n in range(count)]
     return [wrong(request) if request.ordinal % 4 == 1 else request for request in requests]
 
@@ -154,8 +154,11 @@ def test_tensors_travel_once(desk: Desk) -> None:
 
 
 def test_a_measured_key_is_answered_from_the_journal(desk: Desk) -> None:
-    """As after a host that died between the board's answer and its own record: of the two that it has on record it is
-    sure, and asks for the others again."""
+    """A key with a recorded result is answered from the journal.
+
+    The host died between the board's answer and its own record. The next host is sure of the two results that it has on
+    record, and asks for the others again.
+    """
 
     def die(count: int) -> None:
         if count == 3:
@@ -171,7 +174,10 @@ def test_a_measured_key_is_answered_from_the_journal(desk: Desk) -> None:
 
 
 def test_a_new_host_finds_what_the_old_one_did_not_hear(desk: Desk) -> None:
-    """The SSH server dies, and the host with it: the board finishes what it has, the next host runs only the rest."""
+    """A new host fetches the results that the old one missed.
+
+    The SSH server dies, and the host with it. The board finishes its trials, and the next host runs only the rest.
+    """
     requests = batch(desk.run, count=3)
     before = desk.trials_run()
 
@@ -192,7 +198,7 @@ def test_a_new_host_finds_what_the_old_one_did_not_hear(desk: Desk) -> None:
         second.measurer.close()
 
 
-# --- what dies in the middle ---
+# --- deaths in the middle ---
 
 
 def kill_ssh() -> None:
@@ -236,7 +242,7 @@ def test_same_results_as_on_a_quiet_board(desk: Desk, disturb: Callable[[], None
     if disturb is kill_ssh:
         assert desk.trials_run() == before + 10, "a trial was run twice although its result was on the board"
     else:
-        # The daemon is another: it has run what had no result, which is all but the four that were told.
+        # The daemon is another: it has run the trials without a result, which is all but the four reported ones.
         assert desk.trials_run() <= 6
 
 

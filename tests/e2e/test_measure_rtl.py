@@ -25,7 +25,7 @@ def measurer(shared_home: Path) -> Iterator[Measurer]:
 
 
 def requests(measurer: Measurer, run: str, count: int) -> list[Request]:
-    """Of a seeded sample of the configurations that can be lowered."""
+    """Return requests for a seeded sample of the configurations that can be lowered."""
     accelerator = measurer.description.accelerator
     tensors = make_tensors(WORKLOAD, accelerator, seed=1)
     space = space_for(WORKLOAD, accelerator)

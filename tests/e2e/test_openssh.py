@@ -42,7 +42,7 @@ class OpenSSH:
 
 @dataclass(frozen=True)
 class Program:
-    """Of the package: the server, its SFTP server, and where its libraries are."""
+    """The package's programs: the server, its SFTP server, and the folder of its libraries."""
 
     sshd: Path
     sftp: Path
@@ -115,7 +115,10 @@ def server(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def _apart(words: list[str], directory: Path) -> list[str]:
-    """As root sshd wants a user `sshd` and /run/sshd: it has them in a mount namespace that nobody else sees."""
+    """Return the command that runs these words in a mount namespace of their own.
+
+    As root sshd needs a user `sshd` and /run/sshd; the namespace has them, and nobody else sees them.
+    """
     users = Path("/etc/passwd").read_text()
     if "\nsshd:" not in users:
         users += "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
@@ -130,7 +133,7 @@ def _apart(words: list[str], directory: Path) -> list[str]:
 
 
 def _board(directory: Path) -> Path:
-    """What the agent's pynq finds on this "board"."""
+    """Write the settings of the device that the agent's pynq finds on this "board"."""
     path = directory / "board_model.json"
     path.write_text(json.dumps(board_model("pynq").device_settings()))
     return path
@@ -193,7 +196,10 @@ def test_a_key_that_is_not_authorized_is_refused(server: OpenSSH, tmp_path: Path
 
 
 def test_the_agent_is_deployed_and_spoken_with(server: OpenSSH, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uploads by OpenSSH's SFTP into this user's home; what was not there before is taken away again."""
+    """OpenSSH's SFTP uploads the agent into this user's home, and the agent answers.
+
+    The test removes each file that was not there before.
+    """
     endpoint = accepted(server.endpoint)
     directory = Path.home() / ".hilt-agents"
     before = set(directory.iterdir()) if directory.exists() else None

@@ -65,7 +65,7 @@ def start_daemon(supervisor: SupervisorControl) -> int:
 
 
 def wait_for_end(process: int, seconds: float = 20) -> None:
-    """Awaits the end of any process, ours or not."""
+    """Await the end of any process, ours or not."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:

@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def print_faults(verdicts: Sequence[Verdict]) -> bool:
-    """Whether anything is not as it must be."""
+    """Print the faults and return True if anything is wrong."""
     faults = [fault for verdict in verdicts for fault in verdict.faults]
     by_kind = collections.defaultdict(list)
     for fault in faults:

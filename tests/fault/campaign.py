@@ -1,7 +1,7 @@
-"""Runs on a virtual board that gets a fault by faults on purpose, and what became of every trial.
+"""Runs on a virtual board with injected faults, and the fate of every trial.
 
-Two witnesses: each program is written by hand, so that its outcome is known; and the records of a run that nothing
-happened to. What the board did to which trial is in the file that its chaos keeps.
+Two witnesses check them: each program is written by hand, so its outcome is known, and an undisturbed run has its
+records. The board's chaos keeps a file of each fault and its trial.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ class KnownPrograms:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happened to a trial, and when it was recorded after all; `seconds` None where it was not."""
+    """A fault that hit a trial, and the time at which the trial was recorded.
+
+    `seconds` is None if it was never recorded.
+    """
 
     kind: str
     ordinal: int
@@ -92,7 +95,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one run. The last three are to be empty."""
+    """The verdict on one run; the last three sets must be empty."""
 
     faults: list[Fault]
     quarantined: bool
@@ -103,7 +106,7 @@ class Verdict:
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """Limits for a board that boots in a second: what is waited for is the same, for less long."""
+    """Shorten the limits for a board that boots in a second; the awaited events are the same."""
     seconds, act = ladder.SECONDS.copy(), ladder.ACT_SECONDS
     silent, beat = client.SILENT_SECONDS, client.HEARTBEAT_SECONDS
     ladder.SECONDS.update({ladder.Rung.RECONNECT: 3.0})
@@ -117,7 +120,7 @@ def impatient() -> Iterator[None]:
 
 
 def quiet_run(directory: Path, trials: int) -> list[Trial]:
-    """The records of a run that nothing happens to, after they were compared with what is known of the programs."""
+    """Return the records of an undisturbed run, checked against the known outcomes of the programs."""
     records, recorded = _run(directory / "quiet.db", BOARDS[:1], "", 0, trials)
     assert [each.ordinal for each in records] == list(range(trials))
     assert all(each.outcome is KnownPrograms.expected(each.index) for each in records)
@@ -154,7 +157,7 @@ def faulty_run(
 
 
 def with_chaos() -> list[tuple[str, int, str, float]]:
-    """What the boards' chaos noted: run, trial, kind, and when."""
+    """Return the notes of the boards' chaos: run, trial, kind and time."""
     paths = [BoardDirectory(name).chaos / "injected" for name in BOARDS]
     notes = [json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines()]
     trials = [note["trial"].split("/") for note in notes]
@@ -166,14 +169,14 @@ def run_name(seed: int) -> str:
 
 
 def _facts(trial: Trial) -> Trial:
-    """Without the name of the board, which tells the two runs apart."""
+    """Return the trial without the name of the board, which tells the two runs apart."""
     return replace(trial, board="")
 
 
 def _run(
     path: Path, boards: Sequence[str], chaos: str, seed: int, trials: int
 ) -> tuple[list[Trial], list[tuple[int, float]]]:
-    """Its records; and numbers and times of those that it told of."""
+    """Return the run's records, and the numbers and times of its reports."""
     recorded: list[tuple[int, float]] = []
 
     def publish(event: Event) -> None:

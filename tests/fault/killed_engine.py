@@ -1,6 +1,6 @@
-"""An engine's process, killed at any instant and resumed: its database is that of an engine that nobody touched.
+"""An engine's process, killed at any instant and resumed: its database equals that of an undisturbed engine.
 
-The board is a table (tests.unit.engine.table): what is tried here is the engine, its database and its replay.
+The board is a table (tests.unit.engine.table): the subject is the engine, its database and its replay.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ def undisturbed(home: Path, trials: int = TRIALS) -> list[Trial]:
 
 
 def killed_run(home: Path, chance: random.Random, most: int, trials: int = TRIALS) -> tuple[int, list[Trial]]:
-    """How often its engine was killed, at most KILLS_A_RUN times; and its records when it was finished after all."""
+    """Kill the engine of a run at most KILLS_A_RUN times, then finish the run.
+
+    Returns:
+        The number of kills and the records.
+    """
     home.mkdir()
     run = _start(home, trials)
     kills = 0
@@ -69,11 +73,11 @@ def _start(home: Path, trials: int) -> Run:
 
 
 def _kill(home: Path, run: Run, after: float) -> bool:
-    """False where the engine was quicker."""
+    """Kill the engine after a time, and return False if the engine was quicker."""
     try:
         with EngineClient.attach(home, run.uuid) as client:
             pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, AgentHello))
-            time.sleep(after)  # the instant is what is drawn
+            time.sleep(after)  # only the instant is drawn
             if not RunFiles(home, run.uuid).is_running():
                 return False
             os.kill(pid, signal.SIGKILL)

@@ -20,7 +20,7 @@ SLOW = ("daemon_crash", "ssh_gone", "freeze", "slow_reboot")
 """A board needs many seconds to recover from these: there are fewer of them."""
 OFTEN = 4
 FLEET_EVERY = 4
-"""Of so many runs one is measured by two boards, both of them with faults."""
+"""One run in this many is measured by two boards, both with injected faults."""
 
 
 def strike(faults: int, boards: int) -> list[Verdict]:
@@ -41,7 +41,7 @@ def strike(faults: int, boards: int) -> list[Verdict]:
 
 
 def one_run(seed: int) -> Verdict:
-    logging.getLogger("hilt").setLevel(logging.CRITICAL)  # what the boards go through is counted, not printed
+    logging.getLogger("hilt").setLevel(logging.CRITICAL)  # faults of the boards are counted, not printed
     kinds = [kind for kind in KINDS for _ in range(1 if kind in SLOW else OFTEN)]
     with own_home(), tempfile.TemporaryDirectory() as directory, impatient():
         quiet = quiet_run(Path(directory), RUN_TRIALS)

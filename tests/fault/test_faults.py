@@ -25,13 +25,13 @@ from tests.fault.killed_engine import killed_run, undisturbed
 from tests.unit.engine.test_process import Gate
 
 SEED, RATE, TRIALS = 1, 0.5, 60
-"""Of the cheap kinds."""
+"""The injected faults of the cheap kinds."""
 CHEAP = (
     *("hang", "worker_crash", "wrong_output", "clock_jump", "link_drop", "full_disk"),
     *("out_of_memory", "forged_key", "impossible_counter", "escape_sequences"),
 )
 DEAR = {"daemon_crash": 100, "ssh_gone": 107, "freeze": 108, "slow_reboot": 111}
-"""Each is met once, with that seed."""
+"""Faults that take long, each met once with that seed."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_what_a_faulty_board_of_a_fleet_loses_is_measured_all_the_same(home: Pat
 
 
 def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Path) -> None:
-    """With others on their way too, which are not accused."""
+    """A program that takes the agent down each time is accused; the others on their way are not."""
     board = "virtual:pynq@injected?rate=0.2&seed=5&again=1&kinds=daemon_crash"
     measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)
     results = {}

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [FRAMES] [SEED]`: a million frames unless told otherwise; prints what came of them."""
+"""`python -m tests.fuzz [FRAMES] [SEED]`: a million frames by default; prints the statistics."""
 
 from __future__ import annotations
 

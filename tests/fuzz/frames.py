@@ -1,7 +1,7 @@
 """Random and mutated frames against the protocol's two readers. `python -m tests.fuzz` feeds a million.
 
-What may come of them: messages, or FrameError and MessageError. Nothing else, never for long, and never more memory
-than what came may need.
+The only allowed results are messages, FrameError and MessageError. A reader never takes long, and never takes more
+memory than its input may need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.unit.board.examples import MESSAGES
 from tests.unit.board.test_protocol import mutate
 
 MOST_BYTES = 1 << 20
-"""What a reader may hold at most: no stream here is longer than some tens of thousands of bytes."""
+"""The most bytes that a reader may hold: no stream here is longer than some tens of thousands of bytes."""
 _WRONG = (None, True, -1, 0, 1 << 63, 1 << 70, 0.5, 1e308, "", "x" * 300, "\ud7ff\x00", [], [1, [2]], {}, {"a": {}})
 _WEIGHED_EVERY = 50
 """Streams between two whose memory is measured, for measuring takes longer than reading."""
@@ -33,7 +33,7 @@ _WEIGHED_EVERY = 50
 
 @dataclass
 class RunStatistics:
-    """Of the frames that were fed."""
+    """The statistics of the frames that were fed."""
 
     frames: int = 0
     messages: int = 0

@@ -33,7 +33,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/measure/plausibility.py": ("tests/unit/measure/test_board.py",),
 }
 _SECONDS = 60.0
-"""For the tests of one mutant. One that takes longer hangs, which is noticed too."""
+"""Seconds for the tests of one mutant. One that takes longer hangs, which counts as noticed."""
 
 
 def main() -> int:
@@ -78,7 +78,7 @@ def _line(mutant: Mutant) -> int:
 
 
 def _copy_package(name: str, folder: Path) -> Path:
-    """Copy the package that a file belongs to, with what it reads beside it; return the copy of the file."""
+    """Copy the package of a file with the files that it reads, and return the copy of the file."""
     top = Path(name).parts[0]
     shutil.copytree(ROOT / top, folder / top, ignore=shutil.ignore_patterns("__pycache__"))
     for other in ("host", "board", "hls", "bitstreams", "docs", "tests", "README.md", "pyproject.toml"):

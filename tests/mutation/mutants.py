@@ -60,7 +60,7 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 
 def _change(node: ast.AST, number: int) -> str | None:
-    """Make the change of that number to a node of a tree; None where there is no such change."""
+    """Make the change of that number to a node of a tree; return None if there is no such change."""
     changes = list(_changes_of(node))
     if number >= len(changes):
         return None

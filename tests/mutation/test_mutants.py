@@ -1,4 +1,4 @@
-"""Mutants of a small module: what is changed, and that each can be compiled."""
+"""Mutants of a small module: the changes, and that each mutant compiles."""
 
 from __future__ import annotations
 

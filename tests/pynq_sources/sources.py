@@ -12,14 +12,17 @@ from pathlib import Path
 from hilt import paths
 
 VERSIONS = ("2.7.0", "3.0.1", "3.1.2", "4.0.0")
-"""Of the images that hilt supports; of 3.1 the last release that pip takes."""
+"""The pynq versions of the images that hilt supports; for 3.1 the last release that pip takes."""
 FETCH = "HILT_FETCH_PYNQ"
-"""When this variable is set, what is not in the cache is fetched: 140 MB in all."""
+"""The variable that allows fetching the sources that are not in the cache: 140 MB in all."""
 _SECONDS = 600
 
 
 def source_directory(version: str) -> Path | None:
-    """Return the folder `pynq` of a release; None where it is not in the cache and must not or cannot be fetched."""
+    """Return the folder `pynq` of a release.
+
+    The result is None if it is not in the cache and must not or cannot be fetched.
+    """
     directory = paths.cache() / "pynq-sources" / version
     archive = directory / f"pynq-{version}.tar.gz"
     if not archive.exists() and not (os.environ.get(FETCH) and _fetch(version, directory)):
@@ -93,7 +96,7 @@ class Release:
         return ast.unparse(self.function(module, path))
 
     def parameters(self, module: str, path: str) -> list[str]:
-        """Return the names of a function's parameters in order; `**name` where it takes any."""
+        """Return the names of a function's parameters in order; `**name` if it takes any."""
         arguments = self.function(module, path).args
         names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         return names + ([f"**{arguments.kwarg.arg}"] if arguments.kwarg else [])

@@ -1,6 +1,7 @@
-"""All that the agent expects of pynq, held against the released sources of each version that an image has.
+"""The agent's expectations of pynq, against the released sources of each version that an image has.
 
-Skipped where the sources are not in the cache: `make pynq` fetches them. docs/boards.md has the table of differences.
+The tests are skipped if the sources are not in the cache: `make pynq` fetches them. docs/boards.md has the table of
+differences.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ def test_a_bitstream_is_made_of_a_path_and_downloaded(release: Release) -> None:
 
 
 def test_one_bitstream_object_writes_its_firmware_once_and_under_the_name_of_its_file(release: Release) -> None:
-    """Which is why a reload downloads the same object, and what hilt_board.leftovers removes."""
+    """One bitstream object writes its firmware once, under the name of its file.
+
+    A reload therefore downloads the same object. hilt_board.leftovers removes that file.
+    """
     download = release.body(EMBEDDED, "EmbeddedDevice.download")
     assert "if not bitstream.binfile_name:\n        _preload_binfile(" in download
     written = release.body(EMBEDDED, "_preload_binfile")
@@ -93,7 +97,10 @@ def test_no_memory_is_one_of_the_errors_that_the_agent_knows(release: Release) -
 
 
 def test_a_clock_is_two_divisors_of_six_bits_written_one_after_the_other(release: Release) -> None:
-    """Which is why the agent goes over the slowest clock (hilt_board.driver)."""
+    """A clock is two divisors of six bits, written one after the other.
+
+    The agent therefore passes through the slowest clock (hilt_board.driver).
+    """
     names = [node.name for node in release.module("ps.py").body if isinstance(node, ast.ClassDef)]
     base = next(name for name in names if "Base" in name and "DIVISOR0 = div0" in _class(release, name))
     body = release.body("ps.py", f"{base}.set_pl_clk")
@@ -138,5 +145,8 @@ def test_only_pynq_2_starts_a_server_with_a_socket_for_each_process(release: Rel
 
 
 def test_without_xilinx_xrt_no_device_is_found(release: Release) -> None:
-    """Which is why the agent sets it (hilt_board.inspection.complete_environment)."""
+    """pynq finds no device without XILINX_XRT.
+
+    The agent therefore sets it (hilt_board.inspection.complete_environment).
+    """
     assert "XILINX_XRT" in release.text("pl_server/__init__.py")

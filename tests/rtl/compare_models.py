@@ -1,7 +1,7 @@
-"""Runs one program on two models and says where they differ.
+"""A comparison of one program on two models.
 
-`python -m tests.rtl.compare_models --params pynq --isa A --seed 7 --count 400` does it for a random program on the RTL
-and the golden model, and finds the first instruction without which they agree.
+`python -m tests.rtl.compare_models --params pynq --isa A --seed 7 --count 400` does it for a random program on the
+RTL and the golden model, and finds the first instruction without which they agree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_CYCLES = 50_000_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """The memory after a run, and what the device said of it (None: the numpy interpreter says nothing)."""
+    """The memory after a run, and the device's execution record (None for the numpy interpreter, which has none)."""
 
     memory: NDArray[np.uint8]
     execution: Execution | None
@@ -60,7 +60,10 @@ def on_library(library: Path, **timing: Any) -> Model:
 
 
 def memory_timing(seed: int) -> dict[str, Any]:
-    """Fast and slow memories, steady and not: what a stage waits for must not change what it does."""
+    """Return the settings of a memory: fast or slow, steady or not.
+
+    The effect of a stage must not depend on its waiting times.
+    """
     return {
         "read_latency": (1, 20, 97)[seed % 3],
         "write_latency": (1, 40)[seed // 2 % 2],
@@ -104,8 +107,11 @@ def _what_has_no_time(execution: Execution) -> dict[str, int]:
 def explain(
     accelerator: Accelerator, seed: int, count: int, left: Model, right: Model, *, fill: bool | None = None
 ) -> str | None:
-    """None where the random program has the same effect on both models; else the difference, the shortest beginning of
-    the program that shows one, its last instructions and how to repeat it."""
+    """Return None if the random program has the same effect on both models, else a report of the difference.
+
+    The report holds the difference, the shortest beginning of the program that shows one, its last instructions,
+    and the command that repeats it.
+    """
 
     def differs(short: int) -> str | None:
         program = random_program(accelerator, seed, short, fill=fill)

@@ -1,9 +1,9 @@
 """Line and toggle coverage of the RTL by its own tests, module by module: `make coverage`.
 
-    python -m tests.rtl.coverage [--programs N] [--skip-tests]
+python -m tests.rtl.coverage [--programs N] [--skip-tests]
 
-Runs random programs and the tests of bring-up and faults on the RTL of profile `coverage`, adds up what Verilator
-counted, prints a table and the lines and signals that nothing reached; all of it is also in
+It runs random programs and the tests of bring-up and faults on the RTL of profile `coverage`, and adds up
+Verilator's counts. It prints a table and the lines and signals that nothing reached. All of it is also in
 build/cache/coverage/report.txt.
 """
 
@@ -32,7 +32,7 @@ NAMED = 12
 
 
 class Point(NamedTuple):
-    """What Verilator counts: a line (or branch) of a file, or a bit of a signal that goes one way."""
+    """One item that Verilator counts: a line (or branch) of a file, or a bit of a signal that goes one way."""
 
     module: str
     file: str
@@ -134,7 +134,7 @@ def _run_random_programs(programs: int, folder: Path, counts: Counter[Point]) ->
 
 
 def _run_tests(folder: Path, counts: Counter[Point]) -> None:
-    """The tests build what they run on by hilt.simulator.build: here that is the profile `coverage`."""
+    """Run the tests with hilt.simulator.build replaced, so that they build the profile `coverage`."""
     build = building.build
 
     def instrumented(accelerator: Any, form: building.Form, profile: building.Profile = "fast") -> Path:

@@ -1,7 +1,8 @@
-"""The accelerator without an interlock, in numpy: what becomes of an accumulator whose updates come too close.
+"""The accelerator without an interlock, in numpy: an accumulator whose updates come too close loses some.
 
-Written from docs/microarchitecture.md, *Hazards*: sources and destinations are read in slots, one a cycle; a read in
-slot s sees the updates of destinations in slots up to s - 3, and of two that miss each other the later one is kept.
+The source is docs/microarchitecture.md, *Hazards*. Sources and destinations are read in slots, one a cycle. A read
+in slot s sees the updates of destinations in slots up to s - 3. When two updates miss each other, the later one is
+kept.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Updates:
         self._waiting.append((slot, dst, acc, out))
 
     def make_visible(self, slot: int | None = None) -> None:
-        """What a read in `slot` sees; all of them at the end."""
+        """Apply the updates that a read in `slot` sees; all of them if `slot` is None."""
         while self._waiting and (slot is None or self._waiting[0][0] + _SEEN_AFTER <= slot):
             _, dst, acc, out = self._waiting.popleft()
             self._machine.acc[dst] = acc

@@ -26,7 +26,7 @@ AT_ONCE = 50
 
 
 def compare(variant: str, seeds: range) -> str | None:
-    """Runs the programs of these seeds; the first difference, or None."""
+    """Run the programs of these seeds; return the first difference, or None."""
     accelerator = VARIANTS[variant]
     rtl, golden = build(accelerator, "rtl"), on_library(build(accelerator, "golden"))
     for seed in seeds:

@@ -40,10 +40,10 @@ class RandomProgram:
 
 
 def random_program(accelerator: Accelerator, seed: int, count: int, *, fill: bool | None = None) -> RandomProgram:
-    """A program of `count` random instructions, besides those that order, begin and end it.
+    """Return a program of `count` random instructions, besides those that order, begin and end it.
 
-    With `fill` it writes all of every buffer first, so that it does not show what they hold at power-on; without, it
-    takes them to be zero; None leaves it to the seed.
+    With `fill` it writes all of every buffer first, so that it does not show their content at power-on. Without, it
+    takes them to be zero. None leaves the choice to the seed.
     """
     return _Generator(accelerator, seed).program(count, fill)
 
@@ -134,7 +134,7 @@ class _Generator:
         return uops
 
     def _fill(self) -> None:
-        """All of every buffer; `out` by way of the accumulator."""
+        """Fill all of every buffer; `out` by way of the accumulator."""
         for sram in range(0, self.depth[MemoryType.UOP], POOL_UOPS):
             count = min(POOL_UOPS, self.depth[MemoryType.UOP] - sram)
             dram = self.pool.start // self.element[MemoryType.UOP]
@@ -300,7 +300,7 @@ class _Generator:
         return {name: self.random.choice((0, 0, 1, 1, 2, 3, 15)) for name in names}
 
     def _fit(self, count: int, depth: int) -> int:
-        """Where in a buffer: anywhere, or against either end."""
+        """Return a start in a buffer: anywhere, or against either end."""
         return (
             self.random.choice((0, depth - count, self.random.randint(0, depth - count)))
             if count
@@ -308,7 +308,7 @@ class _Generator:
         )
 
     def _rows(self, region: _Region, element: int, y_size: int, x_size: int) -> tuple[int, int]:
-        """(dram_base, x_stride) of rows within `region`; anything at all where nothing is moved."""
+        """Return (dram_base, x_stride) of rows within `region`; anything at all if nothing is moved."""
         if not (y_size and x_size):
             return self.random.getrandbits(32), self.random.getrandbits(16)
         elements = region.size // element
@@ -373,7 +373,10 @@ class _Generator:
         return bool(len(uops) and loops["iter_out"] and loops["iter_in"])
 
     def _uop_range(self) -> tuple[int, int, NDArray[np.void]]:
-        """(uop_bgn, uop_end, the micro-ops): mostly a few, sometimes none, also where uop_end is before uop_bgn."""
+        """Return (uop_bgn, uop_end, the micro-ops).
+
+        They are mostly a few, sometimes none, also with uop_end before uop_bgn.
+        """
         depth = len(self.sram_uops)
         length = self.random.choice((0, 1, 1, 2, 3, 4, 5, 8, 16, 33))
         bgn = self._fit(length, depth)

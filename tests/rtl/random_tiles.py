@@ -24,8 +24,10 @@ class TileAlus:
         """The last one, now and then forgotten."""
 
     def over_one(self, uops: NDArray[np.uint32]) -> tuple[Fields, Span]:
-        """By one micro-op, mostly over accumulators that are all different. `uops`: the destination of each in the
-        buffer."""
+        """Return an instruction with one micro-op, mostly over accumulators that are all different.
+
+        `uops` holds the destination of each micro-op in the buffer.
+        """
         choice = self._random.choice
         bgn = self._random.randrange(len(uops))
         inner, outer = (choice((1, 2, 3, 7, 14, 30)) for _ in range(2))
@@ -44,7 +46,10 @@ class TileAlus:
         return self._kept(fields | {"alu_opcode": choice((AluOpcode.SHR, AluOpcode.ADD, AluOpcode.MAX))}), span
 
     def over_the_same(self, uops: NDArray[np.uint32]) -> tuple[Fields, Span]:
-        """As the last: mostly MIN or MAX; or another operation, or indices a little different."""
+        """Return an instruction like the last one.
+
+        It is mostly MIN or MAX. Otherwise it is another operation, or has slightly different indices.
+        """
         assert self.last is not None
         fields = dict(self.last)
         if self._random.random() < 0.2:
@@ -66,7 +71,7 @@ class TileAlus:
         return fields
 
     def _span(self, fields: Fields, uops: NDArray[np.uint32]) -> Span | None:
-        """None where an accumulator does not exist, or the instruction has no such field."""
+        """Return the span, or None if an accumulator does not exist or the instruction has no such field."""
         loops = fields["iter_out"], fields["iter_in"]
         factors = fields["dst_factor_out"], fields["dst_factor_in"], fields.get("src_factor_in", 0)
         if not 0 <= fields["uop_bgn"] < fields["uop_end"] <= len(uops):

@@ -1,5 +1,8 @@
-"""The RTL's machinery, on small programs: throughput and latency of each stage, overlap, queues, tokens, hazards,
-registers and soft reset. What instructions compute is held in test_rtl_equals_golden.py."""
+"""The RTL's machinery, on small programs.
+
+The tests cover throughput and latency of each stage, overlap, queues, tokens, hazards, registers and soft reset.
+test_rtl_equals_golden.py holds the results of the instructions.
+"""
 
 from __future__ import annotations
 
@@ -310,7 +313,10 @@ def test_address_registers_are_added_to_dram_bases(device: SimulatedDevice) -> N
 
 @pytest.mark.parametrize("after_cycles", [1, 7, 30, 61, 90, 137, 250, 400])
 def test_a_soft_reset_in_mid_transfer_drains_the_bus(device: SimulatedDevice, after_cycles: int) -> None:
-    """Bursts are outstanding on all four ports; what follows is neither disturbed nor answered with their data."""
+    """A soft reset with bursts outstanding on all four ports drains the bus.
+
+    The next run is neither disturbed nor answered with their data.
+    """
     device.write_memory(DATA, np.arange(4096, dtype="<u4"))
     busy_everywhere = [
         load(MemoryType.ACC, 0, DATA // 64, 4, 512),
@@ -367,7 +373,10 @@ def test_writes_that_a_reset_cuts_short_write_nothing_more(rtl: Path) -> None:
 @pytest.mark.parametrize(("distance", "lost"), [(1, True), (2, True), (3, False)])
 @pytest.mark.parametrize("hazards", ["interlock", "none"])
 def test_updates_of_one_accumulator(hazards: str, distance: int, lost: bool) -> None:
-    """With no interlock an update whose destination is that of one of the two micro-ops before it misses their sum."""
+    """An update loses a sum if it follows another of the same accumulator too closely.
+
+    Without an interlock it misses the sums of the two micro-ops before it with the same destination.
+    """
     accelerator = replace(A, hazards=hazards)
     uops = [(0, 0, 0), *((n, 1, 0) for n in range(1, distance)), (0, 0, 0)]
     program = [

@@ -1,5 +1,8 @@
-"""MIN and MAX that join an ALU instruction with immediate in one pass (vta_chain): which do, what it costs, and that
-accumulators, outputs, counters and faults are those of instructions one after another."""
+"""MIN and MAX that join an ALU instruction with immediate in one pass (vta_chain).
+
+The tests cover which ones join and their cost. Accumulators, outputs, counters and faults equal those of
+instructions one after another.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,10 @@ def test_what_joins_does_not_depend_on_the_memory() -> None:
 
 
 def test_an_index_past_the_accumulator_stops_the_first_before_the_second_begins() -> None:
-    """One pass would have changed by MAX what comes before the fault."""
+    """An index past the accumulator stops the first instruction before the second begins.
+
+    One pass would have changed the accumulators before the fault by MAX.
+    """
     faulty = chain(ADD, MAX, dst_factor_out=(2048 - COLUMNS) // 3 + 1)
     show = words(PYNQ, [store(0, RESULT // 16, 1, 2048, push_prev=1), finish(pop_next=1)])
     with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
@@ -194,8 +200,10 @@ SHOW = [
 def _run(
     accelerator: Accelerator, program: NDArray[np.uint64], values: NDArray[np.int32] = VALUES, **timing: Any
 ) -> tuple[NDArray[np.uint8], int]:
-    """The memory after it, and compute's busy cycles, of which the twin must say the same. `values`, of the
-    accumulator, lie at DATA."""
+    """Return the memory after the run and compute's busy cycles, which must equal the twin's.
+
+    `values`, of the accumulator, lie at DATA.
+    """
     pool = micro_ops(PYNQ, *UOPS)
     with SimulatedDevice(build(accelerator, "rtl"), MemoryModel(BASE, MEMORY_BYTES, **timing)) as device:
         device.write_memory(INSN, program)
@@ -209,7 +217,7 @@ def _run(
 
 
 def _interpreted(accelerator: Accelerator, program: NDArray[np.uint64], memory: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """What numpy makes of the program, of whose run `memory` was left."""
+    """Return the result of the numpy interpreter for the program whose run left `memory`."""
     expected = memory.copy()
     expected[RESULT - BASE :] = 0
     NumpyInterpreter(accelerator, BASE, expected).run(INSN, len(program))

@@ -1,4 +1,4 @@
-"""What is made of Verilator's coverage counts."""
+"""The report on Verilator's coverage counts."""
 
 from __future__ import annotations
 

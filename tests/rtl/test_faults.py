@@ -34,7 +34,7 @@ A = VARIANTS["pynq A"]
 END = BASE + MEMORY_BYTES
 UOPS = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1)
 
-# Name: instructions, the micro-op in the pool, what must be reported.
+# Name: instructions, the micro-op in the pool, the expected fault.
 PROGRAMS: dict[str, tuple[list[Fields], tuple[int, int, int], Fault]] = {
     "uop load past its buffer": (
         [load(MemoryType.UOP, 8190, UOP_POOL // 4, 1, 3)],

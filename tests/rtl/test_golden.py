@@ -1,4 +1,4 @@
-"""What the golden model does where public models differ (TVM_FACTS.md section 3), and how it behaves as a device."""
+"""The golden model's choices where public models differ (TVM_FACTS.md section 3), and its behaviour as a device."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_fetch_stalls_when_a_queue_is_full(golden: Path) -> None:
 
 
 def test_a_limit_holds_however_large_the_instruction(golden: Path) -> None:
-    """2^41 micro-ops: run in pieces, each of which ends at its limit."""
+    """A program of 2^41 micro-ops runs in pieces, and each piece ends at its limit."""
     with SimulatedDevice(golden, MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, words(A, [gemm(0, 8192, 16383, 16383), finish()]))
         assert execute(device, INSN, 2, 1000).status is DeviceStatus.RUNNING
@@ -138,7 +138,10 @@ def test_counts_work_and_bytes(golden: Path) -> None:
 
 
 def test_address_registers_are_added(golden: Path) -> None:
-    """As the public driver may do it: dram_base from 0, the buffer's address in its register."""
+    """Address registers are added, as the public driver may use them.
+
+    dram_base counts from 0, and the buffer's address is in its register.
+    """
     instructions = [
         load(MemoryType.UOP, 0, 0, 1, 1),
         load(MemoryType.ACC, 0, 2, 1, 1),

@@ -29,13 +29,13 @@ BUILDS = {
 
 
 def parameters(batch: int, block: int, uop_bytes: int, inp: int, wgt: int, acc: int) -> VTAParameters:
-    """Of log2 values: batch, block, bytes of the micro-op buffer, elements of the others."""
+    """Return parameters from log2 values: batch, block, bytes of the micro-op buffer, elements of the others."""
     return VTAParameters(
         3, 3, 5, batch, block, uop_bytes, inp + batch + block, wgt + 2 * block, acc + batch + block + 2
     )
 
 
-# At the ends of what the RTL takes.
+# At the ends of the RTL's limits.
 EXTREMES = {
     "1x16, smallest buffers": Accelerator(parameters(0, 4, 4, 1, 1, 2), IsaRevision.A),
     "1x16, largest buffers": Accelerator(parameters(0, 4, 18, 16, 16, 16), IsaRevision.WIDE, bus_bits=128),
@@ -45,7 +45,7 @@ EXTREMES = {
     "16x64": Accelerator(parameters(4, 6, 13, 6, 4, 6), IsaRevision.A),
 }
 
-# What the golden model and the twin have, without bus and banks: what Accelerator says of it, and the RTL itself.
+# Accelerators for the golden model and the twin, which have no bus and banks: errors of Accelerator and of the RTL.
 REFUSED = {
     "1x8 on a bus of 128 bits": (
         ((0, 3, 13, 6, 4, 6), 128),

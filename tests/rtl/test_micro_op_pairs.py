@@ -1,5 +1,8 @@
-"""GEMM and ALU where everything collides: few accumulators, few operands, small loops, so that micro-ops go in pairs,
-wait for each other's results, or lose them. The results against numpy, the cycles against the twin."""
+"""GEMM and ALU with collisions everywhere: few accumulators, few operands and small loops.
+
+Micro-ops go in pairs, wait for each other's results, or lose them. The tests hold the results against numpy and the
+cycles against the twin.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ NESTS = 150
 
 
 def _micro_ops(generator: np.random.Generator) -> NDArray[np.void]:
-    """In eights, each within a small window of each buffer; the last is zero."""
+    """Return micro-ops in eights, each within a small window of each buffer; the last is zero."""
     uops = np.zeros(129, dtype=UOP)
     for first in range(0, 128, 8):
         for name, windows in (("dst", (1, 2, 3, 8)), ("src", (1, 1, 2, 8)), ("wgt", (1, 1, 2))):

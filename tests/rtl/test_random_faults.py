@@ -1,5 +1,8 @@
-"""Every program that faults ends with a status and an address: GEMM and ALU with indices drawn at random, most of which
-leave their buffers sooner or later, against what numpy finds. What came before the fault is done, nothing after it."""
+"""Programs that fault end with a status and an address, in agreement with numpy.
+
+They are GEMM and ALU instructions with indices drawn at random; most leave their buffers sooner or later. The work
+before the fault is done, nothing after it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class _Interpreter(NumpyInterpreter):
             raise _FaultError(self._fault)
 
     def _indices(self, f: dict[str, int], names: tuple[str, ...]) -> list[tuple[int, ...]]:
-        """Of the micro-ops before the fault."""
+        """Return the indices of the micro-ops before the fault."""
         good: list[tuple[int, ...]] = []
         for out in range(f["iter_out"]):
             for inner in range(f["iter_in"]):
@@ -124,7 +127,7 @@ def _micro_ops(generator: np.random.Generator) -> NDArray[np.void]:
 
 
 def _run(device: SimulatedDevice, interpreter: NumpyInterpreter, generator: np.random.Generator) -> FaultCode | None:
-    """Fills the buffers, executes a few random instructions and, after a soft reset, shows `out`. Returns the fault."""
+    """Fill the buffers, execute a few random instructions and, after a soft reset, show `out`; return the fault."""
     program = [
         load(MemoryType.UOP, 0, UOP_POOL // 4, 1, UOPS),
         load(MemoryType.UOP, 8192 - UOPS, UOP_POOL // 4, 1, UOPS),
@@ -149,7 +152,7 @@ def _run(device: SimulatedDevice, interpreter: NumpyInterpreter, generator: np.r
 
 
 def _interpret(device: SimulatedDevice, interpreter: NumpyInterpreter, program: list[Fields]) -> Fault | None:
-    """Puts the program into the device's memory and runs it on a copy of that; the fault that it ends with."""
+    """Put the program into the device's memory and run it on a copy of that; return the fault that it ends with."""
     device.write_memory(INSN, words(A, program))
     interpreter.memory[:] = device.memory
     try:

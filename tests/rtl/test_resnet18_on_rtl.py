@@ -25,12 +25,16 @@ GOOD = {
     "resnet18.C11": (1, 7, 7, 1, 8, 2, 1),
 }
 EPILOGUE_CYCLES = 1
-"""Of every output element, in the stage that runs the GEMM: reset, and SHR, MAX and MIN in one pass, each of two
-elements a cycle."""
+"""Cycles of every output element in the stage that runs the GEMM.
+
+They are the reset, and SHR, MAX and MIN in one pass, each of two elements a cycle.
+"""
 
 ENDS_CYCLES = 2_200
-"""Before the first tile has arrived and after the last was computed nothing hides the memory: 550 and 1,590 cycles in
-C10 (its timeline), nearly a tenth of the short 1x1 layers."""
+"""Cycles at both ends, before the first tile has arrived and after the last was computed.
+
+Nothing hides the memory there: 550 and 1,590 cycles in C10 (its timeline), nearly a tenth of the short 1x1 layers.
+"""
 
 
 def run(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> tuple[ProgramRun, int]:
@@ -68,8 +72,11 @@ def test_virtual_threads_hide_the_loads() -> None:
 
 @pytest.mark.parametrize("name", ["resnet18.C7", "resnet18.C10"])
 def test_strict_knows_what_loses_sums_without_interlock(name: str) -> None:
-    """Hardware as the public bitstreams are: what `strict` accepts is right on it, and what it adds to `compiler`'s
-    refusals is not, though the same programs are right where the accumulator waits."""
+    """The level `strict` accepts only schedules that lose no sums without an interlock.
+
+    The hardware is as the public bitstreams are: a schedule that `strict` accepts is right on it. A schedule that
+    `strict` refuses and `compiler` accepts is wrong on it, but right if the accumulator waits.
+    """
     workload = load_workload(name)
     space = space_for(workload, WITHOUT_INTERLOCK)
     columns = space.columns(np.arange(len(space)))

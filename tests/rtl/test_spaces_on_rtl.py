@@ -1,5 +1,7 @@
-"""What `strict` accepts of every space, and every operator, verified on Verilated hardware without interlock, as the
-public bitstreams are."""
+"""Schedules of every space and operator that `strict` accepts, on Verilated hardware without interlock.
+
+The public bitstreams have none.
+"""
 
 import numpy as np
 import pytest

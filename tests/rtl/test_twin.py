@@ -69,7 +69,7 @@ def test_random_programs_without_interlock() -> None:
 
 
 def _schedules(count: int, longest: int) -> list[Program]:
-    """Of all resnet18 layers in turn, drawn from their spaces, no longer than `longest` cycles."""
+    """Return schedules of all resnet18 layers in turn, drawn from their spaces, no longer than `longest` cycles."""
     generator, twin = np.random.default_rng(7), Twin(PYNQ)
     programs: list[Program] = []
     while len(programs) < count:

@@ -1,4 +1,4 @@
-"""Waves of a run: an FST file that says what ran, read here block by block as the format has it."""
+"""Waves of a run: an FST file that names the instructions, read here block by block as the format has it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Places the dependence tokens that random programs need: exactly where two stages touch the same thing.
+"""The dependence tokens that random programs need, placed exactly where two stages touch the same thing.
 
-Every instruction says what it reads and writes. When one conflicts with an earlier instruction of another stage that is
-not yet known to be complete, a token is pushed by that stage's latest instruction and popped by the new one; what is
-known to be complete travels with the token (a vector clock), so nothing is ordered twice. Instructions that do not
-conflict stay unordered and truly overlap on hardware. Program order satisfies every token, so no program deadlocks.
+Every instruction lists its reads and writes. It may conflict with an earlier instruction of another stage that is
+not yet known to be complete. That stage's latest instruction then pushes a token, and the new one pops it. The
+token carries the set of complete instructions (a vector clock), so nothing is ordered twice. Instructions that do
+not conflict stay unordered and truly overlap on hardware. Program order satisfies every token, so no program
+deadlocks.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ class _StageHistory:
 
 
 class TokenOrder:
-    """Collects a program. `bridge()` makes a compute instruction that does nothing: load and store have no tokens
-    between them, so that what orders them goes through compute."""
+    """A collector of a program and its tokens.
+
+    `bridge()` makes a compute instruction that does nothing. Load and store have no tokens between them, so their
+    order goes through compute.
+    """
 
     def __init__(self, bridge: Callable[[], Fields]) -> None:
         self.instructions: list[Fields] = []
@@ -57,7 +61,7 @@ class TokenOrder:
         self._complete = {stage: dict.fromkeys(Stage, -1) for stage in Stage}
 
     def add(self, stage: Stage, fields: Fields, accesses: Iterable[Access] = (), *, after_all: bool = False) -> None:
-        """Appends an instruction, after all that it conflicts with, or after all there is."""
+        """Append an instruction, after all that it conflicts with, or after all there is."""
         touched = tuple(accesses)
         far = [other for other in Stage if abs(other - stage) == 2]
         near = [other for other in Stage if abs(other - stage) == 1]

@@ -1,4 +1,4 @@
-"""What the twin says of a program beside what the RTL counts for it."""
+"""The twin's cycles of a program beside the RTL's counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PAGE = 4096
 def random_differences(
     library: Path, twin: Twin, program: RandomProgram, memory: MemoryModel, max_cycles: int = 50_000_000
 ) -> list[str]:
-    """Of the RTL at `library` and the twin, on the memory image of `program` as it is."""
+    """Return the differences between the RTL at `library` and the twin, on the memory image of `program` as it is."""
     pages = -(-len(program.image) // _PAGE) * _PAGE
     with SimulatedDevice(library, replace(memory, base=program.base, bytes=pages)) as device:
         device.memory[: len(program.image)] = program.image
@@ -42,9 +42,9 @@ def random_differences(
 def schedule_differences(
     library: Path, twin: Twin, program: Program, memory: MemoryModel, offset: int = 0
 ) -> list[str]:
-    """With every buffer `offset` bytes into a page; without, the twin sees the program before relocation.
+    """Return the differences for a schedule with every buffer `offset` bytes into a page.
 
-    Tensors are zeros: they take no time.
+    Without an offset, the twin sees the program before relocation. Tensors are zeros: they take no time.
     """
     addresses, end = place(program, BASE + _PAGE)
     addresses = {name: address + offset for name, address in addresses.items()}
@@ -57,13 +57,13 @@ def schedule_differences(
 
 
 def placed(program: RandomProgram, accelerator: Accelerator) -> PlacedProgram:
-    """All of the image as micro-ops: LOADs find theirs wherever they lie."""
+    """Return the placed program with all of the image as micro-ops, because LOADs find theirs anywhere."""
     words = program.image.view(np.uint32).reshape(-1, accelerator.uop_element_bytes // 4)
     return PlacedProgram(encode(program.records, accelerator), words, program.insn_addr, program.base)
 
 
 def differences(execution: Execution, twin: Twin, program: Program | PlacedProgram, memory: MemoryModel) -> list[str]:
-    """Each thing that the twin has other than the RTL: status, fault, cycles, counters of all stages."""
+    """Return the differences of the twin from the RTL: status, fault, cycles, counters of all stages."""
     prediction = twin.predict([program], memory)[0]
     fault = 0 if execution.fault is None else int(execution.fault.code)
     facts = [("status", STATUS[execution.status], prediction["status"]), ("fault", fault, prediction["fault"])]

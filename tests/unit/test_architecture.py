@@ -31,7 +31,10 @@ def room_of(path: Path) -> str:
 
 
 def imported(path: Path, package: str) -> list[str]:
-    """Every module that a file imports, anywhere in it, as an absolute name; `package` is the file's own."""
+    """Return every module that a file imports, anywhere in it, as an absolute name.
+
+    `package` is the file's own.
+    """
     names = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

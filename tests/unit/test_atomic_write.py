@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: what a full disk says."""
+"""Files that are written whole or not at all, and the error of a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What README.md and docs/ say exists: commands with their options, files, links, headings; the code in them runs."""
+"""README.md and docs/: the commands with their options, files, links and headings exist, and the code in them runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def prose(document: Path) -> str:
 
 
 def commands(document: Path) -> Iterator[str]:
-    """Every `hilt ...` of a block: after `$`, at the beginning of a line, or after a dot between several."""
+    """Yield every `hilt ...` of a block: after `$`, at the beginning of a line, or after a dot between several."""
     for line in "".join(fenced(document)).splitlines():
         for part in line.removeprefix("$ ").partition(" #")[0].split(" · "):
             if part.startswith("hilt "):
@@ -47,7 +47,7 @@ def commands(document: Path) -> Iterator[str]:
 
 
 def mentions(document: Path) -> Iterator[str]:
-    """Every `hilt ...` between ticks in the text, which need not be whole."""
+    """Return every `hilt ...` between ticks in the text, which need not be whole."""
     return (span for span in re.findall(r"`([^`]+)`", prose(document)) if re.match(r"hilt [a-z]", span))
 
 
@@ -66,7 +66,11 @@ def found(words: list[str]) -> tuple[Any, list[str]]:
 
 
 def parse(words: list[str]) -> None:
-    """As the command line does, without running anything. Raises its usage errors."""
+    """Parse words like the command line, without running anything.
+
+    Raises:
+        UsageError: The command line refuses the words.
+    """
     command, rest = found(words)
     command.make_context("hilt", rest)
 
@@ -114,7 +118,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def headings(document: Path) -> set[str]:
-    """As GitHub's anchors."""
+    """Return the headings of a document as GitHub's anchors."""
     lines = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 

@@ -29,7 +29,7 @@ REGISTER_BASE = 0x43C0_0000
 
 @dataclass(frozen=True)
 class Hardware:
-    """An accelerator, its .bit file, and what its manifest says."""
+    """An accelerator, its .bit file and its manifest."""
 
     accelerator: Accelerator
     bitfile: bytes

@@ -1,7 +1,7 @@
-"""Run by a board's Python: the agent's driver and memory on pynq's own device for Zynq boards, from pynq 2.7 to 4.0.
+"""A check that a board's Python runs: the agent's driver and memory on pynq's own device for Zynq boards.
 
-What lies below pynq is stood in for: XRT, the FPGA manager's files, /lib/firmware and /dev/mem. Prints, as JSON, what
-it saw. Words: a .bit file, and a folder for the files.
+It covers pynq 2.7 to 4.0. Stand-ins replace the layers below pynq: XRT, the FPGA manager's files, /lib/firmware and
+/dev/mem. It prints its observations as JSON. Arguments: a .bit file, and a folder for the files.
 """
 # ruff: noqa: N801, N802, N815  names are XRT's
 

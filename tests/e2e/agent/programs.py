@@ -1,4 +1,4 @@
-"""Programs of a few instructions, as trials: what each does on a VTA is known without running one."""
+"""Programs of a few instructions, as trials; the effect of each on a VTA is known without running one."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ def add_constant(
     rounds: int = 1,
     **trial: Any,
 ) -> Prepared:
-    """out = low 8 bits of bias + ADDED * rounds.
+    """Return a trial with out = low 8 bits of bias + ADDED * rounds.
 
-    `corrupt_item` falsifies an item of the expected tensor; `lose_token` leaves FINISH waiting for ever; a `uop_end`
-    past the buffer is a fault; an output that is not relocated lies where no memory is; `rounds` makes it long.
+    `corrupt_item` falsifies an item of the expected tensor. `lose_token` leaves FINISH waiting for ever. A
+    `uop_end` past the buffer is a fault. An output that is not relocated lies outside memory. `rounds` makes the
+    program long.
     """
     parameters = accelerator.parameters
     lanes = parameters.batch * parameters.block

@@ -1,4 +1,4 @@
-"""The agent as one file: what the host deploys, and how one version takes over from another."""
+"""The agent as one file: the host's deployment, and the change from one version to another."""
 
 from __future__ import annotations
 

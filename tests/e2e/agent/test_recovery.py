@@ -1,4 +1,4 @@
-"""What the daemon lives through: its worker killed or stopped, its own death, a lost link, a second client."""
+"""Events that the daemon survives: its worker killed or stopped, its own death, a lost link, a second client."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def seconds_long(golden: Hardware, key: str) -> Prepared:
 
 
 def running(board: Client, prepared: Prepared) -> tuple[int, int]:
-    """Sends a trial that takes long; returns its request number and the worker that is at it."""
+    """Send a trial that takes long; return its request number and the worker that is at it."""
     board.put(prepared.blobs)
     number = board.send(Measure(prepared.trial, prepared.code))
     while (status := board.status()).state != "busy":
@@ -114,7 +114,7 @@ def test_a_worker_that_dies_between_sessions_costs_no_trial(
 
 
 def test_a_worker_without_memory_says_nothing_of_the_program(board: Client, golden: Hardware) -> None:
-    """Its address space is full: reading a tensor fails, and not by anything that the configuration did."""
+    """The agent's address space is full: reading a tensor fails, and not because of the configuration."""
     worker = board.status().worker
     assert worker is not None
     resource.prlimit(worker, resource.RLIMIT_AS, (1 << 20, 1 << 20))

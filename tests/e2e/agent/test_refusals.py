@@ -1,4 +1,4 @@
-"""What the agent refuses, and that each refusal names its reason and harms nothing that follows."""
+"""Requests that the agent refuses: each refusal names its reason and harms nothing that follows."""
 
 from __future__ import annotations
 

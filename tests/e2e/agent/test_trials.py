@@ -72,7 +72,7 @@ def test_one_falsified_item_is_a_wrong_answer(bench: Bench) -> None:
 
 
 def test_an_output_that_is_not_written_differs_in_every_item(bench: Bench) -> None:
-    # The output of the trial before holds just what is expected: only filling it in between tells the two apart.
+    # The output of the trial before equals the expected one: only filling it in between tells the two apart.
     assert_well(bench.measure())
     silent = bench.make()
     finish = bytes([3]) + bytes(15)

@@ -1,6 +1,6 @@
-// What AXI4 demands of a master's channels, watched every cycle: a rule that was ever broken leaves its bit set.
-// From the AXI4 specification (Arm IHI 0022): the handshake, bursts, write strobes; and, stricter than it, what this
-// accelerator says of itself: incrementing bursts of whole beats.
+// AXI4's rules for a master's channels, watched every cycle: a rule that was ever broken leaves its bit set.
+// From the AXI4 specification (Arm IHI 0022): the handshake, bursts, write strobes; and, stricter than it, this
+// accelerator's own rule: incrementing bursts of whole beats.
 
 module axi_address_rules #(
   parameter int unsigned AddrBits = 48,

@@ -51,7 +51,7 @@ class Bench:
             cocotb.start_soon(_pause(channel, seed))
 
     def answer_errors_with(self, response: AxiResp) -> None:
-        """The models know SLVERR only: what they answer so is answered with `response`."""
+        """Replace the models' SLVERR, the only error they know, by `response`."""
         for channel, name in ((self.write.b_channel, "bresp"), *((r.r_channel, "rresp") for r in self.reads.values())):
             _replace_response(channel, name, response)
 
@@ -59,8 +59,11 @@ class Bench:
         return int(await self.registers.read_dword(register))
 
     async def run(self, insn_addr: int, insn_count: int, *, max_cycles: int) -> Fault | None:
-        """Runs instructions by the driver protocol until done is set or there is a fault, which is returned. Raises
-        AssertionError where neither happens."""
+        """Run instructions by the driver protocol until done is set or there is a fault; return the fault.
+
+        Raises:
+            AssertionError: Neither happens.
+        """
         await self.begin(insn_addr, insn_count)
         for _ in range(max_cycles // POLL_CYCLES):
             await ClockCycles(self.dut.clk, POLL_CYCLES)
@@ -92,7 +95,7 @@ class Bench:
         raise AssertionError("the soft reset never ended")
 
     def broken_rules(self) -> list[str]:
-        """What axi_rules.sv saw, as `port: rule`."""
+        """Return the rules that axi_rules.sv saw broken, as `port: rule`."""
         watched = [(name, f"broken_{name}", ADDRESS_RULES) for name in PORTS]
         watched.append(("store", "broken_store_data", DATA_RULES))
         return [
@@ -112,8 +115,10 @@ class Bench:
 
 
 async def _pause(channel: Any, seed: int) -> None:
-    """Lets a channel go and stop in turn, for times whose lengths change now and then. (The models' own generators
-    say it anew in every cycle, which takes most of a simulation's time.)"""
+    """Let a channel go and stop in turn, for times whose lengths change now and then.
+
+    The models' own generators give a value in every cycle, which takes most of a simulation's time.
+    """
     generator = random.Random(seed)
     while True:
         go, stop = generator.choice(((200, 1), (30, 2), (4, 4), (1, 1), (1, 9), (12, 60)))

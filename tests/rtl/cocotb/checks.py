@@ -113,7 +113,7 @@ async def bus_error(dut: Any) -> None:
 
 @cocotb.test()
 async def soft_reset(dut: Any) -> None:
-    """At any instant, whatever is outstanding, once and again: masters finish what they began and nothing else."""
+    """A soft reset at any instant, once and again, lets masters finish their outstanding transfers and nothing else."""
     seed = SETTINGS["seed"]
     generator = random.Random(seed)
     bench = Bench(dut, memory_of_busy_everywhere(), seed)
@@ -127,7 +127,7 @@ async def soft_reset(dut: Any) -> None:
 
 @cocotb.test()
 async def registers(dut: Any) -> None:
-    """Hold what was written whole; refuse part of a word; answer in order however the channels pause."""
+    """Registers hold whole words, refuse part of a word, and answer in order however the channels pause."""
     generator = random.Random(SETTINGS["seed"])
     bench = Bench(dut, memory_of_busy_everywhere(), SETTINGS["seed"])
     await bench.start()

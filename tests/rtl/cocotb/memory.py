@@ -10,18 +10,20 @@ GUARD = 0xA7
 
 
 class BusError(Exception):
-    """Makes a slave model answer SLVERR."""
+    """An error that makes a slave model answer SLVERR."""
 
 
 class GuardedMemory:
-    """`image` from byte address `base` on, between guards that no program may touch. What lies outside, and the
-    addresses in `errors` of a port, raise BusError."""
+    """A memory with `image` from byte address `base` on, between guards that no program may touch.
+
+    Accesses outside it, and to the addresses in `errors` of a port, raise BusError.
+    """
 
     def __init__(self, base: int, image: NDArray[np.uint8]) -> None:
         self.replace(base, image)
 
     def replace(self, base: int, image: NDArray[np.uint8]) -> None:
-        """Another memory in the place of this one, whole and without errors."""
+        """Replace this memory by another, whole and without errors."""
         self.base, self.size = base, len(image)
         guard = bytes([GUARD]) * GUARD_BYTES
         self.bytes = bytearray(guard + image.tobytes() + guard)
@@ -46,7 +48,7 @@ class GuardedMemory:
 
 
 class MemoryPort:
-    """What cocotbext-axi's slave models call."""
+    """The interface that cocotbext-axi's slave models call."""
 
     def __init__(self, memory: GuardedMemory, name: str) -> None:
         self._memory, self._name = memory, name

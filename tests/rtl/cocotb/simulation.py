@@ -1,4 +1,4 @@
-"""Builds the bench with Verilator through cocotb's runner, and runs checks (checks.py) in it."""
+"""The build of the bench with Verilator through cocotb's runner, and the run of its checks (checks.py)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,11 @@ class Simulation:
             )
 
     def run(self, check: str, **settings: str) -> None:
-        """Runs one check of checks.py with these environment variables. Raises AssertionError with the end of its log
-        where it fails."""
+        """Run one check of checks.py with these environment variables.
+
+        Raises:
+            AssertionError: The check fails; the text is the end of its log.
+        """
         folder = self._folder / check
         folder.mkdir(exist_ok=True)
         log, results = folder / "log", folder / "results.xml"

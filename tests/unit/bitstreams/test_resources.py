@@ -1,4 +1,4 @@
-"""hls/yosys/resources.py, up to where Yosys begins."""
+"""hls/yosys/resources.py, up to the start of Yosys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""BlobStore on a board's disk: what is damaged is sent again, and what a trial needs now is not what leaves first."""
+"""BlobStore on a board's disk.
+
+A damaged blob is sent again, and a blob that a trial needs now is not the first to leave.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(folder: Path) -> BlobStore:
-    """As by a daemon that has just started."""
+    """Return the store as a daemon that has just started opens it."""
     return BlobStore(folder / "blobs", folder / "incoming")
 
 

@@ -88,7 +88,10 @@ def trial(home: Home, program: LoadBitstream, size: int, number: int = 0) -> Mea
 
 
 async def test_memory_lasts_over_changes_of_bitstream(board: Board, home: Home, version: str) -> None:
-    """Each bitstream uses 20 of 32 MiB: what the one before held must be free again."""
+    """Memory lasts over changes of bitstream.
+
+    Each bitstream uses 20 of 32 MiB, so the memory of the one before must be free again.
+    """
     workers = set()
     for number in range(4):
         program = bitstream(home, number % 2)

@@ -1,4 +1,4 @@
-"""The file that says what a virtual board is."""
+"""The file that describes a virtual board."""
 
 from __future__ import annotations
 

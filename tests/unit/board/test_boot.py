@@ -1,4 +1,4 @@
-"""Waiting for the end of the boot, with a systemctl that says what it is told to."""
+"""The wait for the end of the boot, with a systemctl that gives scripted answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ test "$state" = running
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What systemctl was asked, a line each time; it answers with the lines of `states`."""
+    """Return the log of the requests to systemctl, one a line; it answers with the lines of `states`."""
     log, script = tmp_path / "log", tmp_path / "systemctl"
     log.touch()
     script.write_text(_SCRIPT.format(log=log, states=tmp_path / "states"))

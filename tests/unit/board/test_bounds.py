@@ -35,7 +35,7 @@ def bytes_of(accelerator: Accelerator, memory_type: MemoryType) -> int:
 
 
 def touched(row: dict[str, int], size: int) -> set[int]:
-    """Every byte, by the definition of a 2D transfer (HARDWARE.md section 3)."""
+    """Return the first and last byte of every element, by the definition of a 2D transfer (HARDWARE.md section 3)."""
     elements = (row["dram_base"] + y * row["x_stride"] + x for y in range(row["y_size"]) for x in range(row["x_size"]))
     return {element * size + byte for element in elements for byte in (0, size - 1)}
 

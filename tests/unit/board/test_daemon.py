@@ -45,7 +45,7 @@ BLOB = hashlib.sha256(DATA).hexdigest()
 
 
 class FakeBoard:
-    """Answers every trial at once, or as `reply` says."""
+    """A board that answers every trial at once, or by `reply`."""
 
     state = "ready"
     program = None
@@ -78,7 +78,7 @@ class FakeBoard:
 
 
 class Client:
-    """A session that keeps what it is sent."""
+    """A session that keeps the messages that the daemon sends to it."""
 
     def __init__(self) -> None:
         self.client: str | None = None

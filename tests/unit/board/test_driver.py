@@ -45,7 +45,7 @@ class PublicRegisters:
 
 
 class Board:
-    """What the driver does to pynq, in order."""
+    """A record of the driver's calls to pynq, in order."""
 
     def __init__(self) -> None:
         self.registers = PublicRegisters()
@@ -53,7 +53,7 @@ class Board:
         self.pll_mhz = 1000.0
         self.divisors = [2, 5]
         self.clocks: list[float] = []
-        """Each frequency of the fabric, in MHz, since the divisors were written first."""
+        """The frequencies of the fabric, in MHz, since the divisors were written first."""
 
     @property
     def fclk_mhz(self) -> float:
@@ -66,7 +66,7 @@ class Board:
             self.clocks.append(self.fclk_mhz)
 
     def set_widths(self, parser: Any) -> None:
-        """As pynq's EmbeddedDevice reads a parser (pynq 2.7 to 4.0)."""
+        """Note the widths as pynq's EmbeddedDevice reads them from a parser (pynq 2.7 to 4.0)."""
         assert parser.family_ps == "zynq_ultra_ps_e"
         widths = parser.ip_dict[parser.ps_name]["parameters"]
         self.did.append(" ".join(f"{name} {widths[name]}" for name in sorted(widths)))
@@ -141,7 +141,7 @@ def program(module: ModuleType, path: Path) -> Callable[[Manifest], Any]:
 
 
 class Code:
-    """Of a buffer, what the driver asks for."""
+    """The part of a buffer that the driver asks for."""
 
     physical_address: ClassVar[int] = 0x1680_0000
     nbytes: ClassVar[int] = 4096
@@ -171,7 +171,10 @@ def test_a_program_that_was_over_at_once_is_believed_and_timed_by_its_first_sigh
 def test_time_begins_when_fetch_is_started(
     board: Board, module: ModuleType, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that each access to a register moves by 5 microseconds, which pynq's MMIO may take on a Cortex-A9."""
+    """The time of a run begins when fetch is started.
+
+    Each access to a register moves the test's clock by 5 microseconds, which pynq's MMIO may take on a Cortex-A9.
+    """
     driver = program(PUBLIC)
     clock = 0.0
     read, write = board.registers.read, board.registers.write
@@ -343,7 +346,10 @@ def test_what_pynq_notes_of_a_bitstream_that_is_gone_keeps_no_other_from_being_l
 def test_pynqs_note_of_the_agents_own_bitstream_is_taken_away(
     board: Board, path: Path, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After removal of ~/.hilt no notebook could load anything, for pynq opens the file that it has noted."""
+    """The driver removes pynq's note of the agent's own bitstream.
+
+    pynq opens the file that it has noted. After removal of ~/.hilt no notebook could load anything.
+    """
     noted = [str(path)]
     notes = SimpleNamespace(
         global_state_file_exists=lambda: bool(noted),

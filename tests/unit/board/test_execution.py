@@ -1,4 +1,4 @@
-"""How often a trial runs the device: the daemon's limit is of so many runs."""
+"""The number of times a trial runs the device: the daemon's limit covers all its runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .examples import MANIFEST, TRIAL
 
 @pytest.fixture
 def execution(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module, which is loaded where there is no pynq; nothing of pynq is used here."""
+    """Yield the module, loaded without pynq; nothing of pynq is used here."""
     monkeypatch.setitem(sys.modules, "pynq", ModuleType("pynq"))
     yield importlib.import_module("hilt_board.execution")
     for name in ("execution", "memory", "driver"):

@@ -1,4 +1,4 @@
-"""What the agent reads of a board, from files as its kernel shows them; and the unit that it gives systemd."""
+"""The agent's inspection of a board, from files as its kernel shows them, and the unit that it gives systemd."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def test_the_xadc_reads_what_its_transfer_function_says(tmp_path: Path, monkeypa
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the function under test sets is unset again: other tests start boards with this environment."""
+    """Undo the environment variables that the function under test sets.
+
+    Other tests start boards with this environment.
+    """
     monkeypatch.setattr(os, "environ", dict(os.environ))
     os.environ.pop("XILINX_XRT", None)
     os.environ.pop("HILT_VERILATED", None)
@@ -106,7 +109,10 @@ def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:
 
 
 def test_the_service_runs_a_copy_that_only_root_can_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files and systemd are the test's; what is written where is not."""
+    """The service runs a copy that only root can change.
+
+    Files and systemd are the test's; the written paths and texts are the service's.
+    """
     mine = tmp_path / "home" / "agent-0f.pyz"
     mine.parent.mkdir()
     mine.write_bytes(b"the agent")

@@ -1,4 +1,4 @@
-"""The journal: what append returned is there, whatever tore the file afterwards."""
+"""The journal: every record that append has accepted is there, however the file is torn afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def measured(number: int) -> Measured:
 
 @pytest.fixture
 def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the tear is made by hand, waiting for the disk shows nothing."""
+    """Replace fsync, because waiting for the disk shows nothing in a test that tears the file by hand."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 

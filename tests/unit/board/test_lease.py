@@ -1,4 +1,4 @@
-"""The lease of a board: kept by who speaks, lost by who has been silent for too long."""
+"""The lease of a board: an active client keeps it, and a client that is silent for too long loses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pynq leaves beside the agent's home is removed, and nothing that is not hilt's."""
+"""Files that pynq leaves beside the agent's home: hilt's are removed, all others stay."""
 
 from __future__ import annotations
 

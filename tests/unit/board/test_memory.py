@@ -20,11 +20,11 @@ _MIB = 1 << 20
 
 
 class Cached(np.ndarray[Any, Any]):
-    """A cached mapping of memory: the array is what the processor sees, `memory` what lies behind its caches."""
+    """A cached mapping of memory: the array is the processor's view, `memory` the memory behind its caches."""
 
     memory: NDArray[np.uint8]
     seen: NDArray[np.uint8]
-    """What the caches held when they last agreed with memory; a line that differs from it is dirty."""
+    """The caches' content when they last agreed with memory; a line that differs from it is dirty."""
 
     def __array_finalize__(self, parent: Any) -> None:
         if isinstance(parent, Cached) and hasattr(parent, "memory"):
@@ -44,11 +44,11 @@ class Cached(np.ndarray[Any, Any]):
         self.seen[:] = self.memory
 
     def write_coherent(self, data: NDArray[np.uint8]) -> None:
-        """As an accelerator at the ACP, with write allocate: the lines are dirty in the second-level cache."""
+        """Write like an accelerator at the ACP, with write allocate: the lines are dirty in the second-level cache."""
         self[:] = data
 
     def write_plain(self, data: NDArray[np.uint8]) -> None:
-        """As an accelerator at an HP port: the caches hear nothing of it."""
+        """Write like an accelerator at an HP port: the caches hear nothing of it."""
         self.memory[:] = data
 
 

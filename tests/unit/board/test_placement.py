@@ -34,7 +34,7 @@ class Buffer(np.ndarray):  # type: ignore[type-arg]
 
 
 class Accelerator:
-    """A driver whose programs do what `programs` says, one after another; each gets the placed output."""
+    """A driver whose programs have the outcomes in `outcomes`, one after another; each gets the placed output."""
 
     counts_cycles = True
     manifest = MANIFEST
@@ -124,7 +124,7 @@ def code(*words: tuple[int, int], indices: tuple[int, ...] = (0,)) -> bytes:
 
 
 LOAD = (0 | 2 << 7, 1 | 1 << 16)
-"""Of one input element, from the start of its buffer."""
+"""A LOAD of one input element, from the start of its buffer."""
 PROGRAM = code(LOAD, (FINISH, 0))
 
 

@@ -1,4 +1,4 @@
-"""Frames and messages: what goes in comes out, and nothing but a typed error comes of anything else."""
+"""Frames and messages: every message survives the round trip, and all other input gives a typed error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ json_values = st.recursive(
 
 
 def prefix(header: int, body: int, version: int = PROTOCOL_VERSION, flags: int = 0, crc: int = 0) -> bytes:
-    """By docs/protocol.md, not by the code under test."""
+    """Return a frame's prefix by docs/protocol.md, not by the code under test."""
     start = b"HILT" + struct.pack("<HHIII", version, flags, header, body, crc)
     return start + struct.pack("<I", zlib.crc32(start))
 
@@ -313,7 +313,7 @@ def test_an_id_is_found_where_the_message_is_not_valid() -> None:
 
 
 def test_the_board_speaks_the_same() -> None:
-    """The board's Python, in its own environment, encodes what this one does."""
+    """The board's Python, in its own environment, encodes the same bytes as the host's."""
     if not paths.board_python().exists():
         pytest.skip(f"no board environment at {paths.board_python()}: make setup")
     program = (

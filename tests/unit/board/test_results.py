@@ -1,4 +1,4 @@
-"""What the journal holds reaches the host, however much it is."""
+"""Delivery of the journal's content to the host, whatever its size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hilt_board.protocol import MAX_RESULTS, Measured, Results, ResultsReport, e
 
 @pytest.mark.parametrize("figures", [1, 1000])
 def test_every_report_of_results_fits_a_frame(figures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of trials with a thousand figures, as `--repeat 1000` takes, a hundred do not."""
+    """Every report of results fits a frame.
+
+    A hundred trials with a thousand figures, as `--repeat 1000` gives, do not fit one.
+    """
     monkeypatch.setenv("HILT_AGENT_HOME", str(tmp_path / "agent"))
     monkeypatch.setattr("os.fsync", lambda _: None)
 

@@ -1,4 +1,4 @@
-"""What a session says to a client whose link takes no more for a while."""
+"""A session with a client whose link accepts no more data for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .examples import DIGEST
 
 
 class StalledLink:
-    """A writer whose link takes nothing until it is told to, as asyncio's before Python 3.10: one may wait for it."""
+    """A writer whose link accepts nothing until the test opens it.
+
+    It is like asyncio's before Python 3.10: one task may wait for it.
+    """
 
     def __init__(self) -> None:
         self.written = bytearray()

@@ -93,7 +93,10 @@ def test_a_python_without_pynq_is_said_before_anything_runs(
 
 
 def test_a_daemon_that_finds_another_is_not_started_again_by_systemd(home: Home) -> None:
-    """After a kill of the service's daemon, or at boot, a client's `start` may be faster than systemd."""
+    """A daemon that finds another is not started again by systemd.
+
+    After a kill of the service's daemon, or at boot, a client's `start` may be faster than systemd.
+    """
     unit = unit_text("/usr/bin/python3", "/srv/hilt/agent.pyz", "/srv/hilt", "/usr")
     with daemon({**_STATUS, "holder": "ann"}) as running:
         assert f"RestartPreventExitStatus={commands.main(['daemon'])}\n" in unit

@@ -1,4 +1,4 @@
-"""The virtual board's device keeps to what pynq's Device is in every version that boards have."""
+"""The virtual board's device against pynq's Device, in every version that boards have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hilt_board.board_model import ModelSettings
 
 
 class OldDevice:
-    """Of pynq 2.7's Device, what a subclass could get in the way of: all of this comes from the PL server."""
+    """The members of pynq 2.7's Device that a subclass could get in the way of; all of them come from the PL server."""
 
     bitfile_name = ip_dict = mem_dict = timestamp = property(lambda self: None)
 

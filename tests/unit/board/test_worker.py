@@ -1,4 +1,4 @@
-"""Whose fault it is that a bitstream could not be loaded: the ladder is climbed for the board's alone."""
+"""The blame for a bitstream that could not be loaded: the ladder is climbed for the board's faults alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def test_a_bitstream_that_cannot_be_loaded_again_is_the_boards_fault(worker: ModuleType) -> None:
-    """As after a wrong answer, where loading takes the tokens away: nothing that the trial is accused of."""
+    """A bitstream that cannot be loaded again is the board's fault.
+
+    It is loaded again after a wrong answer, to clear the tokens; the trial is not accused.
+    """
     assert worker._failure(worker.NotLoadedError("Connection timed out")).code == "board_broken"
 
 

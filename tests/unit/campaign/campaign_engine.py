@@ -12,7 +12,7 @@ from tests.unit.cli.network_engine import NetworkBoards, by_size
 from tests.unit.engine.table import TableMeasurer, pass_gate
 
 FILES = "HILT_TEST_FILES"
-"""Only when this variable is set are the files written that a campaign ends with: pictures take seconds."""
+"""The variable that turns on the files at the end of a campaign; pictures take seconds."""
 
 
 class GatedBoards(NetworkBoards):

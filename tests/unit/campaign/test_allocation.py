@@ -1,4 +1,4 @@
-"""Where the next trials go."""
+"""The choice of the run that gets the next trials."""
 
 from __future__ import annotations
 

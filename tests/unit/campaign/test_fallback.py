@@ -1,4 +1,4 @@
-"""The fallback schedule: what it is, and that it costs a trial once."""
+"""The fallback schedule: its definition, and its cost of one trial, once."""
 
 from __future__ import annotations
 

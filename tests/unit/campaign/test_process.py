@@ -54,7 +54,7 @@ BUDGET = Budget(trials=TRIALS)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a campaign left in the store."""
+    """The records of a campaign in the store."""
 
     state: RunState
     slices: list[Slice]
@@ -82,7 +82,7 @@ def outcome(home: Path, uuid: str) -> Outcome:
 
 
 def to_the_end(home: Path, uuid: str) -> Outcome:
-    """After its process has let go of it."""
+    """Wait until the campaign's process has ended and return the outcome."""
     try:
         with EngineClient.attach(home, uuid) as client:
             for event in client.events(SECONDS):
@@ -95,7 +95,10 @@ def to_the_end(home: Path, uuid: str) -> Outcome:
 
 
 def kill_after(home: Path, uuid: str, trials: int, gate: Gate | None = None) -> None:
-    """Kills its process once so many trials are recorded; opens the gate, where one is given, when it is attached."""
+    """Kill the engine's process once so many trials are recorded.
+
+    Open the gate, if one is given, after attaching.
+    """
     with EngineClient.attach(home, uuid) as client:
         if gate is not None:
             gate.open()
@@ -342,7 +345,11 @@ def test_a_campaign_whose_board_fails_for_every_trial_stops_of_itself(tmp_path: 
 
 
 def test_a_campaign_of_runs_in_a_row_goes_on(tmp_path: Path) -> None:
-    """As hilt with schema 7 left it: one layer done, the other after 6 of 12 trials. Its indices are that hilt's."""
+    """A campaign of runs in a row goes on.
+
+    hilt with schema 7 left one layer done and the other after 6 of 12 trials. The expected indices are from that
+    version.
+    """
     with closing(sqlite3.connect(database_path(tmp_path))) as connection:
         connection.executescript((Path(__file__).parents[1] / "store" / "schema_7.sql").read_text())
     with Store(database_path(tmp_path)) as store:

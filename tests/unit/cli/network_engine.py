@@ -18,7 +18,7 @@ class NetworkBoards(TableBoards):
 
 
 def by_size(request: Request) -> Result:
-    """As tables answer, but for the size of the output."""
+    """Return the table's answer for a program, with the actual size of its output."""
     return answer(int(request.program.sha256[:8], 16), request.tensors.expected.size)
 
 

@@ -1,4 +1,7 @@
-"""Commands over a database, and what bad input gets: one line that says what to do, and the exit code of the help."""
+"""Commands over a database.
+
+Bad input gets one line with the remedy, and the exit code that the help names.
+"""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_every_experiment_can_be_found(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
-    """As nohup has it."""
+    """A signal that is ignored stays so, as under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with executor_of(1, None):

@@ -1,4 +1,4 @@
-"""What an error says on the terminal."""
+"""Error messages on the terminal."""
 
 from __future__ import annotations
 

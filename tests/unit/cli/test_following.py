@@ -1,4 +1,7 @@
-"""Following a run: what is shown, and that Ctrl-C stops the run while a second one does not wait for that."""
+"""Following a run: the lines shown, and Ctrl-C.
+
+The first Ctrl-C stops the run, and the second ends the wait for that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/cli.md is what the code says."""
+"""docs/cli.md against the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A board that is a table: what a program does is a function of its bytes. Answers the engine without any hardware."""
+"""A board that is a table: the result of a program is a function of its bytes.
+
+It answers the engine without any hardware.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ CLOCK_HZ = 100_000_000
 WORKLOAD = "conv2d:n=1,ci=32,h=14,w=14,co=32,k=3x3,s=1x1,p=1x1"
 ELEMENTS = 32 * 14 * 14
 GATE = "HILT_TEST_GATE"
-"""When this variable names a file, a program runs only while nobody holds that file locked."""
+"""The variable that names a gate file: a program runs only while nobody holds that file locked."""
 FREE = "HILT_TEST_FREE"
-"""So many programs of an engine's process run whether it is locked or not."""
+"""The variable with the number of programs of an engine's process that run whether the gate is locked or not."""
 BUSY = "HILT_TEST_BUSY"
-"""When this variable names a file that exists, boards are in use."""
+"""The variable that names a file: while it exists, boards are in use."""
 _ran = itertools.count()
 
 

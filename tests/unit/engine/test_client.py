@@ -1,4 +1,7 @@
-"""What a client asks for arrives, also from one that leaves at once, or that never began to follow."""
+"""The delivery of a client's requests.
+
+They arrive also from a client that leaves at once or never began to follow.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ def serving(home: Path, obeyed: list[EngineCommand], busy: threading.Event | Non
 
 
 def test_a_command_of_who_leaves_at_once_is_obeyed(tmp_path: Path) -> None:
-    """The server is busy, and has an event for its clients before it gets to read what they sent."""
+    """A command of a client that leaves at once is obeyed.
+
+    The server is busy, and has an event for its clients before it reads their messages.
+    """
     obeyed: list[EngineCommand] = []
     busy = threading.Event()
     with serving(tmp_path, obeyed, busy) as server:

@@ -1,4 +1,4 @@
-"""What is kept of a run's events beside its trials."""
+"""The records of a run's events beside its trials."""
 
 from __future__ import annotations
 

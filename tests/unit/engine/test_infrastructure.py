@@ -1,4 +1,4 @@
-"""A run whose board fails for every trial stops with a line, and goes on when it is told to."""
+"""A run whose board fails for every trial stops with a line, and goes on after a resume."""
 
 from __future__ import annotations
 

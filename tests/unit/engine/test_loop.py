@@ -33,7 +33,7 @@ SPACE = 60
 
 
 class PlainTask:
-    """Every third configuration is rejected; a program holds nothing but the number of its configuration."""
+    """A task that rejects every third configuration; a program holds only the number of its configuration."""
 
     def __init__(self) -> None:
         self.lowered: list[int] = []
@@ -60,7 +60,7 @@ class PlainTask:
 
 
 class GreedyTuner:
-    """What it asks for depends on all that it heard, so a difference in feedback or order shows in the trials."""
+    """A tuner whose requests depend on all results so far: a difference in feedback or order shows in the trials."""
 
     def __init__(self, seed: int = 1, calls: list[str] | None = None) -> None:
         self._state = seed
@@ -165,7 +165,7 @@ def test_the_order_of_calls_does_not_depend_on_the_board(bench: Bench, undisturb
 
 def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
     def on_disk(ordinal: int) -> bool:
-        # A reader of its own each time: two threads that share one see what either's open snapshot holds.
+        # A reader of its own each time: two threads that share one see the open snapshot of either.
         with closing(sqlite3.connect(bench.store.path)) as reader:
             return bool(reader.execute("SELECT 1 FROM trials WHERE ordinal = ?", (ordinal,)).fetchall())
 
@@ -230,7 +230,7 @@ def test_stopped_after_any_trial_and_resumed_it_gives_the_same_records(
     assert bench.session(second, task=task)
     assert bench.trials == undisturbed
     measured = {int(key.split("/")[1]) for key in second.keys}
-    assert not measured & {each.ordinal for each in before}  # only what was missing was measured
+    assert not measured & {each.ordinal for each in before}  # only missing trials were measured
     assert sorted(task.lowered) == sorted(
         each.index for each in undisturbed if each.ordinal not in {earlier.ordinal for earlier in before}
     )
@@ -376,7 +376,7 @@ def test_a_space_smaller_than_the_budget_is_used_up(tmp_path: Path) -> None:
 
 
 class AssessingTuner(GreedyTuner):
-    """Has a view of its own run."""
+    """A tuner with a view of its own run."""
 
     def confidence(self) -> float:
         return 0.25

@@ -1,4 +1,4 @@
-"""docs/outcomes.md against the code: every outcome, who is asked again, what the budget and the models see."""
+"""docs/outcomes.md against the code: every outcome, its repeats, and its effect on the budget and the models."""
 
 from __future__ import annotations
 

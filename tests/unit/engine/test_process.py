@@ -66,7 +66,7 @@ def resume(home: Path, uuid: str, board: str | None = None) -> Run:
 
 
 def to_the_end(home: Path, run: Run) -> tuple[Run, list[Trial]]:
-    """After its engine, which may be over or dead already, has let go of it."""
+    """Return the run and its trials after its engine has let go of it; the engine may be over or dead already."""
     with suppress(NoEngineError), EngineClient.attach(home, run.uuid) as client:
         for _ in client.events(SECONDS):
             pass
@@ -146,7 +146,7 @@ def test_the_same_events_in_asyncio(tmp_path: Path, gate: Gate) -> None:
 
 
 def measured(events: list[Event]) -> list[TrialRecorded]:
-    """Those of trials that the gate held up: all clients are there by then."""
+    """Return the events of the measured trials, which the gate held up: all clients are there by then."""
     return [
         event for event in events if isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED
     ]
@@ -182,7 +182,7 @@ def wait(client: EngineClient, wanted: Callable[[Event], bool]) -> None:
 
 
 def stop(home: Path, run: Run, gate: Gate) -> None:
-    """Opens the gate only when the engine knows that it is to stop."""
+    """Open the gate only when the engine knows that it is to stop."""
     with EngineClient.attach(home, run.uuid) as client:
         client.send(EngineCommand.STOP)
         wait(client, lambda event: isinstance(event, StateChanged) and "stopping" in event.detail)
@@ -247,7 +247,10 @@ sys.exit(main(boards=TableBoards()))
 
 
 def test_a_signal_that_comes_while_a_lock_is_held_stops_the_run(tmp_path: Path, gate: Gate) -> None:
-    """What a signal interrupts may hold the very locks that stopping needs."""
+    """A signal that comes while a lock is held stops the run.
+
+    The interrupted code may hold the very locks that stopping needs.
+    """
     gate.shut()
     run = launch.start(settings(), tmp_path, boards=TableBoards(), engine=(sys.executable, "-c", _INTERRUPTED))
     files = RunFiles(tmp_path, run.uuid)
@@ -323,7 +326,7 @@ def test_a_client_that_does_not_read_is_dropped_and_the_run_goes_on(tmp_path: Pa
 def test_killed_at_any_instant_and_resumed_it_gives_the_same_records(
     tmp_path: Path, gate: Gate, undisturbed: list[Trial], instant: int
 ) -> None:
-    """Two kills in each run, where the engine is not quicker than the second."""
+    """Two kills in each run, unless the engine is quicker than the second."""
     chance = random.Random(instant)
     gate.shut()
     run = start(tmp_path)

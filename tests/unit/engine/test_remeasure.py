@@ -1,4 +1,4 @@
-"""Boards whose latencies move: the drift is told and stored, and the winner is who wins when all take turns."""
+"""Boards whose latencies move: the drift is reported and stored, and the winner wins when all take turns."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_stop_while_confirming_is_gone_on_with(bench: Bench) -> None:
 
 
 def test_a_board_that_is_lost_while_confirming_ends_the_session_and_not_the_run(bench: Bench) -> None:
-    """No winner is named of those trials that it happened to have answered before."""
+    """No winner is named among the trials that the board happened to answer before its loss."""
 
     def lost(request: Request) -> Result:
         gone = request.key.endswith("/9001")
@@ -151,7 +151,10 @@ def test_the_summary_says_what_was_measured_again(bench: Bench, monkeypatch: pyt
 
 
 def test_one_board_of_several_confirms(bench: Bench) -> None:
-    """Trials take turns on two boards of which one is slower; what is compared at the end is of one board."""
+    """One board of several confirms the result.
+
+    Trials take turns on two boards with one slower than the other; the final comparison is on one board.
+    """
     boards: list[str | None] = []
 
     def two(request: Request) -> Result:

@@ -1,4 +1,4 @@
-"""The settings of a run: refused where no run can have them, and the run that they make."""
+"""The settings of a run: the refused ones, and the run that the others make."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def test_the_largest_numbers_are_taken() -> None:
 
 
 def test_the_time_limit_is_a_hundred_times_the_bound_or_a_twentieth_of_a_second() -> None:
-    """As `--time-limit` says; the slow board's limit follows its clock."""
+    """The time limit is a hundred times the bound or a twentieth of a second, as `--time-limit` documents.
+
+    The slow board's limit follows its clock.
+    """
     workload = "conv2d:n=1,ci=512,h=56,w=56,co=512,k=3x3,s=1x1,p=1x1"
     large = make_run(settings(workload=workload), description())
     assert large.limit_seconds == pytest.approx(100 * large.bound_cycles / CLOCK_HZ) and large.limit_seconds > 0.05

@@ -1,4 +1,4 @@
-"""What of an experiment is run: as much as was asked for, and nothing that it does not have."""
+"""The selected part of an experiment: as much as the user asked for, and only parts that it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables and ratios say of runs, against numbers that were counted by hand."""
+"""Tables and ratios of runs, against numbers that were counted by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.measure.dataset.small import PYNQ, small_subject
 
 BUDGET = 6
 LATENCIES = [105.0, 0.0, 120.0, 100.0, 0.0, 101.0]
-"""By index, in microseconds; 0 is invalid. The best is index 3; 5 is just within 1 % of it, 0 within 5 %."""
+"""Latencies by index, in microseconds; 0 is invalid. The best is index 3; 5 is just within 1 % of it, 0 within 5 %."""
 
 
 def runs(*held: list[int]) -> Runs:

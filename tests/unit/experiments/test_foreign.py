@@ -1,4 +1,4 @@
-"""Worlds of another structure: what they keep of the space, and what the bench makes of runs on them."""
+"""Worlds of another structure: their part of the space, and the bench's results for runs on them."""
 
 from __future__ import annotations
 

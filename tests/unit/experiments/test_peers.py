@@ -1,4 +1,4 @@
-"""Peers search through our protocol: distinct configurations, failures told as they want them, the same for a seed."""
+"""Peers search through hilt's protocol: distinct configurations, failures in their own form, the same for a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replayed sequence of calls is the engine's, and what is kept of runs is what was run."""
+"""The replayed sequence of calls equals the engine's, and the kept records equal the runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.measure.dataset.small import PYNQ, built, small_subject
 
 
 class Scripted:
-    """Asks for what it is told to, and writes down what happens."""
+    """A tuner that asks for the given indices and writes down its calls."""
 
     def __init__(self, indices: Sequence[int]) -> None:
         self._indices = list(indices)
@@ -79,12 +79,15 @@ def test_an_empty_answer_is_not_final_while_a_batch_is_untold() -> None:
 def test_ends_with_the_batch_that_has_the_optimum() -> None:
     tuner = Scripted([1, 0, 3, 5, 2, 4])
     run = replay(tuner, made_up(), Protocol(trials=6, batch=2, pipelined=False, until_optimum=True))
-    assert run.indices.tolist() == [1, 0, 3, 5]  # 5 microseconds are the least of what is valid
+    assert run.indices.tolist() == [1, 0, 3, 5]  # 5 microseconds are the least valid latency
     assert tuner.calls == ["ask [1, 0]", "tell [1, 0]", "ask [3, 5]"]
 
 
 def test_what_a_compiler_rejects_is_a_trial_like_any_other() -> None:
-    """Though no board has to do with it: who asks a compiler first does not pay for it."""
+    """A rejection by a compiler is a trial like any other, although no board takes part.
+
+    A tuner that asks a compiler first does not pay for it.
+    """
     metadata = made_up().metadata | {"outcomes": ["ok", "rejected"]}
     refusing = Dataset(metadata, *(getattr(made_up(), name) for name in ("outcome", "reason", "cycles")))
     run = replay(tuner := Scripted([1, 4, 5]), refusing, Protocol(trials=3, batch=1, pipelined=False))

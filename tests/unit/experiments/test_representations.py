@@ -1,4 +1,4 @@
-"""AutoTVM's Figure 9: what a model is judged on, it has not seen."""
+"""AutoTVM's Figure 9: the rows that judge a model are not in its training set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweep files: combinations, designs by name, and what is refused with the field's name."""
+"""Sweep files: combinations, designs by name, and errors with the field's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""boards.toml: what is read, and the one line that says what is wrong with it."""
+"""boards.toml: its fields, and the one-line error for each mistake."""
 
 from __future__ import annotations
 

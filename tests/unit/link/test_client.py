@@ -243,7 +243,10 @@ def test_a_reply_has_a_deadline(line: tuple[AgentClient, Peer]) -> None:
 
 
 def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the client's clock, which is wound by hand: no second of silence is waited for."""
+    """A silent peer is given up by the client's clock.
+
+    The test moves the clock by hand, so it waits for no second of silence.
+    """
     monkeypatch.setattr(client_module, "HEARTBEAT_SECONDS", 0.001)
     ours, theirs = socket.socketpair()
     theirs.settimeout(20)

@@ -1,4 +1,4 @@
-"""known_hosts: what is accepted is found again, by host and port, and nothing else is."""
+"""known_hosts: an accepted key is found again, by host and port, and nothing else is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def test_accepted_keys_are_found_by_host_and_port(tmp_path: Path) -> None:
 
 
 def test_a_last_line_without_an_end_stays_a_line(tmp_path: Path) -> None:
-    """As an editor may leave it in which somebody removed another line, which hilt tells people to do."""
+    """A last line without an end stays a line.
+
+    An editor may leave such a line after somebody removed another one, as hilt's advice asks.
+    """
     keys = HostKeys(tmp_path / "known_hosts")
     keys.path.write_bytes(f"board {KEY}".encode() + b"\n# caf\xe9")
     keys.accept(unknown("other", 22))

@@ -21,7 +21,7 @@ pytest.importorskip("labgrid", reason="labgrid is not installed: pip install 'hi
 
 @pytest.fixture
 def relay() -> Iterator[tuple[str, list[str]]]:
-    """Where it is, and what it was asked."""
+    """Return the address of the relay and the list of its requests."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

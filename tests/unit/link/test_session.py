@@ -1,4 +1,4 @@
-"""What becomes of a login, against an SSH server that misbehaves on purpose."""
+"""The result of a login, against an SSH server that misbehaves on purpose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hilt.link.session import SshSession
 
 
 class Leaves(asyncssh.SSHServer):
-    """As a board that reboots while it is shown a key."""
+    """A server that leaves during authentication, like a board that reboots while it is shown a key."""
 
     def connection_made(self, connection: asyncssh.SSHServerConnection) -> None:
         self._connection = connection
@@ -90,7 +90,7 @@ def test_only_a_refused_key_is_for_somebody_to_mend(
 
 
 class Deaf(paramiko.ServerInterface):
-    """Lets everybody in and opens channels; what is asked for on one it never answers, as a board whose disk stalls."""
+    """A server that accepts every login and channel but never answers a request, like a board whose disk stalls."""
 
     def __init__(self) -> None:
         self.end = threading.Event()

@@ -1,4 +1,4 @@
-"""What a board's thread says to its agent, in answer to what the run asks of it."""
+"""The messages of a board's thread to its agent, in answer to the run's requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECONDS = 20.0
 
 
 class Agent:
-    """Has every blob, and finds every program right at once."""
+    """An agent that has every blob, and finds every program right at once."""
 
     def __init__(self) -> None:
         self.acknowledged: queue.Queue[tuple[str, int]] = queue.Queue()
@@ -84,7 +84,7 @@ def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: B
 
 
 def test_a_board_of_a_fleet_is_told_what_is_safe_while_the_run_goes_on(board: BoardMeasurer, agent: Agent) -> None:
-    """Its journal must not grow until the run ends: every reconnection fetches all of it, and it has a limit."""
+    """The journal must not grow until the run ends: every reconnection fetches all of it, and it has a limit."""
     fleet = FleetMeasurer(BOARD, [board])
     for through in (3, 6):
         results: dict[int, Result] = {}
@@ -97,7 +97,10 @@ def test_a_board_of_a_fleet_is_told_what_is_safe_while_the_run_goes_on(board: Bo
 
 
 def test_a_user_without_a_name_can_be_told_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs under a number that no passwd file has."""
+    """A user without a name has one for other clients.
+
+    A container may run under a number that no passwd file has.
+    """
 
     def nameless() -> str:
         raise KeyError("getpwuid(): uid not found: 4711")
@@ -108,7 +111,7 @@ def test_a_user_without_a_name_can_be_told_to_others(monkeypatch: pytest.MonkeyP
 
 
 class FaultyAgent(Agent):
-    """Answers the first `faults` trials with what `spoil` makes of a right reply."""
+    """An agent that answers the first `faults` trials with a right reply changed by `spoil`."""
 
     def __init__(self, faults: int, spoil: Callable[[Measured], Record]) -> None:
         super().__init__()

@@ -59,7 +59,10 @@ def test_a_registered_board_is_described_by_its_bitstream(home: Path) -> None:
 def test_boards_opened_side_by_side_make_their_bitstream_once_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of a fleet do, where nothing is in the cache yet."""
+    """Boards opened side by side make their bitstream once, whole.
+
+    The boards of a fleet do so if the cache is empty.
+    """
     model = tmp_path / "model.so"
     model.write_bytes(bytes(4 << 20))
     monkeypatch.setenv("HILT_CACHE", str(tmp_path))

@@ -1,4 +1,7 @@
-"""What `hilt boards check` makes of a PYNQ-Z2 that nobody has here: of facts as its kernel and pynq give them."""
+"""The verdict of `hilt boards check` on a PYNQ-Z2, from facts as its kernel and pynq give them.
+
+No PYNQ-Z2 is at hand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet of boards that are threads: who gets what, what is lost goes elsewhere, and nothing is reported twice."""
+"""A fleet of boards that are threads: distribution of trials, lost trials on other boards, and no double reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hilt.trial import Outcome, Result
 
 @dataclass
 class Fake:
-    """A board that answers as told: `plan(request)` gives a result, or None where the board is lost with it."""
+    """A board with scripted answers: `plan(request)` gives a result, or None if the board is lost with it."""
 
     name: str
     plan: object

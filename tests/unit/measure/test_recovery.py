@@ -1,4 +1,4 @@
-"""How far a recovery goes: a board that another client has by now is left to it."""
+"""The limit of a recovery: a board that another client has by now is left to it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ class TakenBoard:
 
 
 def test_a_board_that_somebody_else_took_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a laptop slept through its lease: the other's daemon, boot and power are not ours to end."""
+    """A board that somebody else took is not taken back.
+
+    After a laptop slept through its lease, it must not end the other client's daemon, boot or power.
+    """
     monkeypatch.setitem(SECONDS, Rung.RECONNECT, 0.1)
     recovery = Recovery(TakenBoard())  # type: ignore[arg-type]
     assert isinstance(recovery.recover_from(LinkLostError("silent")), BoardBusyError)
@@ -63,7 +66,7 @@ def test_a_board_that_somebody_else_took_is_not_taken_back(monkeypatch: pytest.M
 
 
 class WedgedBoard(TakenBoard):
-    """After a hang its registers say nonsense, until it has booted anew, or for good."""
+    """A board whose registers hold nonsense after a hang, until it has booted anew, or for good."""
 
     connected = SimpleNamespace(client=SimpleNamespace(reset=lambda rung, deadline: SimpleNamespace(canary=True)))
 
@@ -110,7 +113,7 @@ def test_registers_that_never_were_right_are_a_wrong_bitstream_for_which_no_boar
 
 
 class BabblingBoard(TakenBoard):
-    """An agent that answers each connection with what the protocol does not allow."""
+    """An agent that answers each connection with bytes that the protocol does not allow."""
 
     boot_id = "b"
 

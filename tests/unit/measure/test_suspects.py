@@ -1,4 +1,4 @@
-"""Who is accused when a board is lost: nobody at first, and never one that had company."""
+"""The blame for a lost board: no trial is accused at first, and never one that had company."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that a board was lost with come again, before the others and in their order."""
+"""Requests that were on a board at its loss come again, before the others and in their order."""
 
 from __future__ import annotations
 

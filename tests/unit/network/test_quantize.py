@@ -1,4 +1,4 @@
-"""Quantised models: what they compute, and what that costs."""
+"""Quantised models: their results and their cost in time."""
 
 from __future__ import annotations
 

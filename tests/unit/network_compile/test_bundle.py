@@ -26,7 +26,7 @@ def data() -> bytes:
 
 
 def edited(data: bytes, member: str, edit: Callable[[bytes], bytes | None]) -> bytes:
-    """The same zip file with one member changed, or left out where `edit` returns None."""
+    """Return the same zip file with one member changed, or left out if `edit` returns None."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
         for name in old.namelist():

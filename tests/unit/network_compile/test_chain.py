@@ -1,4 +1,7 @@
-"""Tokens are derived from what instructions touch: chains run on the RTL as their layers would one after another."""
+"""Tokens derived from the memory that instructions touch.
+
+Chains run on the RTL as their layers would one after another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation says what the program, the checks and the twin say by other ways."""
+"""An explanation against the program, the checks and the twin, each asked in another way."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """Checks that elements nest; keeps words by element, attributes, and what links where."""
+    """A parser that checks that elements nest and keeps words by element, attributes, and links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def test_the_same_records_have_the_same_hash(facts: Facts, tmp_path: Path) -> No
 
 
 def test_the_networks_curve(facts: Facts) -> None:
-    """Only from when both layers have a schedule: after the second one's fallback."""
+    """The network's curve begins when both layers have a schedule: after the second one's fallback."""
     curve = facts.total_curve
     assert curve[-1] == (sum(map(len, LATENCIES)), pytest.approx(3 * 4700.5 + 350.75))
     assert curve[0][0] == 2 and curve[0][1] == pytest.approx(3 * 44_000 + 12_000)
@@ -177,7 +177,10 @@ def test_the_networks_curve(facts: Facts) -> None:
 def test_an_older_network_has_the_events_of_its_layers_engines(
     home: Path, made: tuple[Campaign, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With schema 7 and older each layer of `hilt tune model.onnx` had an engine of its own."""
+    """An older network has the events of its layers' engines.
+
+    With schema 7 and older, `hilt tune model.onnx` gave each layer an engine of its own.
+    """
     monkeypatch.setattr(html, "pictures", lambda facts: ())
     publish = EventLog(RunFiles(tmp_path, made[1].uuid).event_log_path).recording(lambda event: None)
     publish(BoardChanged("table:plain", "recovering", "power cycle", 1000.0))

@@ -35,7 +35,7 @@ def slices_of(timeline: dict[str, Any], stage: int) -> list[tuple[float, float]]
 
 @pytest.fixture(scope="module")
 def timeline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """By the command, of a schedule with two virtual threads."""
+    """Return the timeline that the command writes for a schedule with two virtual threads."""
     file: Path = tmp_path_factory.mktemp("trace") / "c9.json"
     words = [f"{name}={value}" for name, value in KNOBS.items()]
     assert hilt(["trace", "resnet18.C9", *words, "--perfetto", str(file)]) == 0

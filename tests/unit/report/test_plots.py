@@ -1,4 +1,4 @@
-"""What the pictures say in words, and that it can be read."""
+"""The words in the pictures, and their legibility."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def test_layers_of_a_model_that_lie_close_have_names_that_can_be_read(tmp_path: 
 
 
 def _named(each: RunFacts, node: str) -> RunFacts:
-    """As a layer of a model that someone wrote."""
+    """Return the run's facts with the name of a layer in a model that someone wrote."""
     layer = replace(each.layer, nodes=[node])
     return replace(each, run=replace(each.run, workload="conv2d:..."), result=replace(each.result, layer=layer))

@@ -1,4 +1,7 @@
-"""A space as CSV says of each configuration what lowering it says; a file is written whole or not at all."""
+"""A space as CSV: each configuration's row equals the result of lowering.
+
+A file is written whole or not at all.
+"""
 
 from __future__ import annotations
 

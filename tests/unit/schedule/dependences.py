@@ -1,5 +1,8 @@
-"""What a program's tokens promise, worked out from its decoded instructions alone: that every access comes after what
-it must come after, whatever the stages' speeds; that it ends on queues of any depth; how close its sums come."""
+"""The guarantees of a program's tokens, worked out from its decoded instructions alone.
+
+Every access comes after the accesses that it depends on, whatever the stages' speeds. The program ends on queues of
+any depth. The distance of its sums is counted.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,14 @@ class Touched:
 
 
 class Decoded:
-    """A program as records, and what each of its loops touches, in order."""
+    """A program as records, with the indices that each of its loops touches, in order."""
 
     def __init__(self, program: Program, accelerator: Accelerator) -> None:
         self.records = decode(program.instructions, accelerator)
         self.uops = decode_uops(program.uops, accelerator)
 
     def touched(self, record: np.void) -> Touched:
-        """In the order of execution, one entry a micro-op."""
+        """Return the indices that the instruction touches, in the order of execution, one entry a micro-op."""
         uops = self.uops[int(record["uop_bgn"]) : int(record["uop_end"])]
         indices = {}
         for name in ("dst", "src", "wgt"):
@@ -55,9 +58,12 @@ class Decoded:
 
 
 def check_order(program: Program, accelerator: Accelerator) -> None:
-    """Happens-before by vector clocks: AssertionError where two stages touch an element unordered, where something is
-    read that was never written, where a token is left over or comes from a later instruction, or where FINISH does not
-    come after everything."""
+    """Check happens-before by vector clocks.
+
+    Raises:
+        AssertionError: Two stages touch an element unordered; an element is read but never written; a token is left
+        over or comes from a later instruction; or FINISH does not come after everything.
+    """
     decoded = Decoded(program, accelerator)
     parameters = accelerator.parameters
     clocks = [[-1, -1, -1] for _ in range(3)]
@@ -94,7 +100,7 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
             if record["memory_type"] == MemoryType.ACC:
                 acc_valid[box] = True
         elif record["opcode"] in (Opcode.GEMM, Opcode.ALU):
-            key = record.tobytes()[20:]  # all that says what is touched: opcode and tokens come first
+            key = record.tobytes()[20:]  # the fields that decide the touched indices: opcode and tokens come first
             touched = cache.get(key) or cache.setdefault(key, decoded.touched(record))
             assert np.all(out_read[touched.dst] <= clock[STORE]), f"instruction {number} overwrites out unstored"
             if record["reset"]:
@@ -118,7 +124,7 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
 
 
 def drains(program: Program, accelerator: Accelerator, queue_depth: int) -> bool:
-    """Whether the program ends on instruction queues of this depth, each stage running as far as it can."""
+    """Return whether the program ends on instruction queues of this depth, each stage running as far as it can."""
     records = decode(program.instructions, accelerator)
     queues: list[deque[np.void]] = [deque(), deque(), deque()]
     tokens = dict.fromkeys(((LOAD, COMPUTE), (COMPUTE, LOAD), (COMPUTE, STORE), (STORE, COMPUTE)), 0)
@@ -147,7 +153,10 @@ def drains(program: Program, accelerator: Accelerator, queue_depth: int) -> bool
 
 
 def least_sum_distance(program: Program, accelerator: Accelerator) -> int | None:
-    """Micro-ops between two updates of one accumulator element within one GEMM, at least; None where there are none."""
+    """Return the least number of micro-ops between two updates of one accumulator element within one GEMM.
+
+    The result is None if there are no such updates.
+    """
     decoded = Decoded(program, accelerator)
     distances = []
     gemms = decoded.records[(decoded.records["opcode"] == Opcode.GEMM) & (decoded.records["reset"] == 0)]

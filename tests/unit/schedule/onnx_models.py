@@ -42,7 +42,7 @@ class Graph:
 
 
 def resnet18(size: int = 224, batch: int | str = 1) -> ModelProto:
-    """As torchvision has it, with batch normalisation folded away."""
+    """Return ResNet-18 as torchvision has it, with batch normalisation folded away."""
     graph = Graph()
     data = graph.add("Relu", graph.conv("data", 3, 64, 7, 2))
     data = graph.add("MaxPool", data, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)

@@ -1,4 +1,4 @@
-"""The verdict on whole spaces agrees with lowering, one by one, and with what TVM's rules leave out."""
+"""The verdict on whole spaces, against lowering configurations one by one and against TVM's rules."""
 
 import numpy as np
 import pytest

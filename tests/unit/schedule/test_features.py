@@ -116,7 +116,7 @@ def test_the_nest_does_all_the_work_there_is(accelerator: Accelerator, text: str
     work = problem.batch * problem.all_co * problem.ci * problem.taps * problem.out_height * problem.out_width
     assert even.sum() >= 80
     assert set(nest.extent[even].prod(axis=1)) == {work}
-    # With all loops inside, the outermost touches the whole tensors; what a tile holds begins below the threads.
+    # With all loops inside, the outermost touches the whole tensors; the tile's content begins below the threads.
     inner = KINDS.index(LoopKind.COUNTED)
     np.testing.assert_array_equal(nest.touched["inp"][whole, inner], _box_of_tile(tiling)[whole])
     np.testing.assert_array_equal(nest.touched["wgt"][:, inner], tiling.wgt_elements)
@@ -131,7 +131,7 @@ def test_the_nest_does_all_the_work_there_is(accelerator: Accelerator, text: str
 
 
 def _box_of_tile(tiling: object) -> np.ndarray:
-    """By counting: the different (row, column) that outputs of a tile meet lie in a box."""
+    """Return the box of a tile by counting: the different (row, column) that its outputs meet lie in a box."""
     problem = tiling.problem  # type: ignore[attr-defined]
     (stride_h, stride_w), (kernel_h, kernel_w) = problem.workload.stride, problem.workload.kernel
     found = []
@@ -160,7 +160,10 @@ def test_context_relations_by_the_formula() -> None:
 
 
 def test_context_relations_compare_different_workloads() -> None:
-    """The same names whatever the operator's shape: what is learned on one can be used on another."""
+    """Context relations compare different workloads.
+
+    The names are the same whatever the operator's shape, so a model learned on one workload can be used on another.
+    """
     other = load_workload("deepbench.53")
     space = space_for(other, PYNQ)
     assert (

@@ -1,4 +1,4 @@
-"""Lowering many at once gives what lowering one by one gives, in the same order."""
+"""Lowering many at once: the results equal those of lowering one by one, in the same order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_as_one_by_one(kind: SpaceKind, checks: Checks) -> None:
 
 
 def test_what_is_lowered_with_it_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same in batches that end anywhere, among them ones of which every configuration is rejected."""
+    """The results are the same in batches that end anywhere, also for batches with every configuration rejected."""
     workload = load_workload("conv2d:n=2,ci=64,h=12,w=12,co=64,k=3x3,p=1x1,groups=4,bias=1")
     space = space_for(workload, PYNQ, orders=4)
     columns = space.columns(space.sample(60, np.random.default_rng(8)))

@@ -1,4 +1,4 @@
-"""Lowered programs on the golden model give what the numpy reference gives, element for element."""
+"""Lowered programs on the golden model, against the numpy reference, element for element."""
 
 import numpy as np
 import pytest
@@ -47,4 +47,4 @@ def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed:
     try:
         check(workload, knobs, accelerator)
     except Rejected as rejected:
-        assert rejected.reason  # what is refused is tested in test_checks.py
+        assert rejected.reason  # test_checks.py tests the refusals

@@ -40,11 +40,14 @@ def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed:
     try:
         check(workload, knobs, accelerator)
     except Rejected as rejected:
-        assert rejected.reason  # what is refused is tested in test_checks.py
+        assert rejected.reason  # test_checks.py tests the refusals
 
 
 def test_a_tile_with_room_keeps_its_sums_three_apart() -> None:
-    """Only tiles of one or two output elements can lose sums on hardware without interlock."""
+    """A tile with room keeps its sums three apart.
+
+    Only tiles of one or two output elements can lose sums on hardware without interlock.
+    """
     for name in RESNET18:
         workload = load_workload(name)
         space = space_for(workload, PYNQ)

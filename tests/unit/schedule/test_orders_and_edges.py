@@ -104,7 +104,7 @@ def test_boundary_tiles_are_smaller() -> None:
 @settings(max_examples=60, deadline=None)
 @given(small_convolutions(), st.sampled_from([0, 1]), st.integers(0, 2**31))
 def test_without_checks_there_is_always_a_program(workload: Conv2d, kind: int, seed: int) -> None:
-    """The same as with checks where those accept it."""
+    """The result equals that with checks if those accept the configuration."""
     space = spaces(workload, PYNQ)[kind]
     knobs = space.knobs_at(int(np.random.default_rng(seed).integers(len(space))))
     program = lower(workload, knobs, PYNQ, "off")

@@ -1,4 +1,4 @@
-"""What lies on chip is not loaded again."""
+"""Reuse of data on chip: nothing that is already there is loaded again."""
 
 import numpy as np
 

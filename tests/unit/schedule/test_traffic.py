@@ -1,4 +1,4 @@
-"""The closed form of what a program moves and issues equals what is found in the lowered program."""
+"""The closed form of a program's moves and instructions, against the counts in the lowered program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.schedule.cases import BATCHED, PYNQ, accepted, small_convolution
 
 
 def counted(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> dict[str, int]:
-    """From the instructions themselves."""
+    """Return the counts from the instructions themselves."""
     parameters = accelerator.parameters
     instructions = decode(lower(workload, knobs, accelerator).instructions, accelerator)
 
@@ -48,7 +48,7 @@ def counted(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -
 
 
 def compare(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> bool:
-    """Asserts that both agree; False where the threads do not share the tiles evenly."""
+    """Assert that both agree; return False if the threads do not share the tiles evenly."""
     analysis = analyse(workload, accelerator, {name: [value] for name, value in knobs.items()})
     tiling = analysis.tiling
     mixed = tiling.problem.groups > 1 and max(tiling.problem.co // tiling.co[0], 1) % tiling.oc_threads[0]

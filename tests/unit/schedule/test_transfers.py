@@ -1,4 +1,4 @@
-"""Folded boxes move what the box holds: a box is filled by its moves and compared with a slice of the padded tensor."""
+"""Folded boxes: a box is filled by its moves and compared with a slice of the padded tensor."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -8,7 +8,10 @@ from hilt.schedule.transfers import DmaTransfers, fold
 
 
 def performed(moves: DmaTransfers, box: int, memory: np.ndarray, start: int, size: int) -> np.ndarray:
-    """What a box's moves put on chip, by LOAD's definition (HARDWARE.md section 3); -1 where they put nothing."""
+    """Return the content on chip after a box's moves, by LOAD's definition (HARDWARE.md section 3).
+
+    The value is -1 if they put nothing there.
+    """
     chip = np.full(size, -1)
     fields = {name: int(values[box]) for name, values in moves.fields.items()}
     first = int(moves.counts[:box].sum())

@@ -1,4 +1,4 @@
-"""What TVM v0.9 takes, against the counts that were observed of it (docs/TVM_FACTS.md section 1)."""
+"""The limits of TVM v0.9, against the counts observed of it (docs/TVM_FACTS.md section 1)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""What DESIGN.md promises of the link and of both packages, line by line; what a whole board shows is in tests/e2e."""
+"""DESIGN.md's promises about the link and both packages, line by line.
+
+The tests of a whole board are in tests/e2e.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def calls(module: ast.Module) -> Iterator[ast.Call]:
 
 
 def name_of(node: ast.expr) -> str:
-    """`a.b.c`; nothing for what is not that."""
+    """Return a dotted name such as `a.b.c`, or an empty string for any other expression."""
     if isinstance(node, ast.Attribute):
         return f"{name_of(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""The cache of built models: what names them, what a failed or an interrupted build leaves, who builds."""
+"""The cache of built models: its keys, the remains of a failed or interrupted build, and the choice of the builder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the RTL is built to be fast at is a program that every accelerator can run, and that keeps all of it busy."""
+"""The PGO workload: a program that every accelerator can run, and that keeps all of it busy."""
 
 from __future__ import annotations
 

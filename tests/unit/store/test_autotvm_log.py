@@ -261,7 +261,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_a_log_comes_in_as_a_whole_with_its_times_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where its name is no text: the last of its runs cannot be written, so none is there."""
+    """The log's name may also be no text: the last of its runs cannot be written, so none is there."""
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     path = tmp_path / os.fsdecode(b"caf\xe9.log")
     path.write_bytes(FIXTURE.read_bytes())

@@ -1,4 +1,4 @@
-"""The database keeps what it was told, refuses what is not a fact, and never calls an unverified trial the best."""
+"""The database keeps each record, refuses contradictions, and never calls an unverified trial the best."""
 
 from __future__ import annotations
 
@@ -122,7 +122,10 @@ def test_state_keeps_when_a_run_ended(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: Store) -> None:
-    """As of a layer that is skipped while some of its trials are on a board, which may be paused."""
+    """A run that has finished stays so, and its budget is the number of its trials.
+
+    The example is a skipped layer with some trials still on a board, which may be paused.
+    """
     store.create_run(run("a" * 32, budget=64))
     store.record("a" * 32, [trial(0, 0, 1.0)])
     assert store.run("a").budget == 64
@@ -178,7 +181,10 @@ def test_a_second_process_sees_what_was_committed(store: Store) -> None:
 
 
 def test_quick_at_a_hundred_thousand_trials(tmp_path: Path) -> None:
-    """By the steps that SQLite takes, which are the same on a busy machine; seconds are tests.bench's."""
+    """Queries are quick at a hundred thousand trials.
+
+    The measure is SQLite's steps, which are the same on a busy machine; tests.bench measures seconds.
+    """
     with Store(tmp_path / "hilt.db") as store:
         for uuid in ("a" * 32, "b" * 32):
             store.create_run(run(uuid))
@@ -195,7 +201,7 @@ def test_quick_at_a_hundred_thousand_trials(tmp_path: Path) -> None:
 
 
 def steps_of(store: Store, read: Callable[[], object]) -> int:
-    """How many instructions of its virtual machine SQLite needs, in hundreds."""
+    """Return the number of instructions of its virtual machine that SQLite needs, in hundreds."""
     taken = 0
 
     def count() -> int:

@@ -48,7 +48,7 @@ def make_run(home: Path, trials: int = 0, uuid: str = UUID, **changes: object) -
 
 
 class LiveEngine:
-    """Holds the run as an engine does; hears commands, and records and tells trials when asked to."""
+    """A holder of the run like an engine: it hears commands, and records and reports trials on request."""
 
     def __init__(self, home: Path, uuid: str = UUID) -> None:
         self.home, self.uuid = home, uuid
@@ -79,14 +79,17 @@ class LiveEngine:
         return progress
 
     def lose_connections(self) -> None:
-        """As in the moment of a kill: nobody answers at the socket, and the lock is held still."""
+        """Close the connections as in the moment of a kill.
+
+        Nobody answers at the socket, and the lock is held still.
+        """
         files = RunFiles(self.home, self.uuid)
         self._serving.close()
         files.listen().close()
         assert files.is_running() and files.socket_path.exists()
 
     def die(self) -> None:
-        """The connection and the lock are gone, and nothing was said."""
+        """Drop the connection and the lock without a message."""
         self._held.close()
         self.store.close()
 
@@ -107,10 +110,11 @@ def app_of(home: Path, uuid: str | None = None) -> Iterator[HiltApp]:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Lets the app work until the condition holds and keys go where they are meant for; fails after so long.
+    """Let the app work until the condition holds and the screen takes keys; fail after `seconds`.
 
-    What it waits for must stay. A key that is pressed has not yet done anything when `press` returns on a busy machine:
-    what it does is waited for too, also before the next key that goes elsewhere for it."""
+    The condition must hold for good once it holds. On a busy machine a key has not yet acted when `press` returns.
+    Wait for its effect too, also before the next key for another widget.
+    """
     for _ in range(int(seconds / 0.02)):
         if takes_keys(pilot) and condition():
             return
@@ -119,7 +123,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object], seconds: fl
 
 
 def takes_keys(pilot: Pilot[None]) -> bool:
-    """Whether the screen is made and has given the focus to what it gives it to first; one that leaves takes none."""
+    """Return whether the screen is mounted and has focused its first widget; a screen that leaves takes no keys."""
     app = pilot.app
     if app._exit or not app.is_running:
         return True
@@ -127,14 +131,14 @@ def takes_keys(pilot: Pilot[None]) -> bool:
 
 
 async def type_in(pilot: Pilot[None], key: str, text: str) -> None:
-    """Presses the key that shows a line, types into that, and presses Enter."""
+    """Press the key that shows a line, type into that, and press Enter."""
     await pilot.press(key)
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
     await pilot.press(*text, "enter")
 
 
 def text_of(pilot: Pilot[None]) -> str:
-    """What the screen shows, as text."""
+    """Return the text on the screen."""
     app = pilot.app
     lines = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in lines)

@@ -1,4 +1,4 @@
-"""Prints an SVG of a run as the TUI shows it, for tests and for people.
+"""Print an SVG of a run as the TUI shows it, for tests and for people.
 
 python -m tests.unit.tui.screenshot HOME RUN COLUMNS LINES [light]
 """
@@ -20,7 +20,7 @@ async def main(home: str, uuid: str, columns: str, lines: str, theme: str = "dar
             app.theme = f"textual-{theme}"
             await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.view is not None)
             await until(pilot, lambda: "reading the store" not in text_of(pilot))
-            await pilot.pause(0.5)  # what came with the attachment, and its repaint
+            await pilot.pause(0.5)  # events that came with the attachment, and their repaint
             print(app.export_screenshot())
 
 

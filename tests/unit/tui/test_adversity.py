@@ -1,4 +1,4 @@
-"""What should not happen to who watches: engines that hang, runs that vanish, text that is not meant for a terminal."""
+"""Events that should not harm a viewer: engines that hang, runs that vanish, text that is not meant for a terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def hanging_engine(home: Path) -> Iterator[socket.socket]:
-    """As one whose process was stopped: it holds the run and listens, and does nothing more."""
+    """Yield the socket of an engine whose process was stopped: it holds the run and listens, and does nothing more."""
     with Store(database_path(home)) as store:
         store.set_state(UUID, RunState.RUNNING)
     files = RunFiles(home, UUID)
@@ -281,7 +281,7 @@ async def test_a_question_can_be_answered_in_a_tiny_terminal(tmp_path: Path) -> 
     make_run(tmp_path, trials=3)
     with live_engine(tmp_path), app_of(tmp_path, UUID) as app:
         async with app.run_test(size=(40, 10)) as pilot:
-            # the line with RUNNING is above what ten lines show as soon as the table has the focus
+            # the line with RUNNING is above the ten visible lines as soon as the table has the focus
             await until(pilot, lambda: "virtual:pynq: running" in text_of(pilot))
             await pilot.press("s")
             await until(pilot, lambda: "Keep running (n)" in text_of(pilot))
@@ -320,7 +320,10 @@ async def test_a_board_is_asked_one_thing_at_a_time(tmp_path: Path, monkeypatch:
 
 
 def test_a_board_that_does_not_answer_does_not_hold_who_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What asyncio.run waits for at its end are its own threads: not those of a board that was asked."""
+    """A board that does not answer does not hold a user who leaves.
+
+    At its end asyncio.run waits for its own threads, and the thread that asks a board is not one of them.
+    """
     go_on, asked = threading.Event(), threading.Event()
     monkeypatch.setattr(board_work, "check", lambda name, tell: asked.set() or go_on.wait(200))
     make_run(tmp_path)

@@ -1,4 +1,4 @@
-"""Which run is shown, and how a run without an engine looks."""
+"""The choice of the run on the screen, and the view of a run without an engine."""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ from .test_screens import real_run
 async def test_what_cannot_be_explained_leaves_nothing_of_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At its side its instructions would stand, and its knobs would be copied."""
+    """A configuration without an explanation leaves nothing of the one before.
+
+    Otherwise the old instructions would stand at its side, and the old knobs would be copied.
+    """
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     run = real_run(tmp_path)
     with app_of(tmp_path, run.uuid) as app:

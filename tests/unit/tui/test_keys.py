@@ -1,4 +1,4 @@
-"""Every key of every screen does what it says; a key that no journey presses fails."""
+"""Every key of every screen has its documented effect; a key that no journey presses fails."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .test_screens import make_campaign, real_run
 
 
 class Stage:
-    """What a journey's conditions look at."""
+    """The objects that a journey's conditions look at."""
 
     def __init__(self, pilot: Pilot[None], engine: LiveEngine | None, done: list[object]) -> None:
         self.pilot, self.engine, self.done = pilot, engine, done
@@ -101,7 +101,7 @@ Condition = Callable[[Stage], bool]
 
 @dataclass(frozen=True)
 class Press:
-    """A key of `of`, and what holds after it and not before."""
+    """A key of `of`, and a condition that holds after it and not before."""
 
     of: type[DOMNode]
     key: str
@@ -110,7 +110,7 @@ class Press:
 
 @dataclass(frozen=True)
 class Go:
-    """Keys on the way, that are not of this journey's interest, and what they lead to."""
+    """Keys on the way that are not the journey's subject, and the condition that they lead to."""
 
     keys: tuple[str, ...]
     until: Condition
@@ -306,7 +306,7 @@ STILL: dict[str, Journey] = {
 
 @pytest.fixture(autouse=True)
 def nothing_is_reached_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[object]) -> None:
-    """What leaves the TUI is written down instead: boards, engines, the pager."""
+    """Write down the calls that would leave the TUI, instead of making them: boards, engines, the pager."""
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     monkeypatch.setattr(board_work, "check", lambda name, tell: done.append("check"))
     monkeypatch.setattr(board_work, "agent_log", lambda name, tell: done.append("agent_log"))
@@ -354,7 +354,7 @@ async def test_keys_of_a_run_that_stands_still(
 
 
 async def travel(stage: Stage, journey: Journey, add_a_run: Callable[[], None] = lambda: None) -> None:
-    """Presses one key after another; before `f5` there is something new to be read."""
+    """Press one key after another; before `f5` there is something new to be read."""
     for step in journey:
         if isinstance(step, Go):
             await stage.pilot.press(*step.keys)

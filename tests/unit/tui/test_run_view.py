@@ -1,4 +1,4 @@
-"""What is put together out of the engine's events is what the store says afterwards."""
+"""The view that the engine's events add up to, against the store afterwards."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ def trial(ordinal: int, microseconds: int) -> Trial:
 def test_trials_in_any_order_give_what_the_store_says(
     order: list[int], latencies: list[int], loaded: int, again: int
 ) -> None:
-    """Those of several boards are not answered in the order of their numbers, and some are told and loaded both."""
+    """Trials in any order give the store's view.
+
+    Trials of several boards are not answered in the order of their ordinals, and some are both received as events
+    and loaded.
+    """
     trials = [trial(ordinal, latencies[ordinal]) for ordinal in order]
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)

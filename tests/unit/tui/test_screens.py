@@ -463,7 +463,7 @@ async def test_trials_and_the_screen_are_exported(tmp_path: Path, monkeypatch: p
 
 
 def test_a_fleets_log_is_for_its_own_target(tmp_path: Path) -> None:
-    """As `hilt log export` has it; the fleet's boards are alike."""
+    """A fleet's log is for its own target, as in `hilt log export`; the fleet's boards are alike."""
     run = replace(real_run(tmp_path), uuid="f" * 32, board="virtual:ultra96,virtual:ultra96@two")
     with Store(database_path(tmp_path)) as store:
         store.create_run(run)

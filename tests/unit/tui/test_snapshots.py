@@ -35,7 +35,7 @@ from .live import LiveEngine, live_engine, text_of, until
 SIZES = {"small": (80, 24), "large": (152, 56)}
 HOME = Path("home")
 BOARD = replace(describe_board("virtual:pynq"), bitstream="5eed" * 16)
-"""Its own name for its bitstream is another one whenever the RTL is."""
+"""The board's own name for its bitstream changes whenever the RTL does."""
 LIVE, FINISHED, LAYER = (f"{digit * 8}-0000-4000-8000-000000000001" for digit in "372")
 ACCEPT = (
     "the screen is not as it was; build/snapshots.html shows both pictures. If it is as it should be: "
@@ -64,7 +64,7 @@ _LEFT_OUT = re.compile(
 
 
 class PicturedApp(HiltApp):
-    """Its pictures hold what a terminal holds and no more."""
+    """An app whose pictures hold the content of a terminal and no more."""
 
     CSS_PATH = Path(hilt.tui.__file__).parent / "hilt.tcss"
 
@@ -82,14 +82,14 @@ def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def the_same_everywhere(filled_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Relative paths, clocks in UTC, colours; and nothing that is said when it has been computed."""
+    """Set relative paths, clocks in UTC and colours, and leave out text that appears only once it is computed."""
     shutil.copytree(filled_home, tmp_path / HOME)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HILT_HOME", str(HOME))
     monkeypatch.setattr(Input, "cursor_blink", False)
     monkeypatch.setattr(board_facts, "describe_board", lambda _: BOARD)
     monkeypatch.setattr(run_screen, "_FIRST_AGREEMENT_SECONDS", 3600.0)
-    # What an explanation says is compared where it is made, in tests/unit/report.
+    # tests/unit/report compares the text of an explanation.
     explained = SimpleNamespace(code=SimpleNamespace(instructions=()), accelerator=BOARD.accelerator)
     monkeypatch.setattr(RunContext, "explain", lambda _, index: SimpleNamespace(index=index, **vars(explained)))
     monkeypatch.setattr(configuration_screen, "explanation_text", lambda _: EXPLANATION)
@@ -181,12 +181,12 @@ NOT_WHEN_LOW = ("87.5% sure",)
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Until nothing changes any more: styles of what has got the focus, a curve that is drawn last."""
+    """Wait until nothing changes any more: styles of the focused widget, a curve that is drawn last."""
     before = ""
     while (now := text_and_styles(pilot)) != before:
         before = now
         await pilot.pause(0.1)
-    pilot.app.screen.refresh()  # drawn as text it was drawn alone; on the picture is what lies behind it too
+    pilot.app.screen.refresh()  # as text it was drawn alone; the picture also has the screen behind it
     await pilot.pause()
 
 
@@ -201,7 +201,7 @@ def test_it_looks_as_it_did(name: str, size: str, snap_compare: Callable[..., bo
 
     async def go_there(pilot: Pilot[None]) -> None:
         await shown(pilot, SCREENS["run"][1])
-        await settled(pilot)  # what lies behind a question has scrolled to its end
+        await settled(pilot)  # the screen behind a question has scrolled to its end
         await pilot.press(*keys)
         await shown(pilot, words)
         await settled(pilot)

@@ -1,4 +1,4 @@
-"""`hilt tui` where there is no terminal that could show it, and where it breaks down: a line and an exit code."""
+"""`hilt tui` without a terminal that could show it, and after a breakdown: a line and an exit code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def test_a_terminal_that_cannot_show_it_is_refused(tmp_path: Path, changes: dict
 
 
 def test_no_terminal_is_refused(tmp_path: Path) -> None:
-    """As in a pipe, a job of cron, or `docker run` without `-t`: it would write escape sequences for ever."""
+    """A start without a terminal is refused.
+
+    In a pipe, a cron job, or `docker run` without `-t`, it would write escape sequences for ever.
+    """
     make_run(tmp_path)
     program = "from hilt.cli.main import run; import sys; sys.exit(run(['tui']))"
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""The web face: served on 127.0.0.1, to its own page only, and drawn by a browser where there is one."""
+"""The web face: served on 127.0.0.1, to its own page only, and drawn by a browser if there is one."""
 
 from __future__ import annotations
 

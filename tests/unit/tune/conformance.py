@@ -52,7 +52,10 @@ TUNERS: dict[str, Build] = {
 
 
 def run(tuner: Tuner, trials: int, batch: int, measure: Callable[[int], Feedback], lag: bool = True) -> list[Feedback]:
-    """The engine's order: batch k+1 is asked before batch k is told (with `lag`). What was told, in order."""
+    """Run a tuner in the engine's order and return its feedback in that order.
+
+    With `lag`, batch k+1 is asked before the results of batch k arrive.
+    """
     told: list[Feedback] = []
     asked = 0
     waiting: list[list[int]] = []

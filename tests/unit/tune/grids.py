@@ -1,4 +1,4 @@
-"""Synthetic spaces with a known optimum, for tuners that must not care where results come from."""
+"""Synthetic spaces with a known optimum, for tuners that must not depend on the source of results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Grid:
         weights = generator.uniform(0.5, 2.0, len(self.counts))
         distance = (weights * (positions - centre) ** 2).sum(axis=1)
         latencies = 100.0 + 20.0 * distance + generator.uniform(0, 5, len(self))
-        # What is invalid lies together, on the far side of a plane, as it does in the papers' spaces.
+        # Invalid configurations lie together, on the far side of a plane, as in the papers' spaces.
         plane = (positions * generator.normal(size=len(self.counts))).sum(axis=1) + 0.01 * latencies
         latencies[plane > np.quantile(plane, self.valid_share)] = np.inf
         object.__setattr__(self, "_latencies", latencies)
@@ -51,7 +51,7 @@ class Grid:
         return self.positions(indices).astype(np.float32)
 
     def latencies(self, indices: Ints) -> npt.NDArray[np.float64]:
-        """Infinite where invalid."""
+        """Return the latencies, infinite if invalid."""
         return self._latencies[indices]
 
     @property

@@ -1,4 +1,4 @@
-"""What every tuner owes the engine, whatever its method."""
+"""Requirements of the engine on every tuner, whatever its method."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def test_another_seed_gives_another_search(name: str) -> None:
 
 @pytest.mark.parametrize(("one", "other"), [("random", "ga"), ("autotvm", "autotvm-ei"), ("autotvm", "ml2tuner")])
 def test_those_that_begin_at_random_begin_with_the_same_draws_of_a_seed(one: str, other: str) -> None:
-    """Until either knows something: comparisons by seed are of the searches, not of the luck of their first trials."""
+    """Tuners that begin at random begin with the same draws of a seed.
+
+    The draws agree until either tuner has results, so comparisons by seed compare the searches, not the luck of
+    their first trials.
+    """
     begun = [[index for _ in range(4) for index in TUNERS[name](GRID, 6).ask(8)] for name in (one, other)]
     assert begun[0] == begun[1]
 
@@ -73,7 +77,10 @@ def test_failures_only_are_survived(build: Build, outcome: Outcome) -> None:
 
 @every_tuner
 def test_results_never_told_are_survived(build: Build) -> None:
-    """A stopped run's last batch stays out; the tuner goes on asking what it has not asked."""
+    """A tuner survives results that never arrive.
+
+    A stopped run's last batch stays out; the tuner goes on with untried indices.
+    """
     tuner = build(GRID, 4)
     asked = [index for _ in range(10) for index in tuner.ask(16)]
     tuner.tell([GRID.measure(index) for index in asked[:100]])

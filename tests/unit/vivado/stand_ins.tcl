@@ -36,7 +36,7 @@ proc make_wrapper {args} {
   return vta_system_wrapper.v
 }
 
-# The run's folder, with what implementation leaves there.
+# The run's folder, with the files of implementation.
 proc get_property {name object} {
   record get_property [list $name $object]
   set folder [lindex $::argv 1]

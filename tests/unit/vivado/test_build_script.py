@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is 
 
 @dataclass(frozen=True)
 class Build:
-    """What a run of build.tcl did."""
+    """The result of a run of build.tcl."""
 
     process: subprocess.CompletedProcess[str]
     commands: list[tuple[str, ...]]
@@ -230,7 +230,7 @@ def test_parameters_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_the_pll_does_not_make_is_refused(tmp_path: Path) -> None:
-    """PL0 of an UltraScale+ makes 299.997 MHz where 333 MHz is asked for."""
+    """PL0 of an UltraScale+ makes 299.997 MHz for a request of 333 MHz."""
     result = build(tmp_path, "zcu104", str(tmp_path / "out"), clock="299997009")
     assert result.process.returncode != 0
     assert "clock ps/pl_clk0 is 299.997 MHz, but 333 MHz was asked for" in result.process.stderr

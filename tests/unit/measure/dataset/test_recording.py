@@ -1,4 +1,4 @@
-"""The file, the dataset store, and what they refuse."""
+"""The file, the dataset store, and the inputs that they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a selftest says what was found, and nothing of who runs it where."""
+"""The page of a selftest: it shows the results, and no user or place."""
 
 from __future__ import annotations
 

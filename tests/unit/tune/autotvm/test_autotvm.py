@@ -61,7 +61,10 @@ def test_trees_learn_the_order_and_the_same_trees_again(loss: Loss) -> None:
 
 @pytest.mark.parametrize(("loss", "objective"), [(Loss.RANK, "rank:pairwise"), (Loss.REGRESSION, "reg:squarederror")])
 def test_xgboost_fits_with_tvms_parameters(loss: Loss, objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its own account of what it went by: a parameter that it does not know it passes over in silence."""
+    """XGBoost fits with TVM's parameters, by its own record of them.
+
+    XGBoost passes over a parameter that it does not know in silence.
+    """
     boosters: list[Any] = []
     made = boosted_trees.new_booster
     monkeypatch.setattr(boosted_trees, "new_booster", lambda *given: boosters.append(made(*given)) or boosters[-1])
@@ -112,7 +115,10 @@ def test_a_lost_board_teaches_nothing() -> None:
 
 
 def test_the_first_plan_is_random_and_the_second_is_modelled() -> None:
-    """Before `plan_size` results nothing is modelled; with them, the next plan is far better than chance."""
+    """The first plan is random and the second is modelled.
+
+    Before `plan_size` results nothing is modelled; with them, the next plan is far better than chance.
+    """
     grid = Grid((10, 8, 6, 4), seed=2)
     tuner = trees_tuner(grid, 0, AutoTVMOptions(), grid.features)
     first = [grid.measure(index) for index in tuner.ask(64)]

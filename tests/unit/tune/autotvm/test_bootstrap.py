@@ -28,7 +28,7 @@ def test_upper_confidence_bound() -> None:
 
 
 class Recorder:
-    """Predicts a constant, and keeps what it was fitted to."""
+    """A model that predicts a constant and keeps the labels of its fit."""
 
     def __init__(self, value: float) -> None:
         self.value = value

@@ -20,7 +20,10 @@ C7, C9, C10 = (TuningProblem.of(load_workload(f"resnet18.{name}"), PYNQ, checks=
 
 
 def microseconds(problem: TuningProblem) -> np.ndarray:
-    """A stand-in for a board: cycles that memory and compute take by the hidden features; NaN where it is rejected."""
+    """Return latencies in place of a board's, from the cycles of memory and compute by the hidden features.
+
+    The value is NaN if the configuration is rejected.
+    """
     hidden = problem.hidden_features(np.arange(len(problem.space)))
     cycles = hidden.column("cycles.compute") + hidden.column("cycles.memory") + 40 * hidden.column("instructions.all")
     valid = summarize_validity(problem.workload, problem.accelerator, problem.space, problem.checks).verdicts == 0
@@ -55,7 +58,11 @@ def test_the_global_model_fades_and_is_dropped() -> None:
 
 @pytest.mark.parametrize("loss", list(Loss))
 def test_local_trees_learn_what_the_weighted_global_model_leaves(loss: Loss) -> None:
-    """With n samples and the global column g, exactly the trees over base margin 2^(-n/64) g; from 277 on, without."""
+    """Local trees learn the residual of the weighted global model.
+
+    With n samples and the global column g, they are exactly the trees over base margin 2^(-n/64) g; from 277 on,
+    without.
+    """
     generator = np.random.default_rng(0)
     for count in (64, 300):
         features = generator.normal(size=(count, 4)).astype(np.float32)
@@ -76,7 +83,10 @@ def test_a_margin_is_added_to() -> None:
 
 
 def test_the_global_model_ranks_a_workload_it_never_saw() -> None:
-    """Of its 50 best of C10's 480 far more run than of any 50, and they are fast."""
+    """The global model ranks a workload it never saw.
+
+    Among its 50 best of C10's 480, far more run than among any 50, and they are fast.
+    """
     score = GlobalModel.of(C7_AND_C9, Loss.RANK, 128).over(C10)
     latencies = microseconds(C10)
     best = np.argsort(-score(np.arange(len(latencies))), kind="stable")[:50]

@@ -71,7 +71,10 @@ def test_rank_loss_is_equation_2_over_pairs_that_differ() -> None:
 
 
 def test_the_state_goes_from_the_innermost_loop_out() -> None:
-    """What the outermost loop holds cannot reach the states of those inside it, and reaches its own."""
+    """The state goes from the innermost loop out.
+
+    The features of the outermost loop cannot reach the states of the loops inside it, and reach its own.
+    """
     seen: list[torch.Tensor] = []
     net = network.TreeGRUNetwork(3, 8, 2, 0)
     net._to_slots.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].detach()))

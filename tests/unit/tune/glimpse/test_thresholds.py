@@ -13,7 +13,10 @@ from hilt.virtual.board_model import board_model
 
 
 def ensemble(thresholds: list[float]) -> ThresholdEnsemble:
-    """Each predictor rejects where the first feature is above its threshold; its other pieces never do."""
+    """Return an ensemble whose predictors reject if the first feature is above their threshold.
+
+    The other pieces of a predictor never reject.
+    """
     coefficients = np.zeros((len(thresholds), 3, CONFIGURATION_FEATURES), dtype=np.float32)
     coefficients[:, 0, 0] = 1
     offsets = np.full((len(thresholds), 3), -1e6, dtype=np.float32)

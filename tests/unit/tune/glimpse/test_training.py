@@ -31,7 +31,7 @@ PLAN = TrainingPlan(
 
 @pytest.fixture(scope="module")
 def tasks() -> list[LayerTask]:
-    """Cycles made up: what is tested is the learning, and the twin has its own tests."""
+    """Return tasks with made-up cycles: the subject is the learning, and the twin has its own tests."""
     found = []
     for number, generation in enumerate(draw_generations(3, 2, np.random.default_rng(3))):
         workload = load_workload(f"conv2d:n=1,ci=128,h=14,w=14,co={64 + 64 * number},k=3x3,s=1x1,p=1x1")

@@ -17,7 +17,7 @@ SMALL = TuningProblem.of(load_workload("conv2d:n=1,ci=32,h=3,w=3,co=16,k=1x1"), 
 
 
 def measurement(problem: TuningProblem):
-    """Latencies from the closed form of what is moved, so that no twin is needed."""
+    """Return a measure function with latencies from a closed form over the knobs, so that no twin is needed."""
     every = np.arange(len(problem.space))
     valid = verdicts(problem.workload, problem.accelerator, problem.space.columns(every), problem.checks) == 0
     latencies = 100 + np.abs(problem.knob_features(every)).sum(axis=1)
@@ -64,7 +64,10 @@ def test_failures_only_are_survived(outcome: Outcome) -> None:
 
 
 def test_sampling_spares_invalid_measurements() -> None:
-    """At the level where most is invalid, on a layer and an accelerator that training never saw."""
+    """Sampling spares invalid measurements.
+
+    The check level is the one with the most invalid configurations; training never saw this layer and accelerator.
+    """
     problem = TuningProblem.of(load_workload("resnet18.C5"), PYNQ, checks="tvm", orders=4)
     measure = measurement(problem)
     invalid = [

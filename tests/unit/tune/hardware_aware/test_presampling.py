@@ -12,7 +12,7 @@ from ..grids import Grid, Ints
 
 
 class Check:
-    """The validity of a grid, and what was asked of it, turn by turn."""
+    """The validity of a grid, and the indices checked, turn by turn."""
 
     def __init__(self, grid: Grid) -> None:
         self.turns: list[list[int]] = []

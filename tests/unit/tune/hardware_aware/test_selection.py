@@ -36,7 +36,10 @@ def test_no_exchange_improves_it_and_it_is_half_of_the_best_at_least(positions: 
 
 
 def test_of_a_thousand_it_comes_near_to_what_no_choice_can_exceed() -> None:
-    """Where half of 25 lie at either end of each of seven knobs of eight values; a random choice reaches 5500."""
+    """The spread of 25 among a thousand comes near to the limit that no choice can exceed.
+
+    At the limit half of the 25 lie at either end of each of seven knobs of eight values; a random choice reaches 5500.
+    """
     positions = np.random.default_rng(0).integers(0, 8, (1000, 7))
     assert spreadness(positions, tuple(spread(positions, 25).tolist())) > 0.9 * 7 * 7 * 12 * 13
 

@@ -22,8 +22,11 @@ PROBLEM = TuningProblem.of(
 
 @cache
 def latencies() -> npt.NDArray[np.float64]:
-    """Microseconds of each configuration: what moves and what is issued, of which a configuration's knobs say little
-    and the compiler much. NaN where our own compiler would have refused it."""
+    """Return the microseconds of each configuration, from its moved bytes and its instructions.
+
+    A configuration's knobs say little of them and the compiler says much. The value is NaN if hilt's own compiler
+    would have refused the configuration.
+    """
     columns = PROBLEM.space.columns(np.arange(len(PROBLEM.space)))
     derived = hidden_features(PROBLEM.workload, ACCELERATOR, columns)
     found = derived.column("bytes.all") / 16 + 90.0 * derived.column("instructions.all")
@@ -37,6 +40,6 @@ def measure(index: int) -> Feedback:
 
 
 def records(count: int, seed: int = 0) -> Records:
-    """Of configurations drawn uniformly."""
+    """Return records of configurations drawn uniformly."""
     indices = PROBLEM.space.sample(count, np.random.default_rng(seed))
     return Records(indices, latencies()[indices])

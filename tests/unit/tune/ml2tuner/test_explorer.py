@@ -25,7 +25,10 @@ def test_it_finds_the_best_of_what_looks_valid() -> None:
 
 
 def test_it_goes_on_until_enough_look_valid() -> None:
-    """Also where V rejects the best nine tenths of what P likes."""
+    """The search goes on until enough configurations look valid.
+
+    It does so also if V rejects the best nine tenths by P's score.
+    """
     worst = np.argsort(SCORES)[: len(GRID) // 10]
     valid = np.isin(np.arange(len(GRID)), worst)
     found = explore(annealing(), lambda indices: SCORES[indices], lambda indices: valid[indices], 20, range(len(GRID)))

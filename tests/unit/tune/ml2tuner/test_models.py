@@ -22,8 +22,11 @@ PERFORMANCE_QUICKLY, VALIDITY_QUICKLY = replace(PERFORMANCE, boost_rounds=12), r
     seed=st.integers(0, 2**31 - 1),
 )
 def test_the_trees_are_those_of_all_columns(hyperparameters: Hyperparameters, rows: int, knobs: int, seed: int) -> None:
-    """Of columns of which some are constant and some are other ones on another scale, in any order, as hidden features
-    are: what XGBoost makes of all of them says the very same of rows that it has not seen."""
+    """The trees on chosen columns equal those of all columns.
+
+    Some columns are constant, and some are others on another scale, in any order, as hidden features are. XGBoost's
+    predictions with all of them are the same for rows that it has not seen.
+    """
     generator = np.random.default_rng(seed)
     values = generator.integers(1, 8, (rows + 50, knobs)).astype(np.float32)
     columns = [*values.T, *(3 * values.T**2), *(values.T > 4), -values[:, 0], np.full(rows + 50, 7.0)]

@@ -20,7 +20,7 @@ QUICK = {"annealing_iterations": 60}
 
 
 class Spied(ML2Tuner):
-    """Notes what was compiled."""
+    """A tuner that notes the compiled indices."""
 
     def __init__(self, seed: int, **options: object) -> None:
         self.compiled: list[list[int]] = []
@@ -76,7 +76,7 @@ def test_p_and_a_learn_of_valid_records_and_v_of_all(monkeypatch: pytest.MonkeyP
 
 
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[Trees]:
-    """What is fitted from now on."""
+    """Return a list that collects the models fitted from now on."""
     fitted: list[Trees] = []
     fit = Trees.fit
 

@@ -17,7 +17,7 @@ def test_a_draw_is_covered_by_what_is_valid_and_within_one_percent() -> None:
 
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 3))
 def test_greedy_choice_covers_what_it_is_proven_to(seed: int, count: int) -> None:
-    """At least 1 - 1/e of what the best choice of as many would."""
+    """The greedy choice covers at least 1 - 1/e of the coverage of the best choice of as many."""
     generator = np.random.default_rng(seed)
     covers = generator.random((40, 7)) < 0.2
     nothing = np.zeros(7, dtype=np.bool_)

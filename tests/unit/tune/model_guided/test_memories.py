@@ -15,7 +15,10 @@ PYNQ = board_model("pynq").accelerator
 
 
 class Sums:
-    """Cycles as a sum of parts, each proportional to one of the memory's parameters: what calibration has to undo."""
+    """Cycles as a sum of parts, which calibration has to separate.
+
+    Each part is proportional to one of the memory's parameters.
+    """
 
     def __init__(self, parts: Floats) -> None:
         self._parts = parts

@@ -106,7 +106,7 @@ def test_an_error_of_each_configurations_own_does_not_mislead_it(
 def test_a_rule_over_tiles_is_learnt_and_the_run_goes_on(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
 ) -> None:
-    """All that the twin favours gives wrong answers."""
+    """Every configuration that the twin favours gives wrong answers."""
     latency = {each: slow_board[0](each).microseconds for each in np.flatnonzero(problem.compiles).tolist()}
     valid = sorted((value, index) for index, value in latency.items() if value is not None)
     columns = problem.columns(np.array([index for _, index in valid]))
