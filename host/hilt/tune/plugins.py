@@ -1,6 +1,7 @@
-"""Tuners that are not hilt's: those of installed packages, and those of a file.
+"""Tuners from outside hilt: those of installed packages, and those of a file.
 
-A package offers a tuner by an entry point of the group `hilt.tuners`. A file offers it by `--tuner FILE.py:CLASS`. Both
+A package offers a tuner by an entry point of the group `hilt.tuners`. A file offers it by `--tuner FILE.py:CLASS`.
+Both
 name a class that is called with a TuningProblem, a seed and a frozen dataclass of options, and that has `ask` and
 `tell` (docs/how-to/new-tuner.md).
 """
@@ -71,7 +72,7 @@ def installed_names() -> list[str]:
 
 
 def find_plugin(name: str) -> Plugin | None:
-    """Return the tuner of a file or of a package, or None where no package has the name. Raises PluginError."""
+    """Return the tuner of a file or of a package, or None if no package has the name. Raises PluginError."""
     if is_file_name(name):
         return _from_file(canonical_name(name))
     points = [point for point in metadata.entry_points(group=GROUP) if point.name == name]
