@@ -1,6 +1,6 @@
 """Ask/tell tuners, cost models and search moves.
 
-They know configurations, features and results, and never learn where a trial was measured.
+They know configurations, features and results, but not the board of a trial.
 """
 
 from __future__ import annotations

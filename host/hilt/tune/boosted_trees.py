@@ -59,7 +59,7 @@ class BoostedTrees:
         """Fit the trees to the difference between labels and `margin` (n,), or the constant 0.5 without a margin."""
         import xgboost
 
-        # For some hundred rows, threads cost more than they do.
+        # For some hundred rows, threads cost more time than they save.
         samples = xgboost.DMatrix(features, labels, base_margin=margin, nthread=1)
         if self._parameters["objective"] == _OBJECTIVES[Loss.RANK]:
             samples.set_group([len(labels)])

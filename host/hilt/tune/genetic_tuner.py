@@ -108,7 +108,7 @@ def draw_parents(
     """
     best = fitness.max()
     chances = np.maximum(fitness / best, _NO_CHANCE) if best > 0 else np.ones(len(fitness))
-    # The two that come first of exponential waits with these rates: the same as drawing twice without replacement.
+    # The first two of exponential waits with these rates are distributed as two draws without replacement.
     waits = generator.exponential(size=(count, len(fitness))) / chances
     first_two = np.argpartition(waits, 1, axis=1)[:, :2]
     return first_two[:, 0], first_two[:, 1]
@@ -117,7 +117,7 @@ def draw_parents(
 def cross_over(
     mothers: npt.NDArray[np.int64], fathers: npt.NDArray[np.int64], generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Cross over at a single point: the knobs (n, knobs) before it are the mother's, the rest the father's.
+    """Cross over parents at a single point: the knobs (n, knobs) before it are the mother's, the rest the father's.
 
     At point 0 all knobs are the father's.
     """

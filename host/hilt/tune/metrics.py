@@ -75,7 +75,7 @@ def pairwise_accuracy(predicted: npt.NDArray[np.floating], measured: npt.NDArray
         int(np.count_nonzero(np.sign(best[1][row] - best[1][:row]) == np.sign(best[0][row] - best[0][:row])))
         for row in range(len(best[0]))
     )
-    # A valid one is better than an invalid one: it is right where it is predicted larger.
+    # A valid one is better than an invalid one: the pair is right if the valid one is predicted larger.
     invalid = np.sort(predicted[~valid])
     right_mixed = int(np.searchsorted(invalid, best[0], side="left").sum())
     pairs_valid, pairs_mixed = len(best[0]) * (len(best[0]) - 1) // 2, len(best[0]) * len(invalid)

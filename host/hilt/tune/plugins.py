@@ -1,7 +1,6 @@
 """Tuners from outside hilt: those of installed packages, and those of a file.
 
-A package offers a tuner by an entry point of the group `hilt.tuners`. A file offers it by `--tuner FILE.py:CLASS`.
-Both
+A package offers a tuner by an entry point of the group `hilt.tuners`. A file offers it by `--tuner FILE.py:CLASS`. Both
 name a class that is called with a TuningProblem, a seed and a frozen dataclass of options, and that has `ask` and
 `tell` (docs/how-to/new-tuner.md).
 """
@@ -95,7 +94,7 @@ def _from_file(name: str) -> Plugin:
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their module up
+    sys.modules[module_name] = module  # dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -59,8 +59,7 @@ class TuningProblem:
         """The compiler's verdict on each configuration, shape (len(space),).
 
         Configurations that only the runtime or the board refuses count as compiled. At checks `off` the compiler
-        refuses
-        nothing.
+        refuses nothing.
         """
         if self.checks == "off":
             return np.ones(len(self.space), dtype=np.bool_)
@@ -97,7 +96,7 @@ class TuningProblem:
     def lowered_many(self, indices: Indices) -> Iterator[Program | None]:
         """Return the programs of the configurations, in their order, which is faster than one by one."""
         compiles, checks = np.ones(len(indices), dtype=np.bool_), self.checks
-        if checks == "tvm":  # what the runtime says is not known before it runs: refusing here would tell
+        if checks == "tvm":  # the runtime's verdict is unknown before the run: a refusal here would reveal it
             compiles, checks = self.compiles[indices], "compiler"
         found = lower_many(self.workload, self.columns(indices[compiles]), self.accelerator, checks)
         for each in compiles.tolist():
@@ -108,8 +107,7 @@ class TuningProblem:
         """Return the twin's cycles, shape (n, memories), of each configuration with each memory.
 
         NaN if it does not compile or would never end. Lowering takes about a millisecond a configuration, and each
-        memory
-        less.
+        memory less.
 
         Raises MissingToolError or BuildError if the twin cannot be built.
         """
@@ -137,8 +135,7 @@ class TuningProblem:
     def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
         """Return the result of `find`, which depends on this problem and on `what` alone and is never changed.
 
-        A problem that many runs share keeps it for the next one (hilt.experiments.problem). The problem of a single
-        run
+        A problem that many runs share keeps it for the next one (hilt.experiments.problem). The problem of a single run
         calls `find` each time.
         """
         return find()

@@ -71,7 +71,7 @@ def tuner_names() -> list[str]:
 
 
 def tuner_summaries() -> dict[str, str]:
-    """Return each tuner's line by name. A package's tuner that cannot be loaded says why in its line."""
+    """Return each tuner's line by name. The line of a package's tuner that cannot be loaded gives the reason."""
     lines = {name: entry.summary for name, entry in _TUNERS.items()}
     for name in tuner_names()[len(_TUNERS) :]:
         try:

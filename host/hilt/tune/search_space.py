@@ -11,8 +11,7 @@ import numpy.typing as npt
 class SearchSpace(Protocol):
     """A Cartesian product of knobs.
 
-    A point is an index 0..len-1, or a position on each knob. With every position of a knob, the index grows by the
-    same
+    A point is an index 0..len-1, or a position on each knob. With every position of a knob, the index grows by the same
     step.
     """
 

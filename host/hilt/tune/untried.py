@@ -17,7 +17,7 @@ class Untried(Container[int]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._taken: set[int] = set()
-        self._free: list[int] | None = None  # from half way on; may hold indices taken since
+        self._free: list[int] | None = None  # None until half are taken; may hold indices taken later
 
     def __len__(self) -> int:
         return self._size - len(self._taken)

@@ -107,7 +107,7 @@ class PlannedTuner:
         return [self._plan.take(self._untried, self._generator) for _ in range(count)]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         enough = len(self._history) >= self._options.plan_size * (self._fits + 1)
         if enough and any(item.outcome is Outcome.OK for item in self._history):

@@ -37,9 +37,8 @@ class GlobalModel:
     def of(cls, history: History, loss: Loss, recall_at: int) -> GlobalModel:
         """Fit the model to throughput over the best throughput of the whole history.
 
-        The same history gives the same trees. Raises HistoryError if it has fewer than LEAST_RECORDS results, or
-        none that
-        succeeded.
+        The same history gives the same trees. Raises HistoryError if it has fewer than LEAST_RECORDS results, or none
+        that succeeded.
         """
         if len(history) < LEAST_RECORDS:
             raise HistoryError(f"the history holds {len(history)} results; transfer needs {LEAST_RECORDS}")

@@ -26,8 +26,7 @@ class BlueprintEncoder:
         """Fit the fewest components whose loss is within `allowed_loss` of figures (targets, figures).
 
         The figures are those of a population of targets. A figure that is the same for all has scale 1; dropping it
-        loses
-        no information.
+        loses no information.
         """
         mean, spread = figures.mean(axis=0), figures.std(axis=0)
         scale = np.where(spread > 1e-9, spread, 1.0)

@@ -47,5 +47,5 @@ class ThresholdEnsemble:
 
     def rejects(self, features: Floats, tau: float) -> Booleans:
         """Return whether more than `tau` of the predictors reject, (n,)."""
-        # In whole votes: of six knobs, two are exactly a third and not more.
+        # Count whole votes: of six knobs, two are exactly a third and not more.
         return np.asarray(self.votes(features).sum(axis=1) > tau * len(self.offsets) + 1e-9)

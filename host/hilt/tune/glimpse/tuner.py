@@ -112,7 +112,7 @@ class GlimpseTuner:
 
     @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         enough = len(self._history) >= self._fitted + self._options.plan_size
         if enough and any(item.outcome is Outcome.OK for item in self._history):

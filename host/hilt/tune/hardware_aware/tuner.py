@@ -107,7 +107,7 @@ class HardwareAwareTuner:
         return [self._plan.take(self._untried, self._generator) for _ in range(count)]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         enough = len(self._history) >= self._options.epoch * (self._fits + 1)
         if enough and any(item.outcome is Outcome.OK for item in self._history):
@@ -132,7 +132,7 @@ class HardwareAwareTuner:
         with self._stopwatch.part("selection"):
             if self._options.selection:
                 return balanced_epoch(self._space, presamples, self._options.epoch)
-            # Algorithm 1 comes to valid configurations late: the first of its order would not be a fair draw.
+            # Algorithm 1 reaches valid configurations late: the first of its order would not be a fair draw.
             count = min(self._options.epoch, len(presamples.indices))
             return self._presampling_generator.choice(presamples.indices, size=count, replace=False)
 

@@ -53,9 +53,8 @@ class _Ranking(Hyperparameters):
 class Score:
     """One set of hyperparameters on the held-out folds.
 
-    The paper does not define its accuracy. Here it is the share of pairs in the right order for P and A, and the
-    share of
-    configurations in the right class for V. `rmse` is of relative latency, or of 0 and 1; a ranking has none (NaN).
+    The paper does not define its accuracy. Here it is the share of pairs in the right order for P and A, and the share
+    of configurations in the right class for V. `rmse` is of relative latency, or of 0 and 1; a ranking has none (NaN).
     `seconds` is processor time of fits and predictions.
     """
 
@@ -142,7 +141,7 @@ def _score(
 ) -> Score:
     accuracies, predictions = [], np.empty(len(labels))
     start = time.process_time()
-    # A ranking puts the largest label first: throughput, as AutoTVM's has it.
+    # A ranking puts the largest label first: throughput, as in AutoTVM.
     ranks = hyperparameters.objective.startswith("rank:")
     taught = 1 / labels if ranks else labels
     for fold in range(int(fold_of.max()) + 1):

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 class Hyperparameters:
     """The hyperparameters of the paper; all others are XGBoost's defaults.
 
-    The paper names them boost round, max depth, min child weight, gamma, subsample, colsample bytree, learning rate
-    and
+    The paper names them boost round, max depth, min child weight, gamma, subsample, colsample bytree, learning rate and
     reg alpha.
     """
 

@@ -37,10 +37,10 @@ class Trees:
         """Fit the trees to rows (n, features) and labels (n,)."""
         import xgboost
 
-        # Where columns are drawn for each tree, another number of them would draw others.
+        # If columns are drawn for each tree, another number of columns would change the draw.
         drawn = self._hyperparameters.colsample_bytree < 1
         self._columns = np.arange(features.shape[1]) if drawn else deciding_columns(features)
-        # For some hundred rows, threads cost more than they do.
+        # For some hundred rows, threads cost more time than they save.
         samples = xgboost.DMatrix(features[:, self._columns], labels, nthread=1)
         if self._hyperparameters.objective.startswith("rank:"):
             samples.set_group([len(labels)])
@@ -57,8 +57,7 @@ class Trees:
         """Return each feature's share in percent by name.
 
         The share is of the number of splits by the feature (`weight`), or of the loss that a split by it gains on
-        average
-        (`gain`) or in total (`total_gain`). Raises RuntimeError before the first `fit`.
+        average (`gain`) or in total (`total_gain`). Raises RuntimeError before the first `fit`.
         """
         scores = self._trained().get_score(importance_type=kind)
         found = np.zeros(len(names))
@@ -74,10 +73,9 @@ class Trees:
 def deciding_columns(features: Rows) -> npt.NDArray[np.int64]:
     """Return the columns (m,) that influence the trees of these rows (n, features), at least one.
 
-    A tree is the same without a column that has one value. It is also the same without a column that puts the rows
-    in the
-    same order as an earlier column: both split the rows alike, and of equal gains XGBoost takes the first. Most hidden
-    features are of these kinds, and the time of a fit grows with the columns.
+    A tree is the same without a column that has one value. It is also the same without a column that puts the rows in
+    the same order as an earlier column: both split the rows alike, and of equal gains XGBoost takes the first. Most
+    hidden features are of these kinds, and the time of a fit grows with the columns.
     """
     orders: dict[bytes, int] = {}
     for column, values in enumerate(features.T):

@@ -101,7 +101,7 @@ class ML2Tuner:
         return asked
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
 
     def overheads(self) -> dict[str, float]:

@@ -45,9 +45,8 @@ class AnalyticModel:
     def cycles(self, coordinates: Floats) -> Floats:
         """Return estimated cycles (n,) with the memory at `coordinates` (3,).
 
-        They are those of the slowest of load, compute, store, fetch and the shared bus. With one virtual thread,
-        load and
-        compute take turns instead.
+        They are those of the slowest of load, compute, store, fetch and the shared bus. With one virtual thread, load
+        and compute take turns instead.
         """
         read, write, slowdown = np.exp(coordinates)
         per_byte = slowdown / self._bus_bytes

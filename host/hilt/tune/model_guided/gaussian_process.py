@@ -25,9 +25,8 @@ _LEAST_VARIANCE = 1e-8
 class Inputs:
     """The inputs of the regression, n rows.
 
-    Neighbours in `smooth` (n, d) have like errors. `linear` (n, k) holds directions, each times its prior
-    deviation. `own`
-    (n,), if given, is the deviation of each row's own, besides the kernel's noise.
+    Neighbours in `smooth` (n, d) have like errors. `linear` (n, k) holds directions, each times its prior deviation.
+    `own` (n,), if given, is the deviation of each row's own, besides the kernel's noise.
     """
 
     smooth: Floats
@@ -125,8 +124,7 @@ def weigh(
     """Return every kernel of the grid with the logarithm of its evidence, the best first.
 
     `usual` is the most probable before any observation. Each factor of e away from it costs 0.25 in amplitude and
-    length,
-    and 0.5 in noise.
+    length, and 0.5 in noise.
     """
     found = []
     linear = inputs.linear @ inputs.linear.T

@@ -106,7 +106,7 @@ class HiltTuner:
         new = {}
         for item in feedback:
             row = self._candidates.row_of.get(item.index)
-            if row is None or item.outcome is Outcome.BOARD_LOST:  # a lost board says nothing about the configuration
+            if row is None or item.outcome is Outcome.BOARD_LOST:  # a lost board gives no result
                 continue
             self._outcomes[row] = item.outcome is Outcome.OK
             if item.microseconds is not None:
@@ -205,8 +205,7 @@ class HiltTuner:
     def _others(self, count: int, improbable: bool) -> list[int]:
         """Return trials for the case that nothing stands out.
 
-        Rows that are predicted to be fast come first, then rows without an exact prediction. If `improbable`, rows
-        that
+        Rows that are predicted to be fast come first, then rows without an exact prediction. If `improbable`, rows that
         will probably fail come last.
         """
         if not count:
@@ -260,6 +259,6 @@ class _View:
     mean: Floats
     probability: Floats
     covers: Bools
-    """Whether each row is among the best of each draw, (draws, n)."""
+    """A mask of the rows among the best of each draw, (draws, n)."""
     overlooked: float
     """Expected number of configurations beyond `rows` that are better than the best measured."""

@@ -49,12 +49,10 @@ def failure_priors(
 ) -> list[FailurePrior]:
     """Return the features that may predict failure of configurations that compile, the constant first.
 
-    At `tvm`, two faults of TVM's runtime are known: it has never been seen to run four threads, and it refuses
-    updates of
-    an accumulator that come back at once. Both are of public software (TVM_FACTS.md sections 1 and 2). At other
-    levels,
-    such updates lose sums if the accelerator has no interlock (HARDWARE.md section 3); a machine that should have one
-    may lack it. At `off`, a further feature is the refusal by our own compiler.
+    At `tvm`, two faults of TVM's runtime are known: it has never been seen to run four threads, and it refuses updates
+    of an accumulator that come back at once. Both are of public software (TVM_FACTS.md sections 1 and 2). At other
+    levels, such updates lose sums if the accelerator has no interlock (HARDWARE.md section 3); a machine that should
+    have one may lack it. At `off`, a further feature is the refusal by our own compiler.
 
     Args:
         problem: the problem.
@@ -92,8 +90,7 @@ def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[n
     """Return the micro-ops (n,) from one update of an accumulator to the next in TVM's nest (TVM_FACTS.md section 2).
 
     The loops are ci, w, KW, KH, co, h. The instruction counts the two outermost ones with more than one turn; the
-    others
-    are unrolled into micro-ops. The distance is large if no unrolled loop reduces.
+    others are unrolled into micro-ops. The distance is large if no unrolled loop reduces.
     """
     columns = problem.columns(indices)
     kernel = problem.workload.kernel
@@ -118,8 +115,7 @@ def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[n
 class Validity:
     """A probability that a configuration is valid, learnt from outcomes: a Gaussian process classifier (Laplace).
 
-    Its log odds are linear in the failure priors. After a failure that they did not predict, the model allows for
-    rules
+    Its log odds are linear in the failure priors. After a failure that they did not predict, the model allows for rules
     that no compiler knows: the log odds then also depend on the knobs, alone, in pairs, and smoothly.
     """
 
@@ -133,7 +129,7 @@ class Validity:
         self._deviation = np.array([clue.deviation for clue in known])
         self._knobs = knobs
         self.surprised = False
-        """Whether a trial failed that no failure prior predicted."""
+        """True once a trial failed that no failure prior predicted."""
         self._rows = np.zeros(0, dtype=np.int64)
         self._slope = np.zeros(0)
         self._root = np.zeros(0)

@@ -42,13 +42,12 @@ class Pools:
     """The pools of `tasks`; arrays begin (tasks, ...).
 
     `speed` is the best cycles over a configuration's with each memory, for those that compile; `valid` is by level.
-    `weight` is the number of configurations of the space that one stands for. `values` are the features of each
-    value of
-    each slot, and `positions` are the values of a configuration.
+    `weight` is the number of configurations of the space that one stands for. `values` are the features of each value
+    of each slot, and `positions` are the values of a configuration.
     """
 
     tasks: list[LayerTask]
-    indices: Indices  # (tasks, POOL), -1 where there is none
+    indices: Indices  # (tasks, POOL), -1 for none
     features: Floats  # (tasks, POOL, CONFIGURATION_FEATURES)
     speed: Floats  # (tasks, POOL, memories)
     valid: Booleans  # (tasks, POOL, levels)

@@ -95,8 +95,7 @@ class Course:
 class Step:
     """One decision of a search.
 
-    It holds the inputs of the acquisition function (candidates, inputs), merits (candidates,), the picked
-    candidates in
+    It holds the inputs of the acquisition function (candidates, inputs), merits (candidates,), the picked candidates in
     order (picks,), and the regret after their measurement.
     """
 

@@ -106,8 +106,7 @@ def _fit_blueprint(plan: TrainingPlan) -> BlueprintEncoder:
 def _courses(pools: Pools, descriptions: Floats, plan: TrainingPlan) -> list[Course]:
     """Return the courses for training the acquisition function.
 
-    In use the function works beside a prior and a vote that were not trained on the layer. Here too, half of the
-    layers
+    In use the function works beside a prior and a vote that were not trained on the layer. Here too, half of the layers
     use networks that were trained on the other half.
     """
     layers = {
