@@ -1,5 +1,7 @@
-"""Ask/tell tuners, cost models and search moves. They know configurations, features and results,
-and never learn where a trial was measured."""
+"""Ask/tell tuners, cost models and search moves.
+
+They know configurations, features and results, but not the board of a trial.
+"""
 
 from __future__ import annotations
 

@@ -18,19 +18,22 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AnnealingSchedule:
-    """Iterations, points that walk side by side, and iterations without a better candidate after which it ends."""
+    """The iterations, the parallel points, and the iterations without a better candidate after which the walk ends."""
 
     iterations: int = 500
     points: int = 128
     patience: int = 50
 
     def temperature(self, iteration: int) -> float:
-        """Linear from 1 at iteration 0 towards 0 at `iterations + 1`."""
+        """Return the temperature, which falls linearly from 1 at iteration 0 towards 0 at `iterations + 1`."""
         return 1.0 - iteration / (self.iterations + 1)
 
 
 def acceptance_probability(old: Scores, new: Scores, temperature: float) -> Floats:
-    """exp(min((new - old) / (temperature + 1e-5), 1)), shape (n,): 1 or more (always) for a step that is not worse."""
+    """Return exp(min((new - old) / (temperature + 1e-5), 1)), shape (n,).
+
+    It is 1 or more (always accepted) for a step that is not worse.
+    """
     gain = new.astype(np.float64) - old.astype(np.float64)
     return np.exp(np.minimum(gain / (temperature + 1e-5), 1.0))
 
@@ -38,12 +41,12 @@ def acceptance_probability(old: Scores, new: Scores, temperature: float) -> Floa
 class KnobMoves:
     """Steps to a neighbour: one knob, drawn uniformly, gets another of its values.
 
-    Drawing a knob and a value until the point has moved is the same as drawing the knob with a weight of
-    (size - 1) / size and then one of its other values.
+    The draw of a knob and a value is not repeated until the point moves. Instead the knob is drawn with a weight of
+    (size - 1) / size and then one of its other values, which gives the same distribution.
     """
 
     def __init__(self, sizes: Positions) -> None:
-        """Of a space with knobs of so many values (knobs,), at least one of them more than 1."""
+        """Take the number of values of each knob (knobs,), at least one of them more than 1."""
         weights = (sizes - 1) / sizes
         self._sizes = sizes
         self._bounds = np.maximum(sizes, 2)
@@ -51,7 +54,11 @@ class KnobMoves:
         self._chances /= self._chances[-1]
 
     def draw(self, positions: Positions, generator: np.random.Generator) -> tuple[Positions, Positions, Positions]:
-        """For each row of `positions` (n, knobs) a knob (n,), its position (n,), and the one it is to have (n,)."""
+        """Draw one step for each row of `positions` (n, knobs).
+
+        Returns:
+            The knobs (n,), their present positions (n,) and their new positions (n,).
+        """
         knobs = self._chances.searchsorted(generator.random(len(positions)), side="right")
         steps = generator.integers(1, self._bounds[knobs])
         before = positions[np.arange(len(positions)), knobs]
@@ -59,7 +66,7 @@ class KnobMoves:
 
 
 class Annealing:
-    """Walks a space for the points of the highest score. The points stay where they are between two searches."""
+    """A walk through a space for the points of the highest score. The points keep their places between two searches."""
 
     def __init__(self, space: SearchSpace, schedule: AnnealingSchedule, generator: np.random.Generator) -> None:
         self._space = space
@@ -68,7 +75,7 @@ class Annealing:
         self._points: Positions | None = None
 
     def search(self, score: Score, count: int, allowed: Container[int]) -> list[tuple[float, int]]:
-        """Up to `count` (score, index) of the best allowed configurations it came by, best first."""
+        """Return up to `count` (score, index) of the best allowed configurations that the walk met, best first."""
         points = self._start() if self._points is None else self._points
         indices = self._space.indices(points)
         scores = score(indices)
@@ -80,7 +87,7 @@ class Annealing:
         return best.sorted()
 
     def _walk(self, points: Positions, indices: Indices, scores: Scores, score: Score, best: _Best) -> None:
-        """Moves the points (n, knobs), which have these indices and scores (n,)."""
+        """Move the points (n, knobs), which have these indices and scores (n,)."""
         moves, strides = KnobMoves(self._space.sizes), _strides(self._space)
         indices, scores = indices.copy(), scores.copy()
         last_change = 0
@@ -104,7 +111,7 @@ class Annealing:
 
 
 def _strides(space: SearchSpace) -> Positions:
-    """By how much the index grows with a position on each knob (knobs,)."""
+    """Return the growth of the index with one position on each knob (knobs,)."""
     last = np.diag(space.sizes - 1)
     return np.asarray((space.indices(last) - space.indices(0 * last)) // np.maximum(space.sizes - 1, 1))
 
@@ -117,10 +124,16 @@ class _Best:
         self._allowed = allowed
         self._heap: list[tuple[float, int]] = []
         self._looked_at: set[int] = set()
-        """What is not held of these was not allowed, or is worse than all that is: neither changes any more."""
+        """Indices that need no second look: each is held, was not allowed, or scores below all held ones.
+
+        A rejected index stays rejected: neither reason changes.
+        """
 
     def offer(self, scores: Scores, indices: Indices) -> bool:
-        """Whether any of them got in. An index has the same score whenever it is offered."""
+        """Add the allowed indices that score among the best, and return whether any was added.
+
+        An index must have the same score whenever it is offered.
+        """
         changed = False
         threshold = self._threshold()
         worth_a_look = np.flatnonzero(scores > threshold)

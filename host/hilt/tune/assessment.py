@@ -1,4 +1,4 @@
-"""How sure a run is, why it asks for no more, and how far the board lies from the timing model."""
+"""The assessment of a run: its confidence, its reason to stop, and the distance of the board from the timing model."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from enum import StrEnum
 
 
 class Stop(StrEnum):
-    """Why a tuner asks for no more trials."""
+    """The reason why a tuner proposes no more trials."""
 
     SEARCHING = "searching"
-    """It would ask for more."""
+    """The tuner would propose more trials."""
     SURE = "sure"
-    """Its confidence has reached the one that was asked for."""
+    """The confidence has reached the requested one."""
     EXHAUSTED = "exhausted"
-    """Every configuration that it knows of was tried."""
+    """Every configuration that the tuner knows was tried."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Assessment:
     machine: str
     """The machine model that explains the measurements best."""
     board_over_twin: float | None
-    """Median of measured over predicted latency, the timing model's memory being fitted; None before any fit."""
+    """Median of measured over predicted latency, after the timing model's memory was fitted; None before any fit."""
     scatter: float | None
     """Standard deviation of the logarithm of that ratio."""
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         if self.confidence is None:
             return "nothing valid was measured yet"
         reason = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Loss(StrEnum):
-    """What a model is fitted to: the order of configurations, or their throughput."""
+    """The target that a model is fitted to: the order of configurations, or their throughput."""
 
     RANK = "rank"
     REGRESSION = "regression"
@@ -26,7 +26,10 @@ _OBJECTIVES = {Loss.RANK: "rank:pairwise", Loss.REGRESSION: "reg:squarederror"}
 
 
 class BoostedTrees:
-    """A CostModel. Rounds are added until `patience` of them bring no better average recall on the training set."""
+    """A CostModel of boosted trees.
+
+    Rounds are added until `patience` of them bring no better average recall on the training set.
+    """
 
     def __init__(self, loss: Loss, recall_at: int, rounds: int, patience: int, seed: int) -> None:
         self._recall_at = recall_at
@@ -53,10 +56,10 @@ class BoostedTrees:
         self._booster: xgboost.Booster | None = None
 
     def fit(self, features: Features, labels: Scores, margin: Scores | None = None) -> None:
-        """Learns what is to be added to `margin`, shape (n,); without one, to the constant 0.5."""
+        """Fit the trees to the difference between labels and `margin` (n,), or the constant 0.5 without a margin."""
         import xgboost
 
-        # For some hundred rows, threads cost more than they do.
+        # For some hundred rows, threads cost more time than they save.
         samples = xgboost.DMatrix(features, labels, base_margin=margin, nthread=1)
         if self._parameters["objective"] == _OBJECTIVES[Loss.RANK]:
             samples.set_group([len(labels)])
@@ -73,7 +76,11 @@ class BoostedTrees:
         self._booster = booster
 
     def predict(self, features: Features, margin: Scores | None = None) -> Scores:
-        """The margin (n,) is that of these rows, by the rule of the one that the model was fitted with."""
+        """Return the scores (n,) of rows of features.
+
+        The `margin` (n,) belongs to these rows and follows the rule of the margin in `fit`. Raises RuntimeError before
+        the first `fit`.
+        """
         if self._booster is None:
             raise RuntimeError("the cost model was asked before it was fitted")
         return np.asarray(self._booster.inplace_predict(features, base_margin=margin), dtype=np.float32)

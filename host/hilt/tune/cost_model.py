@@ -1,4 +1,4 @@
-"""What a search move asks of a cost model."""
+"""The interface between search moves and cost models."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Score = Callable[[Indices], Scores]
 
 
 class CostModel(Protocol):
-    """Predicts the worth of a configuration from its features; larger is better."""
+    """A model that predicts the worth of a configuration from its features; larger is better."""
 
     def fit(self, features: Features, labels: Scores) -> None:
-        """Learns anew from rows of features (n, features) and labels (n,); what was learnt before is dropped."""
+        """Fit anew to rows of features (n, features) and labels (n,); everything learnt before is dropped."""
 
     def predict(self, features: Features) -> Scores:
-        """Scores, shape (n,), of rows of features. Raises RuntimeError before the first `fit`."""
+        """Return the scores, shape (n,), of rows of features. Raises RuntimeError before the first `fit`."""
 
 
 _TABLE_ROWS = 1 << 17
 _TABLE_NUMBERS = 1 << 24
-"""Of features that are kept: 64 MB."""
+"""Largest number of features that are kept in a table: 64 MB."""
 
 
 def scorer(model: CostModel, features_of: FeaturesOf, size: int) -> Score:
-    """The model as it is now, over the indices of a space of that size.
+    """Return the model as it is now, as a score over the indices of a space of that size.
 
-    A space that fits a table is predicted once: annealing asks for 64,000 scores, most of them of the same points.
+    A space that fits a table is predicted once: annealing takes 64,000 scores, most of them of the same points.
     """
     if size > _TABLE_ROWS:
         return lambda indices: model.predict(features_of(indices))
@@ -47,7 +47,7 @@ def scorer(model: CostModel, features_of: FeaturesOf, size: int) -> Score:
 
 
 def remembered(features_of: FeaturesOf, size: int) -> FeaturesOf:
-    """The same features, each worked out once where those of a space of that size are few enough to keep."""
+    """Return the same features, each computed once if those of a space of that size are few enough to keep."""
     table: Features | None = None
 
     def look_up(indices: Indices) -> Features:

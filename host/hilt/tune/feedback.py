@@ -1,4 +1,4 @@
-"""What a tuner says and hears: indices out, outcomes in."""
+"""The messages between a run and its tuner: indices out, outcomes in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hilt.trial import Outcome
 
 @dataclass(frozen=True)
 class Feedback:
-    """How the trial of one configuration ended. `microseconds` (latency) is a number exactly when the outcome is ok."""
+    """The result of one trial. `microseconds` (latency) is a number exactly when the outcome is ok."""
 
     index: int
     outcome: Outcome
@@ -26,8 +26,10 @@ class Tuner(Protocol):
     """A search method. Its answers depend on the seed and on the sequence of calls, and on nothing else."""
 
     def ask(self, count: int) -> list[int]:
-        """Up to `count` distinct indices into the space, none asked before; fewer when the space is used up,
-        or when the tuner takes nothing that is left to be worth a trial."""
+        """Return up to `count` distinct indices into the space, none proposed before.
+
+        Fewer are returned when the space is used up, or when the tuner finds no remaining one worth a trial.
+        """
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        """Hears of trials, in any order and any number of `ask`s late."""
+        """Take the results of trials, in any order and any number of `ask`s late."""

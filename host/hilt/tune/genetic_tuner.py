@@ -16,15 +16,15 @@ from hilt.tune.search_space import SearchSpace
 from hilt.tune.untried import Untried
 
 _NO_CHANCE = 1e-12
-"""Fitness of a failure, over that of the best: it is a parent only where there is no other."""
+"""Fitness of a failure over that of the best: a failure is a parent only if there is no other."""
 
 _REDRAWS = 1000
-"""Knobs redrawn of a child that was asked before, until any free configuration takes its place."""
+"""Redraws of a child that was proposed before, until any untried configuration takes its place."""
 
 
 @dataclass(frozen=True)
 class GeneticOptions:
-    """Defaults are TVM v0.9's."""
+    """The options of the genetic algorithm; the defaults are TVM v0.9's."""
 
     population: int = 100
     """Configurations of a generation."""
@@ -40,8 +40,11 @@ class GeneticOptions:
 
 
 class GeneticTuner:
-    """The first generation is random. A later one is bred as soon as the last one is asked out, of what has been told
-    by then; results that come later join the parents of the next."""
+    """The genetic algorithm as a tuner.
+
+    The first generation is random. A later one is bred from the results so far as soon as the last one is fully
+    proposed. Results that come later join the parents of the next generation.
+    """
 
     def __init__(self, space: SearchSpace, seed: int, options: GeneticOptions) -> None:
         self._space = space
@@ -68,7 +71,7 @@ class GeneticTuner:
                 self._told[item.index] = 0.0 if item.microseconds is None else 1.0 / item.microseconds
 
     def _breed(self) -> list[int]:
-        """The next generation's indices, marked as asked; none when the space is used up."""
+        """Return the next generation's indices, marked as tried; none when the space is used up."""
         size = min(self._options.population, len(self._untried))
         parents = self._elite | self._told
         if len(parents) < 2:
@@ -84,7 +87,7 @@ class GeneticTuner:
         return [self._place(child) for child in children]
 
     def _place(self, child: npt.NDArray[np.int64]) -> int:
-        """The child's index or, if it was asked before, that of a point some redrawn knobs away."""
+        """Return the child's index or, if it was proposed before, that of a point some redrawn knobs away."""
         sizes = self._space.sizes
         for _ in range(_REDRAWS):
             index = int(self._space.indices(child[None])[0])
@@ -99,11 +102,13 @@ class GeneticTuner:
 def draw_parents(
     fitness: npt.NDArray[np.float64], count: int, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Two different parents for each of `count` children, as places in `fitness` (n >= 2,), each (count,): drawn one
-    after the other without replacement, with a chance proportional to the fitness."""
+    """Draw two different parents for each of `count` children, as places in `fitness` (n >= 2,), each (count,).
+
+    The two are drawn one after the other without replacement, with a probability proportional to the fitness.
+    """
     best = fitness.max()
     chances = np.maximum(fitness / best, _NO_CHANCE) if best > 0 else np.ones(len(fitness))
-    # The two that come first of exponential waits with these rates: the same as drawing twice without replacement.
+    # The first two of exponential waits with these rates are distributed as two draws without replacement.
     waits = generator.exponential(size=(count, len(fitness))) / chances
     first_two = np.argpartition(waits, 1, axis=1)[:, :2]
     return first_two[:, 0], first_two[:, 1]
@@ -112,7 +117,10 @@ def draw_parents(
 def cross_over(
     mothers: npt.NDArray[np.int64], fathers: npt.NDArray[np.int64], generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Single-point: the knobs (n, knobs) before a point are the mother's, the rest the father's; at 0 all of them."""
+    """Cross over parents at a single point: the knobs (n, knobs) before it are the mother's, the rest the father's.
+
+    At point 0 all knobs are the father's.
+    """
     knobs = mothers.shape[1]
     points = generator.integers(knobs, size=(len(mothers), 1))
     return np.where(np.arange(knobs) < points, mothers, fathers)
@@ -121,6 +129,6 @@ def cross_over(
 def mutate(
     children: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], probability: float, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Each knob is drawn anew, perhaps to the value it has, with this probability."""
+    """Draw each knob anew, perhaps to the value it has, with this probability."""
     redrawn = generator.integers(0, sizes, size=children.shape)
     return np.where(generator.random(children.shape) < probability, redrawn, children)

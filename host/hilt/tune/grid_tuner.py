@@ -11,11 +11,11 @@ from hilt.tune.search_space import SearchSpace
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Grid search has nothing to set."""
+    """The options of grid search, which has none."""
 
 
 class GridTuner:
-    """Index 0, 1, 2, ...: the first knob fastest. The seed and the results change nothing."""
+    """A tuner that proposes index 0, 1, 2, ...: the first knob fastest. The seed and the results change nothing."""
 
     def __init__(self, space: SearchSpace, options: GridOptions) -> None:
         self._size = len(space)

@@ -1,4 +1,4 @@
-"""Results of other workloads, as models that transfer learn from them: a file that holds all it needs and no more.
+"""Results of other workloads for models with transfer, in a file that is complete by itself.
 
 Engines and experiments fill it, from a store's trials or from datasets; a run records its sha256.
 """
@@ -23,7 +23,7 @@ from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 
 SCHEMA = "hilt history 1"
 LARGEST_FILE = 256 << 20
-"""Bytes."""
+"""Largest size of a history file in bytes."""
 
 
 class HistoryError(ValueError):
@@ -32,7 +32,7 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class WorkloadHistory:
-    """What was measured of one workload on one accelerator."""
+    """The results of one workload on one accelerator."""
 
     workload: Conv2d
     accelerator: Accelerator
@@ -45,7 +45,7 @@ class WorkloadHistory:
     def of(
         cls, workload: Conv2d, accelerator: Accelerator, space: Space, results: Sequence[Feedback]
     ) -> WorkloadHistory:
-        """Of trials in that space."""
+        """Return the history of trials in `space`."""
         columns = space.columns(np.array([item.index for item in results], dtype=np.int64))
         rates = [0.0 if item.microseconds is None else workload.macs / item.microseconds for item in results]
         return cls(workload, accelerator, columns, np.array(rates))
@@ -56,7 +56,7 @@ class WorkloadHistory:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Parts in the order in which they are learnt from."""
+    """The results of several workloads, in the order in which models learn from them."""
 
     parts: tuple[WorkloadHistory, ...]
 
@@ -64,7 +64,7 @@ class History:
         return sum(len(part) for part in self.parts)
 
     def save(self, path: Path | str) -> None:
-        """Written whole or not at all; equal histories are equal files. Raises UnwritableFileError."""
+        """Write the file, whole or not at all; equal histories give equal files. Raises UnwritableFileError."""
         parts = [
             {
                 "workload": part.workload.to_dict(),
@@ -79,7 +79,7 @@ class History:
 
     @classmethod
     def load(cls, path: Path | str) -> History:
-        """Raises HistoryError, which says what is wrong with the file."""
+        """Read a history from a file. Raises HistoryError, which names the fault of the file."""
         content = _content(path)
         try:
             document = json.loads(content)
@@ -93,7 +93,7 @@ class History:
 
 
 def digest_of(path: Path | str) -> str:
-    """sha256 of the file, in hexadecimal. Raises HistoryError where it cannot be read."""
+    """Return the sha256 of the file, in hexadecimal. Raises HistoryError if it cannot be read."""
     return hashlib.sha256(_content(path)).hexdigest()
 
 

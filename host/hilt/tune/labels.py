@@ -1,4 +1,4 @@
-"""What the cost models learn from: results as numbers where larger is better."""
+"""The labels that cost models learn from: results as numbers, larger is better."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hilt.tune.feedback import Feedback
 
 
 def relative_throughput(history: Sequence[Feedback]) -> npt.NDArray[np.float32]:
-    """Throughput over the best throughput, shape (n,): 1 for the fastest, 0 for every failure (TVM_FACTS section 4).
+    """Return throughput over the best throughput, shape (n,): 1 for the fastest, 0 for every failure.
 
-    The workload is one and the same, so the best latency over a latency is that ratio.
+    All results belong to one workload, so the ratio is the best latency over a latency (TVM_FACTS section 4).
     """
     latencies = np.array([np.inf if item.microseconds is None else item.microseconds for item in history])
     best = latencies.min(initial=np.inf)

@@ -1,4 +1,4 @@
-"""How well a model ranks configurations, and how soon a search gets where it is going."""
+"""Measures of a model's ranking of configurations, and of the trials that a search needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def average_recall(predicted: npt.NDArray[np.floating], labels: npt.NDArray[np.floating], count: int) -> float:
-    """Mean over i = 1..count of the share of the i largest labels that are among the i largest predictions.
+    """Return the mean over i = 1..count of the share of the i largest labels that are among the i largest predictions.
 
     Both arrays have shape (n,), larger is better; ties go to the earlier element; count is cut to n. Between 0 and 1.
     Source: AutoTVM's stopping measure "a-recall", TVM_FACTS section 4.
@@ -19,7 +19,7 @@ def average_recall(predicted: npt.NDArray[np.floating], labels: npt.NDArray[np.f
 
 
 class AverageRecall:
-    """The same of many predictions for the same labels, which are sorted once."""
+    """The average recall of many predictions for the same labels, which are sorted once."""
 
     def __init__(self, labels: npt.NDArray[np.floating], count: int) -> None:
         self._count = min(count, len(labels))
@@ -38,21 +38,26 @@ class AverageRecall:
 
 
 def best_so_far(microseconds: Sequence[float | None]) -> npt.NDArray[np.float64]:
-    """Least latency up to and with each trial, shape (n,); infinity before the first valid one (None: not valid)."""
+    """Return the least latency up to and with each trial, shape (n,).
+
+    It is infinity before the first valid trial (None: not valid).
+    """
     latencies = np.array([np.inf if latency is None else latency for latency in microseconds], dtype=np.float64)
     return np.minimum.accumulate(latencies)
 
 
 def trials_to_within(microseconds: Sequence[float | None], optimum: float, share: float) -> int | None:
-    """Trials, counted from 1, until the best latency is at most `optimum * (1 + share)`; None when it never is."""
+    """Return the trials, from 1, until the best latency is at most `optimum * (1 + share)`; None if it never is."""
     reached = np.flatnonzero(best_so_far(microseconds) <= optimum * (1 + share))
     return int(reached[0]) + 1 if len(reached) else None
 
 
 @dataclass(frozen=True)
 class PairwiseAccuracy:
-    """Shares of pairs that a model orders as they were measured, each between 0 and 1; NaN where there are no such
-    pairs. `all` counts both kinds; two invalid configurations have no order and are no pair."""
+    """Shares of pairs that a model orders as they were measured, each between 0 and 1; NaN without such pairs.
+
+    `all` counts both kinds. Two invalid configurations have no order and are no pair.
+    """
 
     all: float
     valid_invalid: float
@@ -60,15 +65,17 @@ class PairwiseAccuracy:
 
 
 def pairwise_accuracy(predicted: npt.NDArray[np.floating], measured: npt.NDArray[np.floating]) -> PairwiseAccuracy:
-    """Of predictions (n,) for performances (n,), larger is better, 0 is invalid: a pair is right where the sign of the
-    difference is the same. Source: HW-Aware Initialization, equation 1."""
+    """Return the pairwise accuracy of predictions (n,) for performances (n,), larger is better, 0 is invalid.
+
+    A pair is right if the sign of the difference is the same. Source: HW-Aware Initialization, equation 1.
+    """
     valid = measured > 0
     best = predicted[valid], measured[valid]
     right_valid = sum(
         int(np.count_nonzero(np.sign(best[1][row] - best[1][:row]) == np.sign(best[0][row] - best[0][:row])))
         for row in range(len(best[0]))
     )
-    # A valid one is better than an invalid one: it is right where it is predicted larger.
+    # A valid one is better than an invalid one: the pair is right if the valid one is predicted larger.
     invalid = np.sort(predicted[~valid])
     right_mixed = int(np.searchsorted(invalid, best[0], side="left").sum())
     pairs_valid, pairs_mixed = len(best[0]) * (len(best[0]) - 1) // 2, len(best[0]) * len(invalid)
@@ -80,15 +87,20 @@ def pairwise_accuracy(predicted: npt.NDArray[np.floating], measured: npt.NDArray
 
 
 def precision_at(predicted: npt.NDArray[np.floating], valid: npt.NDArray[np.bool_], count: int) -> float:
-    """The share of valid ones among the `count` largest predictions (n,); ties go to the earlier element; count is cut
-    to n. Source: HW-Aware Initialization, equation 2."""
+    """Return the share of valid ones among the `count` largest predictions (n,).
+
+    Ties go to the earlier element; `count` is cut to n. Source: HW-Aware Initialization, equation 2.
+    """
     return _share(int(np.count_nonzero(valid[_order(predicted)[:count]])), min(count, len(valid)))
 
 
 def ndcg_at(predicted: npt.NDArray[np.floating], scores: npt.NDArray[np.floating], count: int) -> float:
-    """Discounted cumulative gain of the `count` largest predictions (n,) over that of the largest scores (n,), none of
-    them negative: score / log2(place + 1), places from 1. NaN where every score is 0. Source: HW-Aware Initialization,
-    equations 3 to 5."""
+    """Return the normalised discounted cumulative gain (NDCG).
+
+    It is the gain of the `count` largest predictions (n,) over that of the largest scores (n,), none of them negative.
+    The gain is the sum of score / log2(place + 1), places from 1. NaN if every score is 0.
+    Source: HW-Aware Initialization, equations 3 to 5.
+    """
     discounts = 1 / np.log2(np.arange(2, min(count, len(scores)) + 2))
     gained = float(scores[_order(predicted)[: len(discounts)]] @ discounts)
     ideal = float(np.sort(scores)[::-1][: len(discounts)] @ discounts)
@@ -96,7 +108,7 @@ def ndcg_at(predicted: npt.NDArray[np.floating], scores: npt.NDArray[np.floating
 
 
 def rmse(predicted: npt.NDArray[np.floating], measured: npt.NDArray[np.floating]) -> float:
-    """Root of the mean squared error of predictions (n,)."""
+    """Return the root of the mean squared error of predictions (n,)."""
     return float(np.sqrt(np.mean((np.asarray(predicted, dtype=np.float64) - measured) ** 2)))
 
 
@@ -115,15 +127,18 @@ class Spread:
 
 
 def spread_of_trials(trials: Sequence[int | None], budget: int) -> Spread:
-    """Of the trials that runs took; a run that did not get there (None) counts as its whole budget, as the papers count
-    it: what is reported is then too small, not too large."""
+    """Return median and quartiles of the trials that runs took.
+
+    A run that did not reach its goal (None) counts as its whole budget, as in the papers: the figures are then too
+    small, not too large.
+    """
     counted = [budget if each is None else each for each in trials]
     lower, median, upper = np.percentile(counted, [25, 50, 75])
     return Spread(float(median), float(lower), float(upper))
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
-    """Of positive ratios: that of a to b is the inverse of that of b to a."""
+    """Return the geometric mean of positive ratios: that of a to b is the inverse of that of b to a."""
     return float(np.exp(np.mean(np.log(ratios))))
 
 

@@ -1,5 +1,8 @@
-"""Linear algebra on one thread. Of matrices of some hundred rows, two threads cost two to three times the processor
-time of one where the machine has other work; and with many threads the last digits depend on how many there are."""
+"""Linear algebra on one thread.
+
+For matrices of some hundred rows, two threads cost two to three times the processor time of one if the machine has
+other work. With several threads the last digits depend on their number.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ R = TypeVar("R")
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, in which BLAS has one thread; afterwards it has as many as before."""
+    """Return the function with BLAS on one thread; afterwards BLAS has as many threads as before."""
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -26,5 +29,5 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Those loaded when it is first asked for: NumPy and SciPy each bring their own."""
+    """Return the libraries that are loaded at the first call: NumPy and SciPy each bring their own."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""The help of a tuner's options, read from the docstrings of its options' fields."""
+"""The help of a tuner's options, read from the docstrings of the fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OptionHelp:
     type: str
     default: object
     meaning: str
-    """What it sets, with its unit; empty where the class does not say."""
+    """The effect of the option, with its unit; empty if the class does not document it."""
 
 
 def option_help(options: type[Any]) -> list[OptionHelp]:
@@ -34,7 +34,7 @@ def option_help(options: type[Any]) -> list[OptionHelp]:
 
 
 def _field_docstrings(options: type[Any]) -> dict[str, str]:
-    """Return the string that follows each annotated field of a class; none where its source is not there."""
+    """Return the string that follows each annotated field of a class; none if its source is missing."""
     try:
         source = textwrap.dedent(inspect.getsource(options))
     except (OSError, TypeError):

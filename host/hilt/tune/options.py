@@ -13,7 +13,7 @@ class TunerOptionError(ValueError):
 
 
 def read_options(options: type[OptionsT], tuner: str, given: dict[str, object]) -> OptionsT:
-    """The dataclass `options` with the given values. Raises TunerOptionError, which lists what is allowed."""
+    """Return the dataclass `options` with the given values. Raises TunerOptionError, which lists the allowed names."""
     fields = {field.name: field for field in dataclasses.fields(options)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -25,13 +25,13 @@ def read_options(options: type[OptionsT], tuner: str, given: dict[str, object]) 
 
 
 def require(condition: bool, message: str) -> None:
-    """Raises TunerOptionError with the message unless the condition holds."""
+    """Raise TunerOptionError with the message unless the condition holds."""
     if not condition:
         raise TunerOptionError(message)
 
 
 def _as_type_of(default: object, value: object, what: str) -> object:
-    """The value as the default's type: a whole number serves as a fraction, nothing else is bent."""
+    """Return the value as the default's type: a whole number serves as a fraction, nothing else is converted."""
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):

@@ -1,4 +1,4 @@
-"""Tuners that are not hilt's: those of installed packages, and those of a file.
+"""Tuners from outside hilt: those of installed packages, and those of a file.
 
 A package offers a tuner by an entry point of the group `hilt.tuners`. A file offers it by `--tuner FILE.py:CLASS`. Both
 name a class that is called with a TuningProblem, a seed and a frozen dataclass of options, and that has `ask` and
@@ -71,7 +71,7 @@ def installed_names() -> list[str]:
 
 
 def find_plugin(name: str) -> Plugin | None:
-    """Return the tuner of a file or of a package, or None where no package has the name. Raises PluginError."""
+    """Return the tuner of a file or of a package, or None if no package has the name. Raises PluginError."""
     if is_file_name(name):
         return _from_file(canonical_name(name))
     points = [point for point in metadata.entry_points(group=GROUP) if point.name == name]
@@ -94,7 +94,7 @@ def _from_file(name: str) -> Plugin:
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their module up
+    sys.modules[module_name] = module  # dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a tuner is given: the space to search, and what it may know of it before anything is measured."""
+"""The input of a tuner: the space to search, and the facts about it before any measurement."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Indices = npt.NDArray[np.int64]
 Found = TypeVar("Found")
 
 _PROGRAMS_AT_ONCE = 64
-"""Given to the twin in one call: many enough to be cheap, few enough to hold in memory."""
+"""Programs given to the twin in one call: many enough to be cheap, few enough to hold in memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class TuningProblem:
-    """A workload's space on an accelerator, and what is known of its configurations without a board.
+    """A workload's space on an accelerator, and the facts about its configurations without a board.
 
-    Which of this a tuner looks at is its own affair, and its paper's: the order of measurements is all that it decides.
+    Each tuner uses the parts that its paper allows. The order of measurements is all that a tuner decides.
     """
 
     workload: Conv2d
@@ -51,47 +51,52 @@ class TuningProblem:
         orders: Literal[1, 4] = 1,
         kind: SpaceKind = "autotvm",
     ) -> TuningProblem:
-        """The problem over the space that `space_for` makes of these."""
+        """Return the problem over the space that `space_for` makes of the arguments."""
         return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks)
 
     @cached_property
     def compiles(self) -> npt.NDArray[np.bool_]:
-        """The compiler's verdict on each configuration, shape (len(space),). What only the runtime or the board refuses
-        counts as compiled; at checks `off` the compiler refuses nothing."""
+        """The compiler's verdict on each configuration, shape (len(space),).
+
+        Configurations that only the runtime or the board refuses count as compiled. At checks `off` the compiler
+        refuses nothing.
+        """
         if self.checks == "off":
             return np.ones(len(self.space), dtype=np.bool_)
         verdicts = summarize_validity(self.workload, self.accelerator, self.space, self.checks).verdicts
         return np.isin(verdicts, [Reason.OK, *TVM_RUNTIME])
 
     def knob_features(self, indices: Indices) -> npt.NDArray[np.float32]:
-        """TVM's flattened configuration, float32 (n, features)."""
+        """Return TVM's flattened configuration, float32 (n, features)."""
         return features.knob_features(self.space, indices)
 
     def hidden_features(self, indices: Indices) -> Features:
-        """What the compiler derives of each configuration."""
+        """Return the features that the compiler derives of each configuration."""
         return features.hidden_features(self.workload, self.accelerator, self.columns(indices))
 
     def ast_features(self, indices: Indices) -> Features:
-        """The loops' contexts, flattened."""
+        """Return the loops' contexts, flattened."""
         return features.ast_features(self.workload, self.accelerator, self.columns(indices))
 
     def context_relation_features(self, indices: Indices) -> Features:
-        """The same whatever the loops and the workload: what transfers."""
+        """Return the context relation features, which transfer: they are the same for all loops and workloads."""
         return features.context_relation_features(self.workload, self.accelerator, self.columns(indices))
 
     def loop_context(self, indices: Indices) -> LoopContext:
-        """The loops' contexts, loop by loop."""
+        """Return the loops' contexts, loop by loop."""
         return features.loop_context(self.workload, self.accelerator, self.columns(indices))
 
     def lowered(self, index: int) -> Program | None:
-        """The program of a configuration as its compiler makes it, also of one that TVM's runtime would refuse; None
-        where it does not compile."""
+        """Return the program of a configuration as its compiler makes it; None if it does not compile.
+
+        Configurations that TVM's runtime would refuse have a program too.
+        """
         return next(self.lowered_many(np.array([index])))
 
     def lowered_many(self, indices: Indices) -> Iterator[Program | None]:
-        """The same of each of the configurations, in their order, which is faster than one by one."""
+        """Return the programs of the configurations, in their order, which is faster than one by one."""
         compiles, checks = np.ones(len(indices), dtype=np.bool_), self.checks
-        if checks == "tvm":  # what the runtime says is not known before it runs: refusing here would tell
+        if checks == "tvm":  # the runtime's verdict is unknown before the run: a refusal here would reveal it
             compiles, checks = self.compiles[indices], "compiler"
         found = lower_many(self.workload, self.columns(indices[compiles]), self.accelerator, checks)
         for each in compiles.tolist():
@@ -99,10 +104,12 @@ class TuningProblem:
             yield None if isinstance(program, Rejected) else program
 
     def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
-        """The twin's cycles, shape (n, memories), of each configuration with each memory; NaN where it does not compile
-        or would never end. About a millisecond a configuration to lower it, and less for each memory.
+        """Return the twin's cycles, shape (n, memories), of each configuration with each memory.
 
-        Raises MissingToolError or BuildError where the twin cannot be built.
+        NaN if it does not compile or would never end. Lowering takes about a millisecond a configuration, and each
+        memory less.
+
+        Raises MissingToolError or BuildError if the twin cannot be built.
         """
         cycles = np.full((len(indices), len(memories)), np.nan)
         for first in range(0, len(indices), _PROGRAMS_AT_ONCE):
@@ -111,7 +118,7 @@ class TuningProblem:
         return cycles
 
     def cycles_of(self, programs: Sequence[Program | None], memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:
-        """The same of programs that are there already; NaN for None."""
+        """Return the twin's cycles, shape (n, memories), of existing programs; NaN for None."""
         cycles = np.full((len(programs), len(memories)), np.nan)
         rows = [row for row, program in enumerate(programs) if program is not None]
         there = [program for program in programs if program is not None]
@@ -126,12 +133,15 @@ class TuningProblem:
         return Twin(self.accelerator)
 
     def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
-        """What `find` finds, which follows from this problem and from `what` alone, and which nobody changes. A problem
-        that many runs share keeps it for the next one (hilt.experiments.problem); a run alone finds it."""
+        """Return the result of `find`, which depends on this problem and the key alone and is never changed.
+
+        A problem that many runs share keeps it for the next one (hilt.experiments.problem). The problem of a single run
+        calls `find` each time.
+        """
         return find()
 
     def columns(self, indices: Indices) -> dict[str, npt.NDArray[np.int64]]:
-        """Knob values by name, each (n,), as the compiler goes by them: TVM v0.9 never applies tile_b."""
+        """Return the knob values by name, each (n,), as the compiler applies them: TVM v0.9 never applies tile_b."""
         columns = self.space.columns(indices)
         if self.checks != "tvm":
             return columns

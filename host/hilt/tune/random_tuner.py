@@ -14,11 +14,11 @@ from hilt.tune.untried import Untried
 
 @dataclass(frozen=True)
 class RandomOptions:
-    """Random search has nothing to set."""
+    """The options of random search, which has none."""
 
 
 class RandomTuner:
-    """Every configuration not yet asked is equally likely; results change nothing."""
+    """A tuner for which every untried configuration is equally likely; results change nothing."""
 
     def __init__(self, space: SearchSpace, seed: int, options: RandomOptions) -> None:
         self._generator = np.random.default_rng(seed)

@@ -31,11 +31,11 @@ class UnknownTunerError(ValueError):
 @dataclass(frozen=True)
 class _Entry:
     summary: str
-    """One line, as help shows it."""
+    """The summary in one line, for the help text."""
     options: type[Any]
     build: Callable[[TuningProblem, int, Any], Tuner]
     source_sha256: str = ""
-    """Of a tuner from outside, the digest of its file; empty for hilt's own."""
+    """The SHA-256 of the file of a tuner from outside; empty for hilt's own."""
 
 
 def _random(problem: TuningProblem, seed: int, options: RandomOptions) -> Tuner:
@@ -71,7 +71,7 @@ def tuner_names() -> list[str]:
 
 
 def tuner_summaries() -> dict[str, str]:
-    """Return each tuner's line by name. A package's tuner that cannot be loaded says why in its line."""
+    """Return each tuner's line by name. The line of a package's tuner that cannot be loaded gives the reason."""
     lines = {name: entry.summary for name, entry in _TUNERS.items()}
     for name in tuner_names()[len(_TUNERS) :]:
         try:
@@ -92,7 +92,7 @@ def tuner_exists(name: str) -> bool:
 
 
 def tuner_module(name: str) -> str:
-    """Return the module that a tuner is in, with all it imports what decides its answers. Raises UnknownTunerError."""
+    """Return the module of a tuner; the module and its imports decide the tuner's answers. Raises UnknownTunerError."""
     return _entry(name).options.__module__
 
 

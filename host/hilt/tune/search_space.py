@@ -1,4 +1,4 @@
-"""What the tuners need of a space: `hilt.schedule.space.Space` is one."""
+"""The interface of a space for the tuners: `hilt.schedule.space.Space` implements it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import numpy.typing as npt
 
 
 class SearchSpace(Protocol):
-    """A Cartesian product of knobs. A point is an index 0..len-1, or a position on each knob; of each knob, the index
-    grows by as much with every position."""
+    """A Cartesian product of knobs.
+
+    A point is an index 0..len-1, or a position on each knob. With every position of a knob, the index grows by the same
+    step.
+    """
 
     def __len__(self) -> int: ...
 
@@ -19,7 +22,7 @@ class SearchSpace(Protocol):
         """Number of values of each knob, shape (knobs,)."""
 
     def positions(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Position on each knob, shape (n, knobs), of indices (n,)."""
+        """Return the position on each knob, shape (n, knobs), of indices (n,)."""
 
     def indices(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Indices (n,) of positions (n, knobs)."""
+        """Return the indices (n,) of positions (n, knobs)."""

@@ -1,4 +1,4 @@
-"""Which candidates of a search are measured, and in which order."""
+"""The selection of candidates to measure, and their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hilt.tune.untried import Untried
 
 
 class EpsilonGreedyPlan:
-    """Candidates best first, then random ones: the last `random_share` of a plan, and all when it has run out.
+    """Candidates best first, then random ones: the last `random_share` of a plan, and all after its end.
 
     Source: AutoTVM; int(0.05 * 64) = 3 of a full plan of 64 are random (TVM_FACTS section 4).
     """
@@ -20,7 +20,7 @@ class EpsilonGreedyPlan:
         self._candidates = list(candidates[: max(greedy, 0)])[::-1]
 
     def take(self, untried: Untried, generator: np.random.Generator) -> int:
-        """The next index to measure, taken from `untried`, which must not be empty."""
+        """Return the next index to measure, taken from `untried`, which must not be empty."""
         while self._candidates:
             index = self._candidates.pop()
             if index in untried:

@@ -1,4 +1,4 @@
-"""Where a tuner's own time goes: processor seconds by named part, never part of what it decides."""
+"""The processor seconds of a tuner by named part. They never influence its decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Stopwatch:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Counts what is done inside as `name`; entered again, its times add up."""
+        """Count the processor time inside the context as `name`; the times of several entries add up."""
         self._charge()
         self._seconds.setdefault(name, 0.0)
         self._running.append(name)
@@ -29,12 +29,12 @@ class Stopwatch:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """By part, in the order in which they were first entered; a part that still runs is counted up to now."""
+        """Processor seconds by part, in the order of first entry; a part that still runs is counted up to now."""
         self._charge()
         return dict(self._seconds)
 
     def _charge(self) -> None:
-        """Gives the time since the last call to the innermost part."""
+        """Add the time since the last call to the innermost part."""
         now = time.process_time()
         if self._running:
             self._seconds[self._running[-1]] += now - self._since

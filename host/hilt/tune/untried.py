@@ -1,4 +1,4 @@
-"""The part of a space that was not asked yet, whatever its size."""
+"""The part of a space that was not proposed yet, for spaces of any size."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 
 class Untried(Container[int]):
-    """Indices 0..size-1 that can still be asked; each is taken at most once.
+    """Indices 0..size-1 that can still be proposed; each is taken at most once.
 
-    Remembers what was taken, and lists what is free only once that is the smaller part: a space of a billion points
-    costs nothing to open, and one that is nearly used up is drawn from without searching.
+    The class stores the taken indices, and lists the free ones only once they are fewer. A space of a billion points
+    therefore costs nothing to open, and a draw from a nearly used-up space needs no search.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._taken: set[int] = set()
-        self._free: list[int] | None = None  # from half way on; may hold indices taken since
+        self._free: list[int] | None = None  # None until half are taken; may hold indices taken later
 
     def __len__(self) -> int:
         return self._size - len(self._taken)
@@ -26,13 +26,13 @@ class Untried(Container[int]):
         return isinstance(index, int) and 0 <= index < self._size and index not in self._taken
 
     def take(self, index: int) -> None:
-        """Marks one index as asked. Raises ValueError when it was taken before or is outside the space."""
+        """Mark one index as proposed. Raises ValueError if it was taken before or is outside the space."""
         if index not in self:
             raise ValueError(f"configuration {index} is not free to be asked, of a space of {self._size}")
         self._taken.add(index)
 
     def draw(self, generator: np.random.Generator) -> int:
-        """Takes one of the remaining indices, all equally likely. Raises IndexError when none remains."""
+        """Take one of the remaining indices, all equally likely. Raises IndexError if none remains."""
         if not self:
             raise IndexError("every configuration of the space was asked")
         if self._free is None and 2 * len(self._taken) >= self._size:

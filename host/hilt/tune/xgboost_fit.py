@@ -1,4 +1,4 @@
-"""A booster for fits of some hundred rows, of which checks of names take a sixth of the time."""
+"""A booster for fits of some hundred rows; XGBoost's checks of names take a sixth of such a fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def new_booster(parameters: Mapping[str, object], samples: xgboost.DMatrix) -> xgboost.Booster:
-    """To be updated with these samples and no others. The trees are XGBoost's own."""
+    """Return a booster to be updated with these samples and no others. The trees are XGBoost's own."""
     return _kind()(dict(parameters), [samples])
 
 
@@ -20,8 +20,11 @@ def _kind() -> type[xgboost.Booster]:
     import xgboost  # takes seconds: only a run that fits trees waits for it
 
     class Booster(xgboost.Booster):
-        """Before each update XGBoost compares the samples' names of features with its own, name by name. Here the
-        samples are the same in every round, and have no names. Where a later XGBoost checks elsewhere, it checks."""
+        """A booster without the check of feature names.
+
+        Before each update XGBoost compares the samples' feature names with its own, name by name. Here the samples are
+        the same in every round, and have no names. If a later XGBoost checks elsewhere, that check still runs.
+        """
 
         def _assign_dmatrix_features(self, data: xgboost.DMatrix) -> None:
             pass

@@ -1,2 +1,4 @@
-"""AutoTVM (Learning to Optimize Tensor Programs, 2018): what belongs to it alone. What other tuners share lies one
-folder up: annealing, boosted trees, plans, labels."""
+"""The parts of AutoTVM (Learning to Optimize Tensor Programs, 2018) that no other tuner uses.
+
+The shared parts lie one folder up: annealing, boosted trees, plans, labels.
+"""

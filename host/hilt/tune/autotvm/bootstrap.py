@@ -1,5 +1,7 @@
-"""Uncertainty by bootstrap, and what is made of it: mean, expected improvement, upper confidence bound (AutoTVM,
-section 3.3)."""
+"""Uncertainty by bootstrap (AutoTVM, section 3.3).
+
+The acquisition functions are the mean, expected improvement and the upper confidence bound.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class AcquisitionRule(StrEnum):
-    """What the search climbs: one model's prediction, or several bootstrapped models' mean, EI or UCB."""
+    """The objective of the search: one model's prediction, or the mean, EI or UCB of several bootstrapped models."""
 
     NONE = "none"
     MEAN = "mean"
@@ -24,7 +26,10 @@ class AcquisitionRule(StrEnum):
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
-    """E[max(X - best, 0)] of X ~ N(mean, deviation^2), shape (n,); max(mean - best, 0) where the deviation is 0."""
+    """Return E[max(X - best, 0)] of X ~ N(mean, deviation^2), shape (n,).
+
+    It is max(mean - best, 0) if the deviation is 0.
+    """
     from scipy.special import ndtr
 
     gain = mean - best
@@ -35,12 +40,12 @@ def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats
 
 
 def upper_confidence_bound(mean: Floats, deviation: Floats, kappa: float) -> Floats:
-    """mean + kappa * deviation, shape (n,)."""
+    """Return mean + kappa * deviation, shape (n,)."""
     return mean + kappa * deviation
 
 
 class Bootstrap:
-    """A CostModel of several: each learns from as many samples as there are, drawn with replacement."""
+    """A CostModel of several models. Each learns from as many samples as there are, drawn with replacement."""
 
     def __init__(self, models: Sequence[CostModel], acquisition: AcquisitionRule, kappa: float, seed: int) -> None:
         self._models = models
@@ -56,7 +61,7 @@ class Bootstrap:
             model.fit(features[drawn], labels[drawn])
 
     def predict(self, features: Features) -> Scores:
-        """The acquisition function. EI is over the best label of the training set."""
+        """Return the acquisition function (n,). EI is over the best label of the training set."""
         predictions = np.stack([model.predict(features) for model in self._models]).astype(np.float64)
         mean, deviation = predictions.mean(axis=0), predictions.std(axis=0, ddof=1)
         if self._acquisition is AcquisitionRule.EI:

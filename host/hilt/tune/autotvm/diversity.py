@@ -1,4 +1,4 @@
-"""Which of the best candidates are measured, so that they are unlike each other too (AutoTVM, equation 3)."""
+"""The selection of good candidates that differ from each other (AutoTVM, equation 3)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ Ints = npt.NDArray[np.int64]
 
 
 def diversity_objective(scores: npt.NDArray[np.floating], positions: Ints, weight: float) -> float:
-    """L(S) of the whole set: its scores (n,), larger is better, and `weight` for each different value of each knob
-    among its `positions` (n, knobs)."""
+    """Return L(S) of the whole set.
+
+    It is the sum of the scores (n,), larger is better, plus `weight` for each different value of each knob among the
+    `positions` (n, knobs).
+    """
     covered = sum(len(np.unique(column)) for column in positions.T)
     return float(scores.sum() + weight * covered)
 
 
 def pick_diverse(scores: npt.NDArray[np.floating], positions: Ints, count: int, weight: float) -> Ints:
-    """Rows of up to `count` candidates in the order picked: each adds the most to L(S) of those before it; the first
-    of equals. Greedy is within 1 - 1/e of the best set where no score is negative (Nemhauser et al., 1978)."""
+    """Return the rows of up to `count` candidates in the order of their choice.
+
+    Each row adds the most to L(S) of those before it; among equals the first is taken. The greedy choice is within
+    1 - 1/e of the best set if no score is negative (Nemhauser et al., 1978).
+    """
     count = min(count, len(scores))
     gains = scores.astype(np.float64)
     is_new = [np.ones(int(column.max(initial=0)) + 1, dtype=np.bool_) for column in positions.T]

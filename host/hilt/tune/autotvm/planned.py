@@ -1,4 +1,4 @@
-"""AutoTVM's loop (its Algorithm 1, as TVM v0.9 runs it), whatever the cost model: fit, anneal, select, measure."""
+"""AutoTVM's loop (its Algorithm 1, as TVM v0.9 runs it) for any cost model: fit, anneal, select, measure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from hilt.tune.untried import Untried
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Of the loop; defaults are TVM v0.9's."""
+    """The options of the loop; defaults are TVM v0.9's."""
 
     plan_size: int = 64
-    """Trials planned by one fit of the model; a fit every so many results."""
+    """Trials planned by one fit of the model; the model is fitted after as many results."""
     random_share: float = 0.05
     """Share of a plan that is drawn at random."""
     diversity: int = 0
     """Equation 3's lambda: a plan is chosen from the best `diversity` times its size; 0 takes the best."""
     diversity_weight: float = 0.02
-    """Equation 3's alpha: what a knob's value that the plan has not yet is worth, in units of the prediction."""
+    """Equation 3's alpha: the worth of a knob's value that is new to the plan, in units of the prediction."""
     annealing_iterations: int = 500
     """Steps of one annealing, at most."""
     annealing_points: int = 128
@@ -46,14 +46,14 @@ class PlanOptions:
 
 
 def require_positive(options: object, *names: str) -> None:
-    """Raises TunerOptionError for the first of these whole numbers that is below 1."""
+    """Raise TunerOptionError for the first of these whole numbers that is below 1."""
     for name in names:
         require(getattr(options, name) >= 1, f"{name} is at least 1, not {getattr(options, name)}")
 
 
 @dataclass(frozen=True)
 class Streams:
-    """Three independent seeds of one: of draws, of annealing, of the model."""
+    """Three independent seeds from one: for draws, for annealing, for the model."""
 
     drawing: np.random.SeedSequence
     walking: np.random.SeedSequence
@@ -64,12 +64,15 @@ class Streams:
         return cls(*np.random.SeedSequence(seed).spawn(3))
 
     def model_seeds(self, count: int) -> list[int]:
-        """For the libraries whose seeds are signed 32-bit numbers; the first does not depend on the count."""
+        """Return seeds for libraries with signed 32-bit seeds; the first seed does not depend on `count`."""
         return [int(state >> 1) for state in self.fitting.generate_state(count)]
 
 
 class PlannedTuner:
-    """Random until the first fit, unless `prior` scores the space before anything is measured; then plan by plan."""
+    """A tuner that is random until the first fit and then goes plan by plan.
+
+    If `prior` is given, it scores the space before any measurement and replaces the random start.
+    """
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class PlannedTuner:
         prior: Score | None = None,
         least_score: float = 0.0,
     ) -> None:
-        """Candidates that the model scores below `least_score` are dropped, as TVM drops those below 0."""
+        """Drop candidates that the model scores below `least_score`, as TVM drops those below 0."""
         self._space = space
         self._generator = np.random.default_rng(streams.drawing)
         self._model = model
@@ -104,7 +107,7 @@ class PlannedTuner:
         return [self._plan.take(self._untried, self._generator) for _ in range(count)]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         enough = len(self._history) >= self._options.plan_size * (self._fits + 1)
         if enough and any(item.outcome is Outcome.OK for item in self._history):

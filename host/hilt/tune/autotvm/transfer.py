@@ -13,7 +13,7 @@ from hilt.tune.problem import TuningProblem
 LEAST_RECORDS = 500
 ROUNDS = 400
 PATIENCE = 100
-"""Rounds without gain of average recall, at twice the plan size, after which the global model is done."""
+"""Rounds without gain of average recall, at twice the plan size, after which the global model's fit ends."""
 
 HALF_LIFE = 64
 """Samples of the workload itself that halve the global model's weight."""
@@ -22,7 +22,7 @@ LEAST_WEIGHT = 0.05
 
 
 def global_weight(samples: int) -> float:
-    """2^(-samples / 64), and 0 once that is below 0.05."""
+    """Return 2^(-samples / 64), or 0 once that is below 0.05."""
     weight = 2.0 ** (-samples / HALF_LIFE)
     return weight if weight >= LEAST_WEIGHT else 0.0
 
@@ -35,8 +35,11 @@ class GlobalModel:
 
     @classmethod
     def of(cls, history: History, loss: Loss, recall_at: int) -> GlobalModel:
-        """Learns from throughput over the best throughput of the whole history; the same trees for the same history.
-        Raises HistoryError where it has fewer than LEAST_RECORDS results, or none that succeeded."""
+        """Fit the model to throughput over the best throughput of the whole history.
+
+        The same history gives the same trees. Raises HistoryError if it has fewer than LEAST_RECORDS results, or none
+        that succeeded.
+        """
         if len(history) < LEAST_RECORDS:
             raise HistoryError(f"the history holds {len(history)} results; transfer needs {LEAST_RECORDS}")
         rows = []
@@ -56,17 +59,17 @@ class GlobalModel:
         return cls(trees)
 
     def over(self, problem: TuningProblem) -> Score:
-        """What it says of a problem's configurations."""
+        """Return the model's score of a problem's configurations."""
         return lambda indices: self._trees.predict(problem.context_relation_features(indices).values)
 
 
 def with_global(features_of: FeaturesOf, prior: Score) -> FeaturesOf:
-    """The features with a further column, the last: what the global model says."""
+    """Return the features with the global model's score as a further, last column."""
     return lambda indices: np.column_stack([features_of(indices), prior(indices)])
 
 
 class GlobalPlusLocal:
-    """A CostModel over features `with_global`: trees that learn what the weighted global model leaves."""
+    """A CostModel over features `with_global`: its trees learn the residual of the weighted global model."""
 
     def __init__(self, local: BoostedTrees) -> None:
         self._local = local

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from hilt.tune.autotvm.tree_gru_network import TreeGRUNetwork
 
 _LOG_SCALE = 8.0
-"""Context vectors come in as log2(1 + x) over this: between 0 and about 3, whatever the workload."""
+"""Context vectors are scaled to log2(1 + x) over this number: between 0 and about 3 for any workload."""
 
 _PREDICTED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class TreeGRUOptions(PlanOptions):
-    """Where the paper gives no number, those of its authors' experiments, but for a network of a
-    quarter of their width: theirs ran on a GPU."""
+    """The options of the tuner: the paper's numbers, else those of its authors' experiments.
+
+    The network has a quarter of the authors' width, because theirs ran on a GPU.
+    """
 
     loss: str = "rank"
     """rank or regression."""
@@ -41,7 +43,7 @@ class TreeGRUOptions(PlanOptions):
     batch_size: int = 128
     """Samples of a training batch."""
     patience: int = 100
-    """Batches without gain of average recall after which training stops; it is looked at every ten."""
+    """Batches without gain of average recall after which training stops; the recall is computed every ten batches."""
     learning_rate: float = 7e-4
     """Step size of Adam."""
     weight_decay: float = 1e-4
@@ -61,7 +63,7 @@ class TreeGRUOptions(PlanOptions):
 
 
 def treegru(problem: TuningProblem, seed: int, options: TreeGRUOptions) -> PlannedTuner:
-    """The tuner of that name for a problem."""
+    """Return the tuner of that name for a problem."""
 
     def loops_of(indices: Indices) -> Features:
         return np.asarray(np.log2(1 + problem.loop_context(indices).values) / _LOG_SCALE, dtype=np.float32)
@@ -70,7 +72,7 @@ def treegru(problem: TuningProblem, seed: int, options: TreeGRUOptions) -> Plann
 
 
 def tree_gru_tuner(space: SearchSpace, seed: int, options: TreeGRUOptions, loops_of: FeaturesOf) -> PlannedTuner:
-    """The same over any space and features (n, loops, features)."""
+    """Return the same tuner over any space and features (n, loops, features)."""
     streams = Streams.of(seed)
     model = TreeGRU(options, streams.model_seeds(1)[0])
     # A rank has no zero: no candidate is dropped for its sign.
@@ -78,8 +80,10 @@ def tree_gru_tuner(space: SearchSpace, seed: int, options: TreeGRUOptions, loops
 
 
 class TreeGRU:
-    """A CostModel over features (n, loops, features), trained anew by each fit. On one thread of the processor: the
-    same samples and seed give the same weights."""
+    """A CostModel over features (n, loops, features), trained anew by each fit.
+
+    It runs on one thread of the processor: the same samples and seed give the same weights.
+    """
 
     def __init__(self, options: TreeGRUOptions, seed: int) -> None:
         self._options = options

@@ -34,7 +34,7 @@ class TreeGRUNetwork:
         return list(chain.from_iterable(module.parameters() for module in modules))
 
     def __call__(self, loops: Tensor) -> Tensor:
-        """(n,) of loops (n, loops, features), outermost first."""
+        """Return the scores (n,) of loops (n, loops, features), outermost first."""
         states, _ = self._gru(torch.tanh(self._encode(loops.flip(1))))
         shares = torch.softmax(self._to_slots(states), dim=2)
         slots = torch.einsum("nls,nlh->nsh", shares, states)
@@ -43,7 +43,10 @@ class TreeGRUNetwork:
 
 
 def rank_loss(scores: Tensor, labels: Tensor) -> Tensor:
-    """Equation 2, log(1 + exp(-sign(c_i - c_j)(f_i - f_j))), as its mean over the pairs of a batch with c_i != c_j."""
+    """Return equation 2 as its mean over the pairs of a batch with c_i != c_j.
+
+    Equation 2 is log(1 + exp(-sign(c_i - c_j)(f_i - f_j))).
+    """
     order = torch.sign(labels[:, None] - labels[None, :])
     losses = nn.functional.softplus(-order * (scores[:, None] - scores[None, :]))
     pairs = order != 0
@@ -52,7 +55,10 @@ def rank_loss(scores: Tensor, labels: Tensor) -> Tensor:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums in another order would make another network, and a resumed run another search."""
+    """Run the context on one thread.
+
+    Sums in another order would make another network, and a resumed run another search.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -18,7 +18,7 @@ from hilt.tune.search_space import SearchSpace
 
 
 class Representation(StrEnum):
-    """What the trees see of a configuration."""
+    """The features of a configuration that the trees use."""
 
     KNOB = "knob"
     AST = "ast"
@@ -27,7 +27,7 @@ class Representation(StrEnum):
 
 @dataclass(frozen=True)
 class AutoTVMOptions(PlanOptions):
-    """Defaults are TVM v0.9's: they make the baseline."""
+    """The options of the tuner; defaults are TVM v0.9's, which make the baseline."""
 
     features: str = "knob"
     """knob (the configuration), ast (the loops' contexts, flattened) or context (context relations)."""
@@ -38,15 +38,15 @@ class AutoTVMOptions(PlanOptions):
     patience: int = 20
     """Rounds without gain of average recall after which boosting stops."""
     acquisition: str = "none"
-    """none: one model's prediction; mean, ei or ucb: of bootstrapped models, with loss regression."""
+    """none: one model's prediction. mean, ei or ucb: that of bootstrapped models, with loss regression."""
     bootstraps: int = 5
-    """Models, where there is an acquisition."""
+    """Number of models, if there is an acquisition."""
     kappa: float = 1.96
     """Deviations that ucb adds to the mean."""
     history: str = ""
     """File of other workloads' results (hilt.tune.history) to transfer from; empty: none."""
     history_sha256: str = ""
-    """Of that file: found where it is not given, and what it must be where it is."""
+    """The SHA-256 of the history file: computed if it is empty, else checked against the file."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +65,7 @@ class AutoTVMOptions(PlanOptions):
 
 
 def autotvm(problem: TuningProblem, seed: int, options: AutoTVMOptions) -> PlannedTuner:
-    """The tuner of that name. Raises TunerOptionError for a history that cannot be read or is too short."""
+    """Return the tuner of that name. Raises TunerOptionError for a history that cannot be read or is too short."""
     features_of = _features_of(problem, Representation(options.features))
     prior = None
     if options.history:
@@ -80,14 +80,17 @@ def autotvm(problem: TuningProblem, seed: int, options: AutoTVMOptions) -> Plann
 
 @lru_cache(maxsize=4)
 def _global_model(history: str, sha256: str, loss: str, plan_size: int) -> GlobalModel:
-    """Kept for the next run that asks for the same: an experiment's seeds learn from one history."""
+    """Return the global model, kept for the next run with the same arguments.
+
+    The seeds of an experiment learn from one history.
+    """
     return GlobalModel.of(History.load(history), Loss(loss), 2 * plan_size)
 
 
 def trees_tuner(
     space: SearchSpace, seed: int, options: AutoTVMOptions, features_of: FeaturesOf, prior: Score | None = None
 ) -> PlannedTuner:
-    """The same over any space and features; with a `prior`, its scores are the features' last column."""
+    """Return the same tuner over any space and features; with a `prior`, its scores are the features' last column."""
     streams = Streams.of(seed)
     if options.acquisition == AcquisitionRule.NONE:
         model = _trees(options, streams.model_seeds(1)[0], prior is not None)
@@ -123,7 +126,7 @@ def _require_one_of(choices: type[StrEnum], name: str, value: str) -> None:
 
 
 def _checked_digest(history: str, expected: str) -> str:
-    """Of the file `history`. Raises TunerOptionError where it is not what it was."""
+    """Return the digest of the file `history`. Raises TunerOptionError if the file has changed."""
     if not history:
         require(not expected, "history_sha256 is given, but no history")
         return ""

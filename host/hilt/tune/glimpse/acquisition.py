@@ -1,7 +1,7 @@
-"""The neural acquisition function (Glimpse section 3.2, after MetaBO): how much a configuration is worth measuring now.
+"""The neural acquisition function (Glimpse section 3.2, after MetaBO): the worth of measuring a configuration now.
 
-Its state is of the candidate (its features, what the surrogate and the prior say of it, how far it is from what was
-measured), of the search (step and budget, how many were valid), and of layer and Blueprint.
+The state has three parts. The candidate gives its features, the predictions of surrogate and prior, and its distance
+from the measured ones. The search gives step, budget and share of valid trials. Layer and Blueprint come last.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ SEARCH_FEATURES = 7
 
 
 def search_features(progress: SearchProgress, predicted: Floats, prior: Floats, distance: Floats) -> Floats:
-    """(n, SEARCH_FEATURES) of candidates whose relative throughput is `predicted` (n,) (1 is the best measured), whose
-    prior's logarithm is `prior` (n,), and which differ in `distance` (n,) knobs from the nearest measured one."""
+    """Return the features (n, SEARCH_FEATURES) of candidates.
+
+    Args:
+        progress: the search so far.
+        predicted: relative throughput (n,); 1 is the best measured.
+        prior: logarithm of the prior (n,).
+        distance: number of knobs (n,) that differ from the nearest measured configuration.
+    """
     count = len(predicted)
     ranks = np.empty(count, dtype=np.float32)
     ranks[np.argsort(predicted, kind="stable")] = np.arange(count) / max(count - 1, 1)
@@ -37,7 +43,7 @@ def search_features(progress: SearchProgress, predicted: Floats, prior: Floats, 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """Trials measured, trials in all, and which share of those measured was valid."""
+    """Trials measured, trials in all, and the share of valid ones among those measured."""
 
     step: int
     budget: int
@@ -45,7 +51,10 @@ class SearchProgress:
 
 
 def distance_in_knobs(positions: npt.NDArray[np.int64], measured: npt.NDArray[np.int64]) -> Floats:
-    """In how many knobs each of `positions` (n, knobs) differs from the nearest of `measured` (m, knobs), (n,)."""
+    """Return the number of knobs (n,) by which each position differs from the nearest measured one.
+
+    `positions` has shape (n, knobs), `measured` (m, knobs).
+    """
     if not len(measured):
         return np.full(len(positions), positions.shape[1], dtype=np.float32)
     least = np.full(len(positions), positions.shape[1], dtype=np.int64)
@@ -63,11 +72,14 @@ class NeuralAcquisition:
     description: Floats
 
     def __call__(self, configurations: Floats, search: Floats) -> Floats:
-        """Worth (n,), larger is better, of configuration features (n, CONFIGURATION_FEATURES) and search features."""
+        """Return the worth (n,) of configurations, larger is better.
+
+        `configurations` are features (n, CONFIGURATION_FEATURES), `search` the search features.
+        """
         described = np.tile(self.description, (len(configurations), 1))
         return np.asarray(self.network(np.concatenate([configurations, search, described], axis=1))[:, 0])
 
 
 def acquisition_inputs(description_size: int) -> int:
-    """Inputs of the network."""
+    """Return the number of inputs of the network."""
     return CONFIGURATION_FEATURES + SEARCH_FEATURES + description_size

@@ -10,12 +10,12 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 ALLOWED_LOSS = 0.005
-"""Root mean square of what is lost, of that of the figures: the paper's 0.5 %."""
+"""Root mean square of the information loss, relative to that of the figures: the paper's 0.5 %."""
 
 
 @dataclass(frozen=True)
 class BlueprintEncoder:
-    """Figures are standardised by `mean` and `scale` (figures,), then projected on `components` (size, figures)."""
+    """Standardisation of figures by `mean` and `scale` (figures,), then projection on `components` (size, figures)."""
 
     mean: Floats
     scale: Floats
@@ -23,8 +23,11 @@ class BlueprintEncoder:
 
     @classmethod
     def fit(cls, figures: Floats, allowed_loss: float = ALLOWED_LOSS) -> BlueprintEncoder:
-        """The fewest components that lose no more than allowed of a population of targets, figures (targets, figures).
-        A figure that is the same for all has scale 1 and is lost without loss."""
+        """Fit the fewest components whose loss is within `allowed_loss` of figures (targets, figures).
+
+        The figures are those of a population of targets. A figure that is the same for all has scale 1; dropping it
+        loses no information.
+        """
         mean, spread = figures.mean(axis=0), figures.std(axis=0)
         scale = np.where(spread > 1e-9, spread, 1.0)
         _, singular, axes = np.linalg.svd((figures - mean) / scale, full_matrices=False)
@@ -39,11 +42,11 @@ class BlueprintEncoder:
         return len(self.components)
 
     def encode(self, figures: Floats) -> Floats:
-        """The Blueprint (..., size) of figures (..., figures)."""
+        """Return the Blueprint (..., size) of figures (..., figures)."""
         return np.asarray((figures - self.mean) / self.scale @ self.components.T)
 
     def information_loss(self, figures: Floats) -> float:
-        """Root mean square of (figures - what the Blueprint says they are), over that of the figures, standardised."""
+        """Return the root mean square of the reconstruction error, over that of the standardised figures."""
         standard = (figures - self.mean) / self.scale
         lost = standard - self.encode(figures) @ self.components
         return float(np.sqrt(np.mean(lost**2) / np.mean(standard**2)))

@@ -1,4 +1,4 @@
-"""Layers, knobs and configurations as numbers that mean the same for every layer and target."""
+"""Layers, knobs and configurations as numbers with the same meaning for every layer and target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
 
 SLOTS = ("batch", "height", "width", "ci", "co", "oc_threads", "h_threads", "order")
-"""What a knob of either kind of space decides."""
+"""The dimensions that a knob of either kind of space sets."""
 
 _SLOT_OF = {
     "tile_b": "batch",
@@ -43,7 +43,7 @@ CONFIGURATION_FEATURES = 4 * (len(SLOTS) - 1) + _ORDERS + 2
 
 
 def layer_features(workload: Conv2d, accelerator: Accelerator, space: Space, checks: Checks) -> Floats:
-    """The layer in blocks of the target, the kind of its space, and who decides what is valid; (LAYER_FEATURES,)."""
+    """Return the layer in blocks of the target, the kind of its space, and the check level; (LAYER_FEATURES,)."""
     blocks = Blocks.of(workload, accelerator)
     sizes = (
         blocks.batch,
@@ -75,8 +75,11 @@ def layer_features(workload: Conv2d, accelerator: Accelerator, space: Space, che
 
 @dataclass(frozen=True)
 class KnobSpace:
-    """A space as the networks see it. `slots` (knobs,) says which of SLOTS each knob is; a knob that hilt got since has
-    none and is left out of `known`."""
+    """A space in the form that the networks use.
+
+    `slots` (knobs,) gives the place in SLOTS of each knob. A knob that hilt gained later has none and is left out of
+    `known`.
+    """
 
     space: Space
     workload: Conv2d
@@ -90,8 +93,11 @@ class KnobSpace:
         return cls(space, workload, known, slots)
 
     def value_features(self, knob: int) -> Floats:
-        """Of every value of one known knob, (values, VALUE_FEATURES): where it is between 1 and the extent on
-        logarithmic scales from both ends, whether it divides the extent; of loop orders, which it is."""
+        """Return the features of every value of one known knob, (values, VALUE_FEATURES).
+
+        They give its place between 1 and the extent on logarithmic scales from both ends, and whether it divides the
+        extent. For loop orders they give the order.
+        """
         values = np.array(self.space.knobs[self.known[knob]].values, dtype=np.float64)
         found = np.zeros((len(values), VALUE_FEATURES), dtype=np.float32)
         if self.slots[knob] == _ORDER:
@@ -106,8 +112,11 @@ class KnobSpace:
         return found
 
     def configuration_features(self, indices: Indices) -> Floats:
-        """(n, CONFIGURATION_FEATURES): of each slot the value, how often it fits into the extent (both as log2), and
-        whether it is 1 or all; the loop order; rows and columns of the tile's input."""
+        """Return the features of configurations, (n, CONFIGURATION_FEATURES).
+
+        For each slot they give the value, the extent over the value (both as log2), and whether the value is 1 or the
+        extent. The loop order follows, then rows and columns of the tile's input.
+        """
         values = self.space.values(indices).astype(np.float64)
         numbers = np.ones((len(indices), len(SLOTS)))
         extents = np.ones(len(SLOTS))
@@ -134,6 +143,6 @@ class KnobSpace:
 
 
 def _hats(numbers: npt.NDArray[np.float64], centres: npt.NDArray[np.int64]) -> Floats:
-    """Piecewise linear basis (n, centres): 1 at a centre, 0 at its neighbours; beyond the last it stays 1."""
+    """Return a piecewise linear basis (n, centres): 1 at a centre, 0 at its neighbours; beyond the last it stays 1."""
     clipped = np.minimum(numbers, centres[-1])
     return np.asarray(np.maximum(1 - np.abs(clipped[:, None] - centres), 0), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A small multi-layer perceptron in numpy: what remains of PyTorch once training is over."""
+"""A small multi-layer perceptron in numpy, which needs no PyTorch after training."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class NumpyPerceptron:
-    """Inputs are standardised by `mean` and `scale` (inputs,) and cut at CUT of those; then matrices (inputs, outputs)
-    and biases (outputs,), rectified between two of them."""
+    """A perceptron whose inputs are standardised by `mean` and `scale` (inputs,) and cut at CUT of those.
+
+    Matrices (inputs, outputs) and biases (outputs,) follow, with a rectifier between two of them.
+    """
 
     mean: Floats
     scale: Floats
@@ -23,8 +25,10 @@ class NumpyPerceptron:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Floats], name: str) -> NumpyPerceptron:
-        """From `name.mean`, `name.scale`, `name.0.weight`, `name.0.bias`, ... Raises KeyError, and ValueError where the
-        shapes do not follow one another."""
+        """Build the network from `name.mean`, `name.scale`, `name.0.weight`, `name.0.bias`, ...
+
+        Raises KeyError, and ValueError if the shapes do not follow one another.
+        """
         count = sum(1 for key in arrays if key.startswith(f"{name}.") and key.endswith(".weight"))
         weights = tuple(arrays[f"{name}.{number}.weight"] for number in range(count))
         biases = tuple(arrays[f"{name}.{number}.bias"] for number in range(count))
@@ -47,7 +51,7 @@ class NumpyPerceptron:
         return len(self.biases[-1])
 
     def __call__(self, inputs: Floats) -> Floats:
-        """Outputs (..., outputs) of inputs (..., inputs)."""
+        """Return the outputs (..., outputs) of inputs (..., inputs)."""
         values = np.clip((inputs - self.mean) / self.scale, -CUT, CUT)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             values = np.maximum(values @ weight + bias, 0)
@@ -55,4 +59,4 @@ class NumpyPerceptron:
 
 
 CUT = 4.0
-"""Standard deviations: what is further out than anything trained on is taken for the furthest."""
+"""Standard deviations at which inputs are cut: inputs beyond the range of training count as the furthest."""

@@ -1,7 +1,7 @@
 """The prior distribution generator H (Glimpse section 3.1): from layer and Blueprint to a distribution over each knob.
 
-As in a HyperNetwork, H puts out the parameters of the distributions: weights of VALUE_FEATURES, one set a slot, so that
-a knob may have as many values as the layer gives it.
+As in a HyperNetwork, H outputs the parameters of the distributions: weights of VALUE_FEATURES, one set a slot. A knob
+may therefore have as many values as the layer gives it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Prior:
 
     @classmethod
     def generate(cls, network: NumpyPerceptron, description: Floats, knobs: KnobSpace) -> Prior:
-        """`description` is the layer's features, then the Blueprint."""
+        """Generate the prior from `description`, the layer's features and then the Blueprint."""
         parameters = network(description).reshape(len(SLOTS), VALUE_FEATURES)
         logits = [knobs.value_features(knob) @ parameters[slot] for knob, slot in enumerate(knobs.slots)]
         return cls(knobs, tuple(each - np.logaddexp.reduce(each) for each in logits))
 
     def logarithm(self, indices: Indices) -> Floats:
-        """Of the product of the knobs' probabilities, float32 (n,)."""
+        """Return the logarithm of the product of the knobs' probabilities, float32 (n,)."""
         positions = self.knobs.space.positions(indices)
         total = np.zeros(len(indices), dtype=np.float32)
         for knob, logarithms in zip(self.knobs.known, self.logarithms, strict=True):
@@ -44,8 +44,10 @@ class Prior:
         return total
 
     def first_samples(self, generator: np.random.Generator) -> Indices:
-        """Combinations of the best values of each knob, in an order drawn without replacement with the product of their
-        probabilities as weight."""
+        """Return combinations of the best values of each knob, in random order.
+
+        The order is drawn without replacement, with the product of the values' probabilities as weight.
+        """
         space = self.knobs.space
         best = [np.array([0])] * len(space.knobs)
         for knob, logarithms in zip(self.knobs.known, self.logarithms, strict=True):

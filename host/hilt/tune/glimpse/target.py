@@ -1,4 +1,4 @@
-"""A generation of hardware as its data sheet has it: the accelerator and the memory behind it."""
+"""A generation of hardware by its data sheet: the accelerator and the memory behind it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hilt.vta.accelerator import Accelerator
 
 ASSUMED_READ_LATENCY_NS = 300.0
 ASSUMED_WRITE_LATENCY_NS = 150.0
-"""From an AXI port of a Zynq to its DDR memory and back, where nobody says otherwise."""
+"""Latencies from an AXI port of a Zynq to its DDR memory and back, unless given."""
 
 FIGURES = (
     "log2 batch",
@@ -40,12 +40,12 @@ FIGURES = (
     "log2 memory bytes a microsecond",
     "log2 MACs a byte",
 )
-"""What `figures` holds, in order."""
+"""The names of the entries of `figures`, in order."""
 
 
 @dataclass(frozen=True)
 class HardwareTarget:
-    """Latencies in nanoseconds; bandwidth in bytes per accelerator cycle."""
+    """An accelerator with its memory. Latencies in nanoseconds; bandwidth in bytes per accelerator cycle."""
 
     accelerator: Accelerator
     read_latency_ns: float
@@ -54,12 +54,15 @@ class HardwareTarget:
 
     @classmethod
     def assumed(cls, accelerator: Accelerator) -> HardwareTarget:
-        """With the memory that every Zynq and Zynq UltraScale+ is taken to have: 300 and 150 ns, and the whole bus."""
+        """Return a target with the memory assumed for every Zynq and Zynq UltraScale+.
+
+        It has 300 and 150 ns, and the whole bus.
+        """
         return cls(accelerator, ASSUMED_READ_LATENCY_NS, ASSUMED_WRITE_LATENCY_NS, accelerator.bus_bits / 8)
 
     @property
     def memory(self) -> MemoryModel:
-        """For the twin."""
+        """The memory for the twin."""
         whole = self.bytes_per_cycle >= self.accelerator.bus_bits / 8
         bandwidth = Fraction(0) if whole else Fraction(self.bytes_per_cycle).limit_denominator(16)
         return MemoryModel(
@@ -69,7 +72,7 @@ class HardwareTarget:
         )
 
     def figures(self) -> npt.NDArray[np.float64]:
-        """The public figures, float64 (len(FIGURES),)."""
+        """Return the public figures, float64 (len(FIGURES),)."""
         accelerator, parameters = self.accelerator, self.accelerator.parameters
         megahertz = accelerator.clock_hz / 1e6
         logarithms = {

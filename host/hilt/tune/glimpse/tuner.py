@@ -1,5 +1,8 @@
-"""Glimpse's loop (its Algorithm 1): first samples from the prior; then the surrogate's annealing finds candidates, the
-neural acquisition function orders them, the threshold ensemble refuses some, and the rest is measured."""
+"""Glimpse's loop (its Algorithm 1).
+
+The first samples come from the prior. Then the surrogate's annealing finds candidates, the neural acquisition function
+orders them, the threshold ensemble refuses some, and the rest is measured.
+"""
 
 from __future__ import annotations
 
@@ -33,29 +36,28 @@ SURROGATE_PATIENCE = 10
 
 @dataclass(frozen=True)
 class GlimpseOptions:
-    """What its paper leaves open, and its three parts for ablation."""
+    """The choices that its paper leaves open, and its three parts for ablation."""
 
     prior: bool = True
-    """First samples from the prior distributions, which the surrogate is told too; else uniform."""
+    """Draw first samples from the prior distributions, a feature of the surrogate too; else uniformly."""
     acquisition: bool = True
-    """The neural acquisition function orders candidates; else the surrogate's prediction does."""
+    """Order candidates by the neural acquisition function; else by the surrogate's prediction."""
     sampling: bool = True
-    """The threshold ensemble refuses configurations."""
+    """Refuse configurations by the threshold ensemble."""
     tau: float = 1 / 3
-    """A configuration that more than this share of the predictors rejects is not measured."""
+    """Largest share of predictors that may reject a configuration that is measured."""
     plan_size: int = 16
     """Trials between two fits of the surrogate."""
     candidates: int = 256
-    """Of the surrogate's annealing, for the acquisition function."""
+    """Candidates of the surrogate's annealing for the acquisition function."""
     budget: int = 750
-    """Trials that the search is meant to take; the acquisition function was trained for up to 128, and takes more as
-    that."""
+    """Planned trials of the search; the acquisition function was trained for up to 128, and counts more as 128."""
     read_latency_ns: float = 0.0
-    """The target's memory, as its data sheet has it; 0: 300 ns, as of a Zynq."""
+    """Read latency of the target's memory by its data sheet, in ns; 0: 300 ns, as for a Zynq."""
     write_latency_ns: float = 0.0
-    """0: 150 ns."""
+    """Write latency of the target's memory, in ns; 0: 150 ns."""
     memory_bytes_per_cycle: float = 0.0
-    """Bytes in an accelerator cycle; 0: the width of the bus."""
+    """Bandwidth of the target's memory in bytes per accelerator cycle; 0: the width of the bus."""
 
     def __post_init__(self) -> None:
         require(0 <= self.tau <= 1, f"tau is between 0 and 1, not {self.tau}")
@@ -66,12 +68,12 @@ class GlimpseOptions:
 
 
 class GlimpseTuner:
-    """A Tuner. It knows the layer and the target's public figures, and never asks the compiler."""
+    """A Tuner. It knows the layer and the target's public figures, and never uses the compiler."""
 
     def __init__(
         self, problem: TuningProblem, seed: int, options: GlimpseOptions, weights: Weights | None = None
     ) -> None:
-        """`weights` are the shipped ones where none are given. Raises WeightsError."""
+        """Take `weights`, or the shipped ones if none are given. Raises WeightsError."""
         drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
         weights = load_weights() if weights is None else weights
         self._stopwatch = Stopwatch()
@@ -91,7 +93,7 @@ class GlimpseTuner:
         knobs = problem.once(("features", "knob"), lambda: remembered(problem.knob_features, size))
         logarithm = self._prior.logarithm if options.prior else lambda indices: None
         self._features_of = remembered(lambda indices: surrogate_features(knobs(indices), logarithm(indices)), size)
-        """What the surrogate sees."""
+        """The features of the surrogate."""
         self._configuration_features = problem.once(
             "Glimpse's configuration features", lambda: remembered(self._knobs.configuration_features, size)
         )
@@ -101,7 +103,7 @@ class GlimpseTuner:
             self._plan = self._in_order(self._first_samples())
 
     def overheads(self) -> dict[str, float]:
-        """Processor seconds so far: prior, training, search, acquisition, sampling."""
+        """Return the processor seconds so far: prior, training, search, acquisition, sampling."""
         return self._stopwatch.seconds
 
     @on_one_thread
@@ -110,7 +112,7 @@ class GlimpseTuner:
 
     @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         enough = len(self._history) >= self._fitted + self._options.plan_size
         if enough and any(item.outcome is Outcome.OK for item in self._history):
@@ -118,7 +120,7 @@ class GlimpseTuner:
             self._plan = self._in_order(self._best_candidates())
 
     def _next(self) -> int:
-        """The next of the plan; where it has run out, any that is not refused; at the very end those too."""
+        """Return the next index of the plan; after its end, any that is not refused; at the very end a refused one."""
         while self._plan:
             index = self._plan.pop()
             if index in self._untried:
@@ -132,7 +134,7 @@ class GlimpseTuner:
         return self._untried.draw(self._generator)
 
     def _in_order(self, indices: Indices) -> list[int]:
-        """As a stack, without those that are refused."""
+        """Return the indices as a stack, without refused ones."""
         kept: list[int] = indices[~self._refused(indices)].tolist()
         return kept[::-1]
 
@@ -173,18 +175,18 @@ class GlimpseTuner:
 
 
 _DRAWS = 64
-"""Random configurations tried for one that is not refused."""
+"""Random configurations tried in search of one that is not refused."""
 _MOST_FIRST = 4096
-"""Uniform first samples; the plan is replaced long before they have run out."""
+"""Uniform first samples; the plan is replaced long before it ends."""
 
 
 def new_surrogate(plan_size: int, seed: int) -> BoostedTrees:
-    """AutoTVM's trees, fitted to relative throughput so that a prediction can be held against what was measured."""
+    """Return AutoTVM's trees, fitted to relative throughput so that predictions compare with measurements."""
     return BoostedTrees(Loss.REGRESSION, plan_size, SURROGATE_ROUNDS, SURROGATE_PATIENCE, seed)
 
 
 def surrogate_features(knob_features: Features, prior: Features | None) -> Features:
-    """Knob features (n, f), then the prior's logarithm (n,) where there is one."""
+    """Return knob features (n, f), then the prior's logarithm (n,) if there is one."""
     return knob_features if prior is None else np.column_stack([knob_features, prior]).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""The trained weights: one .npz that ships with hilt, checked before anything of it is used."""
+"""The trained weights: one .npz that ships with hilt, checked before use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHIPPED = Path(__file__).with_name("weights.npz")
 SCHEMA = 1
 LARGEST_FILE = 1 << 20
 LARGEST_CONTENTS = 4 << 20
-"""Bytes, packed and unpacked."""
+"""Largest sizes in bytes, packed and unpacked."""
 
 _METADATA = "metadata"
 
@@ -40,7 +40,10 @@ class WeightsError(ValueError):
 
 @dataclass(frozen=True)
 class Weights:
-    """All that was trained. `metadata` says how: seed, commit, designs, layers and accelerators (training.train)."""
+    """All trained parts.
+
+    `metadata` documents the training: seed, commit, designs, layers and accelerators (training.train).
+    """
 
     blueprint: BlueprintEncoder
     prior: NumpyPerceptron
@@ -50,7 +53,7 @@ class Weights:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Floats], metadata: Mapping[str, Any]) -> Weights:
-        """Raises KeyError and ValueError where arrays are missing or do not fit."""
+        """Build the weights. Raises KeyError and ValueError if arrays are missing or do not fit."""
         blueprint = BlueprintEncoder(
             *(arrays[f"blueprint.{part}"].astype(np.float64) for part in ("mean", "scale", "components"))
         )
@@ -71,13 +74,13 @@ class Weights:
         return cls(blueprint, **networks, metadata=metadata)
 
     def description(self, layer: Floats, figures: npt.NDArray[np.float64]) -> Floats:
-        """What all three networks are told: the layer's features, then the Blueprint."""
+        """Return the input of all three networks: the layer's features, then the Blueprint."""
         return np.concatenate([layer, self.blueprint.encode(figures)]).astype(np.float32)
 
 
 @cache
 def load_weights(path: Path = SHIPPED) -> Weights:
-    """Raises WeightsError."""
+    """Load and check a weights file. Raises WeightsError."""
     try:
         arrays, metadata = _read(path)
         return Weights.from_arrays(arrays, metadata)
@@ -91,7 +94,10 @@ def load_weights(path: Path = SHIPPED) -> Weights:
 
 
 def save_weights(path: Path, arrays: Mapping[str, Floats], metadata: Mapping[str, Any]) -> None:
-    """Whole or not at all. Raises WeightsError where they would not be loaded again, and OSError."""
+    """Write the file, whole or not at all.
+
+    Raises KeyError or ValueError if the weights could not be loaded again, and OSError.
+    """
     Weights.from_arrays(arrays, metadata)
     text = json.dumps({"schema": SCHEMA, **metadata}, sort_keys=True)
 

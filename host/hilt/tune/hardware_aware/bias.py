@@ -1,4 +1,4 @@
-"""What is known of validity, told to annealing (Rieber et al. 2022, section IV-C)."""
+"""The bias of annealing by known validity (Rieber et al. 2022, section IV-C)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hilt.tune.hardware_aware.presampling import Presamples
 KNOWN_INVALID = np.float32(-1e6)
 """The score of a configuration that is known to be invalid."""
 KNOWN_VALID = np.float32(1)
-"""Added to the score of one that is known to be valid: predictions were mostly between -7 and 7."""
+"""The bonus on the score of a configuration that is known to be valid: predictions were mostly between -7 and 7."""
 
 
 def biased(score: Score, presamples: Presamples) -> Score:
-    """The score with the paper's bias for the configurations that were presampled; others keep theirs."""
+    """Return the score with the paper's bias for presampled configurations; others keep their score."""
     order = np.argsort(presamples.indices)
     known, valid = presamples.indices[order], presamples.valid[order]
 

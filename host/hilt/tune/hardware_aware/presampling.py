@@ -1,4 +1,4 @@
-"""Where a space is valid, found out by a check before anything is measured (Rieber et al. 2022, section IV-A)."""
+"""Validity checks of a sample of the space before any measurement (Rieber et al. 2022, section IV-A)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hilt.tune.cost_model import Indices
 from hilt.tune.search_space import SearchSpace
 
 ValidityCheck = Callable[[Indices], npt.NDArray[np.bool_]]
-"""Whether the configurations with these indices (n,) are valid (n,); the paper's is the compiler."""
+"""A check whether the configurations with these indices (n,) are valid (n,); the paper uses the compiler."""
 
 
 @dataclass(frozen=True, eq=False)
 class Presamples:
-    """The paper's N: `indices` (n,), each once, in the order they were checked, and whether each is `valid` (n,)."""
+    """The paper's N: `indices` (n,), each once, in the order of the checks, and `valid` (n,), their verdicts."""
 
     indices: Indices
     valid: npt.NDArray[np.bool_]
@@ -26,10 +26,10 @@ class Presamples:
 def presample(
     space: SearchSpace, check: ValidityCheck, count: int, parallel: int, generator: np.random.Generator
 ) -> Presamples:
-    """Algorithm 1: `count` configurations (all where there are fewer), `parallel` checked at a time. A valid one makes
-    its neighbours candidates of the next turn, an invalid one a random configuration.
+    """Check `count` configurations by Algorithm 1 (all if there are fewer), `parallel` at a time.
 
-    Where a turn leaves no candidates, which the paper does not speak of, the next one starts from random ones again.
+    A valid configuration makes its neighbours candidates of the next turn, an invalid one a random configuration. The
+    paper does not cover a turn without candidates. After such a turn, the next one starts from random configurations.
     """
     count = min(count, len(space))
     known: Indices = np.empty(0, dtype=np.int64)
@@ -53,13 +53,13 @@ def presample(
 def sample_uniformly(
     space: SearchSpace, check: ValidityCheck, count: int, generator: np.random.Generator
 ) -> Presamples:
-    """What Algorithm 1 is compared with: as many configurations, all equally likely."""
+    """Check `count` configurations, all equally likely: the baseline of Algorithm 1."""
     points = _draw_outside(len(space), min(count, len(space)), np.empty(0, dtype=np.int64), generator)
     return Presamples(points, check(points))
 
 
 def neighbours(space: SearchSpace, indices: Indices) -> Indices:
-    """All configurations at Manhattan distance 1 of any of these (n,), each once, ascending."""
+    """Return all configurations at Manhattan distance 1 of any of these (n,), each once, ascending."""
     positions = space.positions(indices)
     steps = np.eye(len(space.sizes), dtype=np.int64)
     around = (positions[:, None, :] + np.concatenate((steps, -steps))).reshape(-1, len(space.sizes))
@@ -68,7 +68,7 @@ def neighbours(space: SearchSpace, indices: Indices) -> Indices:
 
 
 def _draw_outside(size: int, count: int, excluded: Indices, generator: np.random.Generator) -> Indices:
-    """`count` different indices below `size` that are not `excluded` (each once), or all there are, in random order."""
+    """Draw `count` different indices below `size` and not in `excluded` (each once), or all, in random order."""
     if size <= 2 * (len(excluded) + count):
         free = np.setdiff1d(np.arange(size), excluded)
         return generator.permutation(free)[:count]

@@ -13,9 +13,10 @@ Rows = npt.NDArray[np.int64]
 
 
 def balanced_epoch(space: SearchSpace, presamples: Presamples, epoch: int) -> Indices:
-    """E0, valid configurations first: min(|valid|, epoch / 2) of them, and min(|invalid|, epoch - those) invalid ones.
+    """Return E0, valid configurations first.
 
-    Each kind is chosen for the sum of the Manhattan distances between its members.
+    There are min(|valid|, epoch / 2) valid and min(|invalid|, epoch - valid ones) invalid configurations. Each kind is
+    chosen for the sum of the Manhattan distances between its members.
     """
     valid = presamples.indices[presamples.valid]
     invalid = presamples.indices[~presamples.valid]
@@ -25,10 +26,11 @@ def balanced_epoch(space: SearchSpace, presamples: Presamples, epoch: int) -> In
 
 
 def spread(positions: npt.NDArray[np.int64], count: int) -> Rows:
-    """`count` rows of `positions` (n, knobs), ascending, whose summed pairwise Manhattan distance no exchange of one
-    for another improves: chosen one by one, each the farthest from those before, then exchanged until nothing gains.
+    """Return `count` rows of `positions` (n, knobs), ascending, with a large summed pairwise Manhattan distance.
 
-    The paper gives the aim and no method. Such a set is at least half as spread as the best one.
+    Rows are chosen one by one, each the farthest from those before, then exchanged until no exchange of one row for
+    another improves the sum. The paper gives the aim and no method. Such a set is at least half as spread as the best
+    one.
     """
     distances = _distances(positions)
     chosen = np.zeros(len(positions), dtype=np.bool_)
@@ -52,7 +54,10 @@ def spread(positions: npt.NDArray[np.int64], count: int) -> Rows:
 
 
 def _distances(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Manhattan, (n, n), knob by knob: all at once would take the memory of as many tables."""
+    """Return the Manhattan distances (n, n), added knob by knob.
+
+    All knobs at once would take the memory of as many tables.
+    """
     table = np.zeros((len(positions),) * 2, dtype=np.int32)
     for knob in positions.astype(np.int32).T:
         table += np.abs(knob[:, None] - knob)

@@ -1,4 +1,4 @@
-"""AutoTVM started from what the compiler knows (Rieber et al. 2022): each of its three parts can be left out."""
+"""AutoTVM started from the compiler's verdicts (Rieber et al. 2022). Each of its three parts can be switched off."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ INVALID = ("zero", "left_out")
 
 @dataclass(frozen=True)
 class HardwareAwareOptions:
-    """Defaults are the paper's, and TVM v0.9's where it changes nothing."""
+    """The options of the tuner: defaults are the paper's, and TVM v0.9's if the paper gives none."""
 
     presampling: bool = True
-    """Check configurations by Algorithm 1; otherwise as many, drawn uniformly."""
+    """Check configurations by Algorithm 1; otherwise the same number, drawn uniformly."""
     selection: bool = True
-    """The first epoch balanced and far apart; otherwise drawn uniformly from what was checked."""
+    """Choose a balanced first epoch, far apart; otherwise draw it uniformly from the checked configurations."""
     biased_annealing: bool = True
-    """Annealing hears what was checked."""
+    """Bias the annealing by the verdicts of the checks."""
     invalid: str = "zero"
-    """What the model hears of invalid configurations: zero performance, or nothing (left_out)."""
+    """The label of invalid configurations for the model: zero performance (zero), or none (left_out)."""
     samples: int = 1000
     """Configurations checked before the first epoch, at most."""
     parallel: int = 50
-    """Configurations checked at a time; the paper does not say how many."""
+    """Configurations checked at a time; the paper gives no number."""
     epoch: int = 50
-    """Trials planned by one fit of the model; a fit every so many results."""
+    """Trials planned by one fit of the model; the model is fitted after as many results."""
     random_share: float = 0.05
-    """Share of an epoch, but not of the first, that is drawn at random."""
+    """Share of an epoch that is drawn at random; the first epoch has no such share."""
     loss: str = "rank"
     """rank or regression."""
     rounds: int = 8000
@@ -70,7 +70,7 @@ class HardwareAwareOptions:
 
 
 class HardwareAwareTuner:
-    """The first epoch from presampling, then epoch by epoch as AutoTVM: fit anew, anneal, measure what is new."""
+    """The first epoch from presampling, then epochs as in AutoTVM: fit anew, anneal, measure untried configurations."""
 
     def __init__(
         self,
@@ -107,19 +107,19 @@ class HardwareAwareTuner:
         return [self._plan.take(self._untried, self._generator) for _ in range(count)]
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         enough = len(self._history) >= self._options.epoch * (self._fits + 1)
         if enough and any(item.outcome is Outcome.OK for item in self._history):
             self._fit_and_plan()
 
     def overheads(self) -> dict[str, float]:
-        """Processor seconds so far: presampling, selection, features, training, search."""
+        """Return the processor seconds so far: presampling, selection, features, training, search."""
         return self._stopwatch.seconds
 
     @cached_property
     def presamples(self) -> Presamples:
-        """The configurations that were checked, with the verdicts."""
+        """The checked configurations with their verdicts."""
         options, generator = self._options, self._presampling_generator
         with self._stopwatch.part("presampling"):
             if options.presampling:
@@ -127,18 +127,20 @@ class HardwareAwareTuner:
             return sample_uniformly(self._space, self._check, options.samples, generator)
 
     def first_epoch(self) -> Indices:
-        """The paper's E0."""
+        """Return the paper's E0."""
         presamples = self.presamples
         with self._stopwatch.part("selection"):
             if self._options.selection:
                 return balanced_epoch(self._space, presamples, self._options.epoch)
-            # Algorithm 1 comes to valid configurations late: the first of its order would not be a fair draw.
+            # Algorithm 1 reaches valid configurations late: the first of its order would not be a fair draw.
             count = min(self._options.epoch, len(presamples.indices))
             return self._presampling_generator.choice(presamples.indices, size=count, replace=False)
 
     def _first_plan(self) -> EpsilonGreedyPlan:
-        """E0. Should more be asked before it is told, then others that are known to be valid, as far as there are any:
-        the paper measures an epoch at once."""
+        """Return a plan of E0, then of other configurations that are known to be valid, as far as there are any.
+
+        The others serve if more trials are requested before E0 is measured: the paper measures an epoch at once.
+        """
         first, presamples = self.first_epoch(), self.presamples
         spare = presamples.indices[presamples.valid & ~np.isin(presamples.indices, first)]
         candidates = [*first.tolist(), *(spare.tolist() if self._options.selection else [])]
@@ -165,6 +167,6 @@ class HardwareAwareTuner:
 
 
 def hardware_aware(problem: TuningProblem, seed: int, options: HardwareAwareOptions) -> HardwareAwareTuner:
-    """As the paper has it: knob features, and the compiler as the validity check."""
+    """Return the tuner in the paper's form: knob features, and the compiler as the validity check."""
     features_of = problem.once(("features", "knob"), lambda: remembered(problem.knob_features, len(problem.space)))
     return HardwareAwareTuner(problem.space, seed, options, features_of, lambda indices: problem.compiles[indices])

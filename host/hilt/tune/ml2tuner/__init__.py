@@ -1,2 +1,5 @@
-"""ML2Tuner (Cha et al. 2024): three models, P of performance, V of validity, and A of performance once the compiler has
-said what it derives. Validity is what the board says."""
+"""ML2Tuner (Cha et al. 2024): three models of configurations.
+
+P predicts performance, V validity, and A performance from the features that compilation derives. A configuration is
+valid if the board accepts it.
+"""

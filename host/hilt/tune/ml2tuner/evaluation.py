@@ -1,5 +1,7 @@
-"""The paper's questions to the models themselves: what hidden features are worth (Figures 3 and 4), and which features
-the models go by (Table 5)."""
+"""The paper's evaluation of the models: gain from hidden features and importance of features.
+
+The gain is in Figures 3 and 4, the importance in Table 5.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,17 @@ HYPERPARAMETERS: dict[Model, Hyperparameters] = {"P": PERFORMANCE, "V": VALIDITY
 
 
 class TooFewRecordsError(ValueError):
-    """Records that a model cannot be fitted to or judged by."""
+    """Records that no model can be fitted to or judged by."""
 
 
 def features_and_labels(
     problem: TuningProblem, records: Records, model: Model, hidden: Hidden = Hidden.TABLE_5
 ) -> tuple[Features, npt.NDArray[np.float64]]:
-    """What a model is fitted to: P and A to the relative latency of the valid records, V to 0 or 1 of all of them.
+    """Return the training set of a model.
 
-    Raises TooFewRecordsError where there is none.
+    P and A are fitted to the relative latency of the valid records, V to 0 or 1 of all of them.
+
+    Raises TooFewRecordsError if there is none.
     """
     used = records if model == "V" else records.valid
     if not len(used):
@@ -43,7 +47,7 @@ def features_and_labels(
 
 @dataclass(frozen=True)
 class HiddenGain:
-    """Root mean squared errors of relative latency on configurations that the models were not fitted to."""
+    """Root mean squared errors of relative latency on configurations outside the training set."""
 
     fitted_to: int
     tested_on: int
@@ -52,7 +56,7 @@ class HiddenGain:
 
     @property
     def ratio(self) -> float:
-        """A over P: below 1 where hidden features help."""
+        """A over P: below 1 if hidden features help."""
         return self.rmse_a / self.rmse_p
 
 
@@ -64,8 +68,11 @@ def hidden_gain(
     hidden: Hidden = Hidden.TABLE_5,
     boost_rounds: int = PERFORMANCE.boost_rounds,
 ) -> HiddenGain:
-    """P and A fitted to the valid of the `measured` records (the paper's are its tuner's own), and tested on the valid
-    ones of `every` that were not measured. Raises TooFewRecordsError where either has none."""
+    """Return the errors of P and A on valid configurations of `every` that were not measured.
+
+    The models are fitted to the valid `measured` records; the paper takes those of its tuner. Raises
+    TooFewRecordsError if either has none.
+    """
     rest = every.valid.take(np.flatnonzero(~np.isin(every.valid.indices, measured.indices)))
     if not len(rest):
         raise TooFewRecordsError("every valid configuration was measured: none is left to test the models on")
@@ -90,7 +97,7 @@ def importances(
     kind: Importance = "weight",
     hidden: Hidden = Hidden.TABLE_5,
 ) -> dict[str, float]:
-    """Percent by feature, most important first, of a model fitted to these records.
+    """Return the importance by feature in percent, most important first, of a model fitted to these records.
 
     The shares in the paper's Table 5 are whole multiples of one unit in each column: it counts splits (`weight`).
     Raises TooFewRecordsError.

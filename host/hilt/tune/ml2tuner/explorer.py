@@ -1,4 +1,4 @@
-"""The configuration explorer: TVM's search by model P, of which model V lets pass what it takes for valid."""
+"""The configuration explorer: TVM's search by model P, filtered by model V."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from hilt.tune.annealing import Annealing
 from hilt.tune.cost_model import Indices, Score
 
 ValidityModel = Callable[[Indices], npt.NDArray[np.bool_]]
-"""Whether the configurations with these indices (n,) are taken for valid (n,)."""
+"""A check whether the configurations with these indices (n,) are predicted to be valid (n,)."""
 
 
 def explore(
     annealing: Annealing, score: Score, looks_valid: ValidityModel, count: int, allowed: Container[int]
 ) -> Indices:
-    """`count` allowed configurations (n,) that look valid, by passes of search of which each leaves out what those
-    before it found; the best scored of a pass first. A pass asks for twice as many as the one before it, for V may
-    reject all that P likes best; where one comes by fewer, fewer are found."""
+    """Return `count` allowed configurations (n,) that look valid, the best scored of each pass first.
+
+    Each pass of the search leaves out the results of earlier passes. It requests twice as many as the one before,
+    because
+    V may reject all of P's favourites. If a pass returns fewer than requested, the search ends with fewer results.
+    """
     found: list[int] = []
     seen: set[int] = set()
     wanted = count
@@ -35,7 +38,7 @@ def explore(
 
 
 class _Without(Container[int]):
-    """What is allowed and was not seen."""
+    """The allowed indices that no pass has returned yet."""
 
     def __init__(self, allowed: Container[int], seen: set[int]) -> None:
         self._allowed = allowed

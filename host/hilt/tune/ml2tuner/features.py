@@ -1,4 +1,4 @@
-"""What the models see: P and V the configuration, A also what compilation derives of it."""
+"""The features of the models: P and V use the configuration, A also the features that compilation derives."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hilt.tune.problem import TuningProblem
 
 
 class Hidden(StrEnum):
-    """Which hidden features A has: the paper's nineteen, or all that our compiler derives."""
+    """The hidden features of A: the paper's nineteen, or all that our compiler derives."""
 
     TABLE_5 = "table5"
     ALL = "all"
 
 
 def visible_features(problem: TuningProblem, indices: Indices) -> Features:
-    """The knobs' values, float32 (n, knobs)."""
+    """Return the knobs' values, float32 (n, knobs)."""
     columns = problem.space.columns(indices)
     return Features(tuple(columns), np.stack(list(columns.values()), axis=1).astype(np.float32))
 
 
 def advanced_features(problem: TuningProblem, indices: Indices, hidden: Hidden) -> Features:
-    """The visible features, then the hidden ones that are not among them. These configurations are compiled."""
+    """Return the visible features, then the hidden ones that are not among them. It compiles the configurations."""
     visible, derived = visible_features(problem, indices), problem.hidden_features(indices)
     wanted = TABLE_5 if hidden is Hidden.TABLE_5 else derived.names
     names = tuple(name for name in derived.names if name in wanted and name not in visible.names)

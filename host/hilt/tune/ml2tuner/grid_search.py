@@ -1,4 +1,4 @@
-"""Hyperparameters searched as ML2Tuner did (its Table 3) and objectives compared (its Table 4), cross-validated."""
+"""ML2Tuner's grid search (its Table 3) and comparison of objectives (its Table 4), cross-validated."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ GRID: Mapping[str, Sequence[float]] = {
     "learning_rate": (0.001, 0.01, 0.1, 0.2, 0.3),
     "reg_alpha": (1e-5, 1e-2, 1e-1, 1.0, 10.0),
 }
-"""Table 3; of its intervals, these values. 104,000 points."""
+"""The grid of Table 3, with these values from its intervals: 104,000 points."""
 
 OBJECTIVES: Mapping[Model, Sequence[str]] = {
     "P": ("reg:squarederror", "rank:pairwise"),
     "A": ("reg:squarederror", "rank:pairwise"),
     "V": ("reg:squarederror", "reg:logistic", "binary:hinge", "binary:logistic"),
 }
-"""Table 4."""
+"""The objectives of Table 4."""
 
 
 @dataclass(frozen=True)
 class _Ranking(Hyperparameters):
-    """One pair a sample, drawn, as for AutoTVM's trees: by default XGBoost learns of none but the 32 it ranks best, and
-    is then judged by the pairs of all."""
+    """Hyperparameters of a ranking, with one drawn pair a sample, as for AutoTVM's trees.
+
+    By default XGBoost learns only from the 32 samples that it ranks best, but is then judged by all pairs.
+    """
 
     def parameters(self, seed: int) -> dict[str, object]:
         drawn = {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 1}
@@ -49,9 +51,12 @@ class _Ranking(Hyperparameters):
 
 @dataclass(frozen=True)
 class Score:
-    """One set of hyperparameters on the held-out folds. The paper does not define its accuracy; here that of P and A is
-    the share of pairs put in the right order, of V the share of configurations put in the right class. `rmse` is of
-    relative latency, or of 0 and 1; a ranking has none (NaN). Seconds are processor time of fits and predictions."""
+    """One set of hyperparameters on the held-out folds.
+
+    The paper does not define its accuracy. Here it is the share of pairs in the right order for P and A, and the share
+    of configurations in the right class for V. `rmse` is of relative latency, or of 0 and 1; a ranking has none (NaN).
+    `seconds` is processor time of fits and predictions.
+    """
 
     hyperparameters: Hyperparameters
     accuracy: float
@@ -70,8 +75,10 @@ def grid_search(
     folds: int = 5,
     hidden: Hidden = Hidden.TABLE_5,
 ) -> list[Score]:
-    """`points` of the grid, drawn without replacement (all of it where it has no more), best accuracy first; equal ones
-    by error, then by time of drawing. Raises TooFewRecordsError."""
+    """Return the scores of `points` of the grid, best accuracy first; ties by error, then by order of drawing.
+
+    The points are drawn without replacement, all if the grid has no more. Raises TooFewRecordsError.
+    """
     tried = points_of(model, seed, grid=grid, points=points)
     scores = cross_validate(problem, records, model, tried, seed, folds=folds, hidden=hidden)
     return sorted(scores, key=lambda score: (-score.accuracy, score.rmse))
@@ -80,7 +87,7 @@ def grid_search(
 def points_of(
     model: Model, seed: int, *, grid: Mapping[str, Sequence[float]] = GRID, points: int = 100
 ) -> list[Hyperparameters]:
-    """The points of the grid that `grid_search` tries, in the order of drawing."""
+    """Return the points of the grid that `grid_search` tries, in the order of drawing."""
     return [replace(HYPERPARAMETERS[model], **values) for values in _drawn(grid, points, seed)]
 
 
@@ -93,7 +100,10 @@ def compare_objectives(
     folds: int = 5,
     hidden: Hidden = Hidden.TABLE_5,
 ) -> list[Score]:
-    """The objectives of Table 4, all else as the tuner has it, in the table's order. Raises TooFewRecordsError."""
+    """Return the scores of the objectives of Table 4, in the table's order.
+
+    All other hyperparameters are the tuner's. Raises TooFewRecordsError.
+    """
     tried = [_with_objective(HYPERPARAMETERS[model], objective) for objective in OBJECTIVES[model]]
     return cross_validate(problem, records, model, tried, seed, folds=folds, hidden=hidden)
 
@@ -113,7 +123,7 @@ def cross_validate(
     folds: int = 5,
     hidden: Hidden = Hidden.TABLE_5,
 ) -> list[Score]:
-    """Each of these on the same folds. Raises TooFewRecordsError."""
+    """Return the score of each set of hyperparameters on the same folds. Raises TooFewRecordsError."""
     features, labels = features_and_labels(problem, records, model, hidden)
     if not 2 <= folds <= len(labels):
         raise TooFewRecordsError(f"{len(labels)} records cannot be cut into {folds} folds: at least 2, at most as many")
@@ -131,7 +141,7 @@ def _score(
 ) -> Score:
     accuracies, predictions = [], np.empty(len(labels))
     start = time.process_time()
-    # A ranking puts the largest label first: throughput, as AutoTVM's has it.
+    # A ranking puts the largest label first: throughput, as in AutoTVM.
     ranks = hyperparameters.objective.startswith("rank:")
     taught = 1 / labels if ranks else labels
     for fold in range(int(fold_of.max()) + 1):
@@ -152,7 +162,7 @@ def _accuracy(worth: npt.NDArray[np.float64], labels: npt.NDArray[np.float64], m
 
 
 def _drawn(grid: Mapping[str, Sequence[float]], points: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Values by name."""
+    """Yield the values of drawn points by name."""
     shape = [len(values) for values in grid.values()]
     size = int(np.prod(shape))
     for place in np.random.default_rng(seed).choice(size, size=min(points, size), replace=False).tolist():

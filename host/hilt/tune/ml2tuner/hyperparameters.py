@@ -1,4 +1,4 @@
-"""XGBoost as ML2Tuner sets it (its Table 3)."""
+"""The settings of XGBoost in ML2Tuner (its Table 3)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What the paper calls boost round, max depth, min child weight, gamma, subsample, colsample bytree, learning rate
-    and reg alpha. All else is XGBoost's own default."""
+    """The hyperparameters of the paper; all others are XGBoost's defaults.
+
+    The paper names them boost round, max depth, min child weight, gamma, subsample, colsample bytree, learning rate and
+    reg alpha.
+    """
 
     objective: str
     max_depth: int
@@ -21,7 +24,7 @@ class Hyperparameters:
     boost_rounds: int = 300
 
     def parameters(self, seed: int) -> dict[str, object]:
-        """As XGBoost takes them; one thread, for sums in another order would make other trees."""
+        """Return the parameters for XGBoost, with one thread: sums in another order would make other trees."""
         return {
             "objective": self.objective,
             "max_depth": self.max_depth,
@@ -38,7 +41,7 @@ class Hyperparameters:
 
 
 PERFORMANCE = Hyperparameters("reg:squarederror", max_depth=14, min_child_weight=3, learning_rate=0.01, reg_alpha=1e-5)
-"""Of models P and A."""
+"""The hyperparameters of models P and A."""
 
 VALIDITY = Hyperparameters(
     "binary:hinge",
@@ -49,4 +52,7 @@ VALIDITY = Hyperparameters(
     subsample=0.6,
     colsample_bytree=0.6,
 )
-"""Of model V. Its depth and child weight are not legible in the paper's text: XGBoost's defaults."""
+"""The hyperparameters of model V.
+
+Its depth and child weight are not legible in the paper's text: XGBoost's defaults.
+"""

@@ -1,4 +1,4 @@
-"""Boosted trees with names on their features."""
+"""Boosted trees with named features."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Trees:
         self._seed = seed
         self._booster: xgboost.Booster | None = None
         self._columns = np.empty(0, dtype=np.int64)
-        """Of the features, those that the booster was given."""
+        """The columns of the features that the booster uses."""
 
     @property
     def fitted(self) -> bool:
         return self._booster is not None
 
     def fit(self, features: Rows, labels: npt.NDArray[np.floating]) -> None:
-        """Rows (n, features) and labels (n,)."""
+        """Fit the trees to rows (n, features) and labels (n,)."""
         import xgboost
 
-        # Where columns are drawn for each tree, another number of them would draw others.
+        # If columns are drawn for each tree, another number of columns would change the draw.
         drawn = self._hyperparameters.colsample_bytree < 1
         self._columns = np.arange(features.shape[1]) if drawn else deciding_columns(features)
-        # For some hundred rows, threads cost more than they do.
+        # For some hundred rows, threads cost more time than they save.
         samples = xgboost.DMatrix(features[:, self._columns], labels, nthread=1)
         if self._hyperparameters.objective.startswith("rank:"):
             samples.set_group([len(labels)])
@@ -50,12 +50,15 @@ class Trees:
         self._booster = booster
 
     def predict(self, features: Rows) -> Scores:
-        """(n,). Raises RuntimeError before the first `fit`."""
+        """Return the predictions (n,). Raises RuntimeError before the first `fit`."""
         return np.asarray(self._trained().inplace_predict(features[:, self._columns]), dtype=np.float32)
 
     def importances(self, names: tuple[str, ...], kind: Importance) -> dict[str, float]:
-        """Each feature's share in percent by name, of how often the trees split by it (`weight`), of the loss that a
-        split by it gains on average (`gain`) or in all (`total_gain`). Raises RuntimeError before the first `fit`."""
+        """Return each feature's share in percent by name.
+
+        The share is of the number of splits by the feature (`weight`), or of the loss that a split by it gains on
+        average (`gain`) or in total (`total_gain`). Raises RuntimeError before the first `fit`.
+        """
         scores = self._trained().get_score(importance_type=kind)
         found = np.zeros(len(names))
         found[self._columns] = [scores.get(f"f{place}", 0.0) for place in range(len(self._columns))]
@@ -68,11 +71,11 @@ class Trees:
 
 
 def deciding_columns(features: Rows) -> npt.NDArray[np.int64]:
-    """The columns (m,) without which the trees of these rows (n, features) would be others, at least one.
+    """Return the columns (m,) that influence the trees of these rows (n, features), at least one.
 
-    A tree is the same without a column that has one value, and without one that puts the rows in the same order as a
-    column before it: both split the rows alike, and of equal gains XGBoost takes the first. Most hidden features are
-    such, and the time of a fit goes with the columns.
+    A tree is the same without a column that has one value. It is also the same without a column that puts the rows in
+    the same order as an earlier column: both split the rows alike, and of equal gains XGBoost takes the first. Most
+    hidden features are of these kinds, and the time of a fit grows with the columns.
     """
     orders: dict[bytes, int] = {}
     for column, values in enumerate(features.T):
@@ -83,7 +86,9 @@ def deciding_columns(features: Rows) -> npt.NDArray[np.int64]:
 
 
 def relative_latency(microseconds: Floats) -> Floats:
-    """What P and A learn, (n,): the paper's execution time, over the least one, so that reg alpha means the same for
-    every workload."""
+    """Return the labels (n,) of P and A: the paper's execution time over the least one.
+
+    The ratio gives reg alpha the same meaning for every workload.
+    """
     least: float = microseconds.min()
     return microseconds / least

@@ -1,4 +1,4 @@
-"""What was measured of a workload, as arrays."""
+"""The results of a workload's trials, as arrays."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hilt.tune.feedback import Feedback
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """`indices` (n,) of configurations, and the `microseconds` (n,) that each took: NaN where it was not valid."""
+    """The `indices` (n,) of configurations, and their `microseconds` (n,): NaN if not valid."""
 
     indices: Indices
     microseconds: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, feedback: Sequence[Feedback]) -> Self:
-        """Of trials; a lost board says nothing about a configuration."""
+        """Return the records of trials, without those of a lost board, which carry no result."""
         kept = [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
         latencies = [math.nan if item.microseconds is None else item.microseconds for item in kept]
         return cls(np.array([item.index for item in kept], dtype=np.int64), np.array(latencies, dtype=np.float64))
@@ -34,14 +34,14 @@ class Records:
 
     @property
     def is_valid(self) -> npt.NDArray[np.bool_]:
-        """(n,)."""
+        """The validity of each configuration (n,)."""
         return np.isfinite(self.microseconds)
 
     @property
     def valid(self) -> Records:
-        """The valid ones."""
+        """The records of valid configurations."""
         return self.take(np.flatnonzero(self.is_valid))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Records:
-        """Those at these places."""
+        """Return the records at these places."""
         return Records(self.indices[rows], self.microseconds[rows])

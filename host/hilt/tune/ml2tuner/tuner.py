@@ -26,20 +26,20 @@ from hilt.tune.untried import Untried
 
 @dataclass(frozen=True)
 class ML2TunerOptions:
-    """Defaults are the paper's; the search is TVM's, whose explorer it keeps."""
+    """The options of the tuner: defaults are the paper's, and TVM's for the search, which the paper keeps."""
 
     N: int = 10
     """Trials of a round, after which the models are fitted anew."""
     alpha: float = 1.0
-    """(alpha + 1) * N configurations are compiled for A to choose N of."""
+    """A chooses N of (alpha + 1) * N compiled configurations."""
     model_v: bool = True
-    """Leave out what V takes for invalid."""
+    """Leave out configurations that V predicts to be invalid."""
     model_a: bool = True
     """Let A choose; otherwise P's best N are measured."""
     hidden: str = "table5"
     """The hidden features of A: the paper's nineteen (table5), or all that our compiler derives (all)."""
     refit_growth: float = 0.0
-    """Share by which the records have to grow before the models are fitted anew; 0: before each round."""
+    """Share by which the records must grow before the models are fitted anew; 0: before each round."""
     annealing_iterations: int = 500
     """Steps of one annealing, at most."""
     annealing_points: int = 128
@@ -56,12 +56,15 @@ class ML2TunerOptions:
 
 
 class ML2Tuner:
-    """Random until one configuration is valid, then round by round: explore by P and V, compile, choose by A."""
+    """A tuner that is random until one configuration is valid, then goes round by round.
+
+    A round explores by P and V, compiles, and chooses by A.
+    """
 
     def __init__(
         self, space: SearchSpace, seed: int, options: ML2TunerOptions, visible: FeaturesOf, advanced: FeaturesOf
     ) -> None:
-        """`visible` gives the features of P and V, `advanced` those of A, which cost a compilation each."""
+        """Take the features of P and V (`visible`) and those of A (`advanced`), which cost a compilation each."""
         drawing, walking, fitting = np.random.SeedSequence(seed).spawn(3)
         self._generator = np.random.default_rng(drawing)
         self._size = len(space)
@@ -80,7 +83,7 @@ class ML2Tuner:
             Trees(each, seed) for each, seed in zip((PERFORMANCE, VALIDITY, PERFORMANCE), seeds, strict=True)
         )
         self._latency: Score | None = None
-        """What P says, of the whole space where that fits a table: worked out once for a fit."""
+        """The prediction of P, computed once for a fit, over the whole space if that fits a table."""
         self._history: list[Feedback] = []
         self._learnt = 0
         self._learnt_valid = 0
@@ -98,15 +101,15 @@ class ML2Tuner:
         return asked
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
-        # A lost board says nothing about the configuration.
+        # A lost board gives no result for the configuration.
         self._history += [item for item in feedback if item.outcome is not Outcome.BOARD_LOST]
 
     def overheads(self) -> dict[str, float]:
-        """Processor seconds so far: training, features, search, compilation (features of A)."""
+        """Return the processor seconds so far: training, features, search, compilation (features of A)."""
         return self._stopwatch.seconds
 
     def _next_round(self) -> list[int]:
-        """N configurations, taken from those not asked yet; random ones where the models have too few to offer."""
+        """Return N untried configurations; random ones if the models offer too few."""
         chosen = self._chosen() if self._learn() else []
         for index in chosen:
             self._untried.take(index)
@@ -114,7 +117,10 @@ class ML2Tuner:
         return chosen + [self._untried.draw(self._generator) for _ in range(missing)]
 
     def _learn(self) -> bool:
-        """Fits the models to all results, if there are new ones. Whether they can be asked: once a result was valid."""
+        """Fit the models to all results, if there are new ones, and return whether they are fitted.
+
+        The models are fitted once a result was valid.
+        """
         if len(self._history) > self._learnt * (1 + self._options.refit_growth):
             latencies = np.array(
                 [math.nan if item.microseconds is None else item.microseconds for item in self._history]
@@ -126,7 +132,7 @@ class ML2Tuner:
         return self._p.fitted
 
     def _fit(self, indices: Indices, latencies: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_]) -> None:
-        """V to all records, P and A to the valid ones; without a new one of those they would be what they are."""
+        """Fit V to all records, P and A to the valid ones. Without a new valid record, P and A would stay the same."""
         visible = self._visible(indices)
         with self._stopwatch.part("training"):
             if self._options.model_v:
@@ -167,7 +173,7 @@ class ML2Tuner:
 
 
 def ml2tuner(problem: TuningProblem, seed: int, options: ML2TunerOptions) -> ML2Tuner:
-    """Over the knobs of the problem's space and what its compiler derives of them."""
+    """Return the tuner over the knobs of the problem's space and the features that its compiler derives."""
     hidden, size = Hidden(options.hidden), len(problem.space)
     visible = problem.once(
         "ML2Tuner's visible features",

@@ -1,2 +1,1 @@
-"""The tuner `hilt`: a timing model that is calibrated by what the board says, a model of what fails, and a measure of
-how sure it is."""
+"""The tuner `hilt`: a timing model calibrated by measurements, a model of failures, and a measure of confidence."""

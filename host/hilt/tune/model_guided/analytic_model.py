@@ -1,4 +1,4 @@
-"""Cycles of a program from what it moves and issues, without lowering it: the arithmetic behind a first choice."""
+"""The cycles of a program from its transfers and instructions, without lowering: the basis of a first choice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from hilt.vta.accelerator import Accelerator
 _PIPELINE = 12.0
 """Cycles that any instruction takes besides its work."""
 _EPILOGUE = 1.0
-"""Cycles of an output tensor from its last sum to its STORE: the reset, and SHR, MAX and MIN in one pass, each of two
-tensors a cycle where they lie in different banks of the accumulator."""
+"""Cycles of an output tensor from its last sum to its STORE.
+
+They are the reset, and SHR, MAX and MIN in one pass. Each takes two tensors a cycle if these lie in different banks
+of the accumulator.
+"""
 _REQUESTS_IN_FLIGHT = 2.0
 """LOADs whose latencies overlap."""
 
@@ -21,7 +24,7 @@ class AnalyticModel:
     """Estimates for configurations given by their hidden features."""
 
     def __init__(self, accelerator: Accelerator, features: Features) -> None:
-        """`features` are hidden features (n, ...)."""
+        """Take the hidden features (n, ...) of the configurations."""
         self._bus_bytes = accelerator.bus_bits / 8
         self._instruction_bytes = accelerator.instruction_bytes
 
@@ -40,10 +43,10 @@ class AnalyticModel:
         self._threads = column("nVT")
 
     def cycles(self, coordinates: Floats) -> Floats:
-        """Estimated cycles (n,) with the memory at `coordinates` (3,).
+        """Return estimated cycles (n,) with the memory at `coordinates` (3,).
 
-        The slowest of load, compute, store, fetch and the shared bus; with one virtual thread load and compute take
-        turns instead.
+        They are those of the slowest of load, compute, store, fetch and the shared bus. With one virtual thread, load
+        and compute take turns instead.
         """
         read, write, slowdown = np.exp(coordinates)
         per_byte = slowdown / self._bus_bytes

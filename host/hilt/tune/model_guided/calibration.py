@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
-"""Logarithms of cycles (n, m) of the measured rows at coordinates (m, d)."""
+"""A function that returns logarithms of cycles (n, m) of the measured rows at coordinates (m, d)."""
 
 CLOCK_DEVIATION = 0.5
 """Prior deviation of the logarithm of the true clock over the nominal one."""
@@ -26,7 +26,7 @@ class Calibrated(Protocol):
 
     @property
     def prior(self) -> Floats:
-        """Coordinates (d,) that are assumed."""
+        """The assumed coordinates (d,)."""
 
     @property
     def deviation(self) -> Floats:
@@ -65,7 +65,7 @@ def find_coordinates(machine: Calibrated, predict: Predict, observed: Floats, st
 
 
 def _loss(machine: Calibrated, point: Floats, residual: Floats) -> float:
-    """Return the negative log posterior, the clock's deviation being the residuals' median."""
+    """Return the negative log posterior, with the residuals' median as the clock's deviation."""
     if not len(residual) or not np.isfinite(residual).all():
         return float("inf")
     clock = float(np.median(residual))

@@ -1,4 +1,4 @@
-"""The configurations worth a thought, and what is known of each without lowering it."""
+"""The candidates of a run, and the facts about each that need no lowering."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from hilt.tune.problem import Indices, TuningProblem
 Floats = npt.NDArray[np.float64]
 
 MOST = 1 << 14
-"""Candidates kept of a space that has more: the best by the closed form."""
+"""Candidates kept of a space that has more: the best by the analytic model."""
 _AT_ONCE = 1 << 15
 _LONGEST = 1 << 16
-"""Instructions of a program that is lowered before it is asked for: each costs cycles of the board, and time here."""
+"""Most instructions of a program that is lowered for prediction.
+
+Each instruction costs cycles of the board, and time here.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows 0..n-1."""
+    """The candidates, rows 0..n-1."""
 
     indices: Indices
-    """Into the space, (n,)."""
+    """Indices into the space, (n,)."""
     hidden: Features
     smooth: Floats
-    """(n, d): logarithms of the hidden features and the knobs, each column of deviation 1."""
+    """Logarithms of the hidden features and the knobs (n, d), each column of deviation 1."""
     analytic_model: AnalyticModel
     short: npt.NDArray[np.bool_]
-    """(n,): which are lowered where there is a reason to; all, where none is short."""
+    """Rows (n,) that may be lowered for prediction; all rows, if none is short."""
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -45,7 +48,10 @@ class Candidates:
 
 
 def candidates_of(problem: TuningProblem) -> Candidates:
-    """What compiles: all of it, or the best MOST by the closed form. Runs of one problem share it."""
+    """Return the configurations that compile: all of them, or the best MOST by the analytic model.
+
+    Runs of one problem share the result.
+    """
     return problem.once("hilt's candidates", lambda: _candidates(problem))
 
 

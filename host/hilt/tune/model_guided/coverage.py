@@ -1,8 +1,8 @@
-"""Which trials most probably include one that is as good as the best.
+"""The choice of trials that most probably include one as good as the best.
 
-Given draws of all latencies (and of which configurations are valid) from what is believed, a configuration covers the
-draws in which it is within NEAR of the draw's best. The share of draws that measured ones cover is the confidence that
-nothing better remains; the next trial is what covers most of the others. (Greedy maximum coverage, which is within
+The posterior gives draws of all latencies and of the validity of configurations. A configuration covers the draws in
+which it is within NEAR of the draw's best. The share of draws that measured ones cover is the confidence that nothing
+better remains. The next trial covers the most of the other draws. (This is greedy maximum coverage, which is within
 1 - 1/e of the best set.)
 """
 
@@ -17,27 +17,32 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 AVERSION = 0.5
-"""A failed trial costs as much as this share of the draws, while failures are foreseen."""
+"""Cost of a failed trial as a share of the draws, while failures are predicted."""
 
 
 def covering(latencies: Floats, valid: Bools) -> Bools:
-    """(draws, n) of logarithms (draws, n): what is valid and within NEAR of the best valid one of its draw."""
+    """Return the valid configurations within NEAR of the best valid one of their draw, (draws, n).
+
+    `latencies` are logarithms (draws, n).
+    """
     reachable = np.where(valid, latencies, np.inf)
     best = reachable.min(axis=1, keepdims=True)
     return np.asarray(valid & (reachable <= best + NEAR))
 
 
 def confidence(covers: Bools, measured: Bools) -> float:
-    """The share of draws that have one of the `measured` (n,) among their best."""
+    """Return the share of draws with one of the `measured` (n,) among their best."""
     return float(covers[:, measured].any(axis=1).mean()) if measured.any() else 0.0
 
 
 def choose(
     covers: Bools, asked: Bools, probability: Floats, mean: Floats, count: int, aversion: float = AVERSION
 ) -> list[int]:
-    """Up to `count` positions, the one that covers most of what those asked (n,) leave open first; of equals the one
-    with the least `mean` (n,) logarithm. Ends where the gain is not worth the risk that a trial fails, `probability`
-    (n,) being that of a valid one."""
+    """Return up to `count` positions, the one that covers the most open draws first.
+
+    A draw is open if none of the `asked` (n,) covers it. Among equals, the least `mean` (n,) logarithm is first. The
+    choice ends once the gain is not worth the risk of a failed trial; `probability` (n,) is that of a valid one.
+    """
     open_draws = ~covers[:, asked].any(axis=1)
     free = ~asked
     picked: list[int] = []

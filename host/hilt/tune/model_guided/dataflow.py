@@ -1,4 +1,4 @@
-"""When a program ends on a machine of which only the time of each instruction is known.
+"""The end of a program on a machine with a known time for each instruction.
 
 A VTA has three stages (load, compute, store). Each executes its instructions in order, and dependence tokens order the
 stages among each other. Instructions of one stage with no token between them act as one, so they form one segment.
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 STAGES = 3
-"""Load, compute, store."""
+"""The number of stages: load, compute, store."""
 _WIDTH = 4096
 """Programs times machines that are followed at once: wide enough to be cheap, small enough to hold in memory."""
 
@@ -31,7 +31,7 @@ class Dataflow:
     """The dependence graph of one program's first segments."""
 
     instructions: npt.NDArray[np.void]
-    """Decoded (n,), FINISH left out."""
+    """Decoded instructions (n,), without FINISH."""
     stage: npt.NDArray[np.int8]
     """Stage of each instruction (n,)."""
     segment: Ints
@@ -42,7 +42,7 @@ class Dataflow:
 
     @classmethod
     def of(cls, program: Program, accelerator: Accelerator, most: int, longest: int | None = None) -> Dataflow:
-        """Return the graph of a program's first `longest` instructions, of which `most` segments are followed."""
+        """Return the graph of a program's first `longest` instructions, with `most` segments followed."""
         decoded = decode(program.instructions[:longest], accelerator)
         decoded = decoded[decoded["opcode"] != Opcode.FINISH]
         stage = _stages(decoded)
@@ -102,12 +102,12 @@ def _segments(decoded: npt.NDArray[np.void], stage: npt.NDArray[np.int8]) -> tup
 
 
 def finish(flows: Sequence[Dataflow], durations: Sequence[Floats], total: Floats) -> Floats:
-    """Return when each program ends, cycles (programs, machines).
+    """Return the end of each program, in cycles (programs, machines).
 
     Args:
         flows: the programs' graphs.
         durations: cycles of each one's followed segments, (k, machines).
-        total: cycles of all instructions of each program, (programs, machines), by which the rest is extrapolated.
+        total: cycles of all instructions of each program, (programs, machines), to extrapolate the rest.
     """
     ends = np.zeros(total.shape)
     order = np.argsort([-flow.segments for flow in flows], kind="stable")

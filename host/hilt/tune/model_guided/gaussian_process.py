@@ -1,5 +1,8 @@
-"""Gaussian process regression with a part that is linear in known directions: calibration of a model together with what
-the model gets wrong (Kennedy and O'Hagan, Bayesian calibration of computer models, 2001)."""
+"""Gaussian process regression with a part that is linear in known directions.
+
+It calibrates a model together with the model's error (Kennedy and O'Hagan, Bayesian calibration of computer models,
+2001).
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,16 @@ Floats = npt.NDArray[np.float64]
 
 
 _LEAST_VARIANCE = 1e-8
-"""Of logarithms: a hundredth of a percent."""
+"""Least variance of logarithms: a deviation of a hundredth of a percent."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """`smooth` (n, d): where neighbours err alike. `linear` (n, k): directions, each times its prior deviation.
-    `own` (n,), where there is one: the deviation that each has of its own, besides the kernel's noise."""
+    """The inputs of the regression, n rows.
+
+    Neighbours in `smooth` (n, d) have like errors. `linear` (n, k) holds directions, each times its prior deviation.
+    `own` (n,), if given, is the deviation of each row's own, besides the kernel's noise.
+    """
 
     smooth: Floats
     linear: Floats
@@ -38,15 +44,17 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Deviations of the smooth part and of the noise, and the distance (root mean square over the columns of `smooth`)
-    over which errors are alike."""
+    """Deviations of the smooth part (`amplitude`) and of the noise, and the distance over which errors are alike.
+
+    The distance `length` is the root mean square over the columns of `smooth`.
+    """
 
     amplitude: float
     length: float
     noise: float
 
     def between(self, left: Inputs, right: Inputs) -> Floats:
-        """Covariance (n, m) without the noise."""
+        """Return the covariance (n, m) without the noise."""
         scale = self.length * np.sqrt(2 * max(left.smooth.shape[1], 1))
         a, b = left.smooth / scale, right.smooth / scale
         squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
@@ -54,7 +62,7 @@ class Kernel:
         return np.asarray(smooth + left.linear @ right.linear.T)
 
     def variance(self, inputs: Inputs) -> Floats:
-        """The diagonal of `between(inputs, inputs)`, (n,)."""
+        """Return the diagonal of `between(inputs, inputs)`, (n,)."""
         return np.asarray(self.amplitude**2 + (inputs.linear**2).sum(axis=1))
 
 
@@ -62,7 +70,7 @@ class GaussianProcess:
     """The posterior after observations; without any, the prior."""
 
     def __init__(self, kernel: Kernel, inputs: Inputs, observed: Floats) -> None:
-        """`observed` (n,) has the prior mean taken off."""
+        """Condition on `observed` (n,), which has the prior mean subtracted."""
         self.kernel = kernel
         self._inputs = inputs
         covariance = kernel.between(inputs, inputs)
@@ -74,7 +82,7 @@ class GaussianProcess:
             self.log_likelihood = float(-observed @ self._weights / 2 - np.log(np.diag(self._factor)).sum())
 
     def predict(self, inputs: Inputs) -> tuple[Floats, Floats]:
-        """Mean and deviation (n,) of the latent function."""
+        """Return mean and deviation (n,) of the latent function."""
         across = self.kernel.between(inputs, self._inputs)
         if not len(self._weights):
             return np.zeros(len(across)), np.sqrt(self.kernel.variance(inputs))
@@ -82,7 +90,7 @@ class GaussianProcess:
         return across @ self._weights, np.sqrt(np.maximum(self.kernel.variance(inputs) - explained, 0))
 
     def sample(self, inputs: Inputs, count: int, generator: np.random.Generator) -> Floats:
-        """Joint draws (count, n) of the latent function."""
+        """Return joint draws (count, n) of the latent function."""
         across = self.kernel.between(inputs, self._inputs)
         mean, covariance = np.zeros(len(across)), self.kernel.between(inputs, inputs)
         if len(self._weights):
@@ -94,8 +102,8 @@ class GaussianProcess:
 def root_of(covariance: Floats) -> Floats:
     """Return a lower triangular root of a covariance.
 
-    The matrix of like rows is close to singular, so each row gets a little variance of its own. Unlike a root by
-    eigenvectors this one changes little where the last bits of the matrix do.
+    The matrix of like rows is close to singular, so each row gets a little variance of its own. A root by eigenvectors
+    changes much with the last bits of the matrix; this one changes little.
     """
     own = _LEAST_VARIANCE
     while True:
@@ -115,7 +123,7 @@ def weigh(
 ) -> list[tuple[Kernel, float]]:
     """Return every kernel of the grid with the logarithm of its evidence, the best first.
 
-    `usual` is the more probable before any observation: each factor of e away from it costs 0.25 in amplitude and
+    `usual` is the most probable before any observation. Each factor of e away from it costs 0.25 in amplitude and
     length, and 0.5 in noise.
     """
     found = []

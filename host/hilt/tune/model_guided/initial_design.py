@@ -1,6 +1,8 @@
-"""What a run begins with: failure priors, machine models, and the predictions that the first trials are chosen by. It
-depends on the problem and two options, not on the seed, and takes most of a run's processor time: runs of one problem
-share it."""
+"""The initial design: failure priors, machine models, and the predictions for the choice of the first trials.
+
+It depends on the problem and two options, not on the seed. It takes most of a run's processor time, so runs of one
+problem share it.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 _RELEVANT = 0.1
-"""A row that the twin puts behind its best by more than this (as a logarithm) with every memory is predicted with the
-assumed one alone."""
+"""Distance from the best (as a logarithm) up to which the twin predicts a row with every memory.
+
+A row that lies further behind with every tried memory is predicted with the assumed one alone.
+"""
 _STRUCTURAL_ROUNDS = 2
 _OVERLAPPING, _SERIAL = 0.6, 0.25
-"""Prior weights of the structural families, the twin having 1."""
+"""Prior weights of the structural families; the twin has 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,25 +44,25 @@ class Hypotheses:
     """Logarithms of cycles (rows, m) with m machines of the family."""
     rows: Rows
     starts: Floats
-    """Coordinates (s, d) where the search for the board's begins."""
+    """Coordinates (s, d) at which the search for the board's coordinates begins."""
 
 
 @dataclass(frozen=True, eq=False)
 class InitialDesign:
-    """Nothing of it changes in a run, but that predictors remember what they were asked."""
+    """The initial design of a run. It does not change in a run, except that predictors cache their results."""
 
     candidates: Candidates
     failure_priors: list[FailurePrior]
     hypotheses: list[Hypotheses]
-    """The twin's first."""
+    """The hypotheses, the twin's first."""
     rows: Rows
-    """Rows that all of them predict."""
+    """Rows that all hypotheses predict."""
 
 
 def initial_design_of(
     problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
 ) -> InitialDesign:
-    """Return the opening for the problem's candidates, at least one; the options are those of HiltOptions."""
+    """Return the initial design for the problem's candidates, at least one; the options are those of HiltOptions."""
     what = ("hilt's opening", memories, published_faults)
     return problem.once(what, lambda: _opening(problem, candidates, memories, published_faults))
 
@@ -93,7 +97,7 @@ def _opening(problem: TuningProblem, candidates: Candidates, memories: int, publ
 
 
 def _twin_hypotheses(machine: TwinMachine, shortlist: Shortlist, rows: Rows, points: Floats) -> Hypotheses:
-    """Predict with every memory what is close to the best with some; the rest with the assumed memory alone."""
+    """Predict rows close to the best of some memory with every memory; the rest with the assumed memory alone."""
     openings = machine.openings
     cycles = shortlist.exact(shortlist.rows, openings)
     pad_end = (cycles - cycles.min(axis=0)).min(axis=1)

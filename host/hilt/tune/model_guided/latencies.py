@@ -1,4 +1,4 @@
-"""What is believed of latencies, from the first guess to the last measurement, and whether the guesses were honest."""
+"""The posterior of latencies, from the first guess to the last measurement, and the errors of its predictions."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 _FIRST_FIT = 3
-"""Latencies from which on machine models are fitted."""
+"""Number of latencies at which machine models are first fitted."""
 _GROWTH = 1.5
-"""How many times as many latencies there are when they are fitted anew."""
+"""Factor of growth in latencies after which machine models are fitted anew."""
 _WEIGHED = 1.2
-"""The same of kernels."""
+"""Factor of growth in latencies after which kernels are weighed anew."""
 _MOST_FOLLOWED = 800
-"""Candidates that every choice looks at."""
+"""Candidates that are considered at every choice."""
 _BEFORE = Kernel(amplitude=0.02, length=1.0, noise=0.004)
 """Error of every model before the first fit."""
 _REMEMBERED = 32
-"""Predictions by which the stated deviations are judged: the last."""
+"""Number of latest predictions by which the stated deviations are judged."""
 _TRUSTED = 6.0
-"""So many predictions that came true are assumed before the first."""
+"""Number of correct predictions that are assumed before the first."""
 
 
 class Latencies:
-    """Beliefs about the rows that are followed; all arrays are over these."""
+    """The latencies of the followed rows; all arrays are over these rows."""
 
     def __init__(self, opening: InitialDesign) -> None:
         self._opening = opening
@@ -53,19 +53,19 @@ class Latencies:
 
     @property
     def widening(self) -> float:
-        """By what factor deviations are larger than the models say, as earlier predictions came out."""
+        """Factor of the true over the stated deviations, judged by earlier predictions; at least 1."""
         errors = np.array(self._errors[-_REMEMBERED:])
         return float(np.sqrt(max((_TRUSTED + errors.sum()) / (_TRUSTED + len(errors)), 1.0)))
 
     def expect(self, rows: Sequence[int]) -> None:
-        """Remember what is believed of rows that are about to be measured."""
+        """Keep the predictions of rows that are about to be measured."""
         if not self._posterior.components or not rows:
             return
         mean, deviation = self._posterior.predict(np.array(rows, dtype=np.int64))
         self._expected.update(zip(rows, zip(mean.tolist(), deviation.tolist(), strict=True), strict=True))
 
     def learn(self, new: dict[int, float], measured: dict[int, float]) -> None:
-        """Take in `new` logarithms of latencies in nominal cycles by row; `measured` are all so far."""
+        """Learn `new` logarithms of latencies in nominal cycles by row; `measured` are all so far."""
         for row, latency in new.items():
             if row in self._expected:
                 mean, deviation = self._expected.pop(row)
@@ -108,7 +108,7 @@ class Latencies:
         return fit.machine.estimate(fit.coordinates)
 
     def mismatch(self, measured: dict[int, float]) -> tuple[float | None, float | None]:
-        """Return the median of measured over the twin's latency, and the deviation of its logarithm; None before."""
+        """Return the median of measured over the twin's latency, and its logarithm's deviation; None before any fit."""
         if not self._posterior.components:
             return None, None
         rows = np.array(list(measured), dtype=np.int64)
@@ -124,7 +124,7 @@ class Latencies:
         self._guess = None
 
     def _first_draws(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
-        """Return draws (count, n) before the first fit: a machine of the families each, and a small error."""
+        """Return draws (count, n) before the first fit: each takes a machine of the families, and a small error."""
         rows = self.rows[places]
         inputs = Inputs(self._opening.candidates.smooth[rows], np.zeros((len(rows), 1)))
         nothing = inputs[np.zeros(0, dtype=np.int64)]

@@ -12,7 +12,7 @@ from hilt.vta.program import Program
 
 
 class LoweredPrograms:
-    """Programs by content. Runs of one problem may share it."""
+    """The programs by content. Runs of one problem may share them."""
 
     def __init__(self, problem: TuningProblem, indices: Indices) -> None:
         """Take the candidates' indices (n,) into the space; rows count from 0."""
@@ -23,7 +23,7 @@ class LoweredPrograms:
         self._programs: dict[bytes, Program] = {}
 
     def digests(self, rows: Sequence[int]) -> list[bytes | None]:
-        """Return what tells the rows' programs apart: the same bytes for the same program; None for what cannot run."""
+        """Return the digest of each row's program, equal for equal programs; None if it cannot run."""
         new = [row for row in dict.fromkeys(rows) if row not in self._digests]
         lowered = self._problem.lowered_many(self._indices[np.array(new, dtype=np.int64)])
         for row, program in zip(new, lowered, strict=True):
@@ -31,7 +31,7 @@ class LoweredPrograms:
         return [self._digests[row] for row in rows]
 
     def program(self, digest: bytes) -> Program:
-        """Return the program of a digest that `digests` gave."""
+        """Return the program of a digest from `digests`."""
         return self._programs[digest]
 
     def _keep(self, program: Program) -> bytes:

@@ -1,7 +1,7 @@
-"""The machine models that a board is compared with, each with figures that measurements have to tell.
+"""The machine models that a board is compared with, each with figures that measurements determine.
 
-The RTL's timing model with an unknown memory, and two families of machines that are built differently. The prior
-weights say what a board is taken for before anything is measured.
+They are the RTL's timing model with an unknown memory, and two families of machines that are built differently. The
+prior weights are the probabilities of the models before any measurement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 _TWIN_CYCLES = 2.5e8
 """Cycles that the twin simulates at most for one set of derivatives: it takes about a nanosecond for each."""
 _HIGHEST_COST = 9.0
-"""Logarithm of the most cycles that anything takes."""
+"""Logarithm of the highest cost in cycles of any kind of work."""
 
 
 class Machine(Protocol):
@@ -40,7 +40,7 @@ class Machine(Protocol):
 
     @property
     def prior(self) -> Floats:
-        """Coordinates (d,) that are assumed."""
+        """The assumed coordinates (d,)."""
 
     @property
     def deviation(self) -> Floats:
@@ -64,7 +64,7 @@ class Machine(Protocol):
         """Return exact logarithms of cycles (rows, m) at coordinates (m, d)."""
 
     def affordable(self, fewest_cycles: float) -> int:
-        """Return how many rows may have derivatives, given the fewest cycles of any."""
+        """Return the number of rows that may have derivatives, given the fewest cycles of any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class TwinMachine:
 
     @property
     def steps(self) -> Floats:
-        """Latencies are whole cycles, so small steps would be lost in rounding."""
+        """Differences for numerical derivatives. Latencies are whole cycles: rounding would hide small steps."""
         return np.array([0.25, 0.25, 0.15])
 
     @property
@@ -130,7 +130,7 @@ class StructuralMachine:
 
     @property
     def openings(self) -> Floats:
-        """The usual machine, two like the public HLS design's builds, one that pays for neither rows nor turns."""
+        """The usual machine, two like the public HLS design's builds, one without cost for rows and turns."""
         older = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1])
         newer = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 1.5, 1.0, 0.5, 1.75])
         pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0])
@@ -150,15 +150,17 @@ class StructuralMachine:
 
 
 def usual_costs(accelerator: Accelerator) -> Floats:
-    """Return the coordinates of the structural families that are assumed for an accelerator."""
+    """Return the assumed coordinates of the structural families for an accelerator."""
     costs = USUAL_CYCLES.copy()
     costs[3] = 1.2 / (accelerator.bus_bits / 8)
     return np.asarray(np.log(costs))
 
 
 def spread(machine: Machine, count: int) -> Floats:
-    """Return coordinates (count, d) spread as the prior is, by the multiples of irrational numbers (Roberts, 2018);
-    the machine's openings come first."""
+    """Return coordinates (count, d) distributed as the prior, with the machine's openings first.
+
+    The others are the multiples of irrational numbers (Roberts, 2018).
+    """
     size = len(machine.prior)
     root = 2.0
     for _ in range(32):

@@ -1,9 +1,10 @@
-"""What is believed of every candidate's latency: a mixture over machine models, each with what it gets wrong.
+"""The posterior of every candidate's latency: a mixture over machine models, each with a model of its error.
 
 Let y be the logarithm of a latency in cycles of the nominal clock. With the machine model m, y = log cycles_m(x) + s +
-e(z) + v, where x are the model's coordinates, s is the clock's deviation from the nominal one, e an error that is alike
-for alike configurations, and v an error of each configuration's own. Measurements find x by Gauss-Newton steps; around
-it all is linear, so y is a Gaussian process (Kennedy and O'Hagan, 2001). Models and kernels are weighed by evidence.
+e(z) + v. Here x are the model's coordinates, and s is the clock's deviation from the nominal one. The error e is alike
+for alike configurations, and v is an error of each configuration's own. Measurements find x by Gauss-Newton steps;
+around it all is linear, so y is a Gaussian process (Kennedy and O'Hagan, 2001). Models and kernels are weighed by
+evidence.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 _MOST_FITTED = 32
-"""Latencies that the coordinates are found by: the fastest."""
+"""Number of latencies for the fit of the coordinates: the fastest."""
 USUAL = Kernel(amplitude=0.02, length=1.0, noise=0.002)
 _AMPLITUDES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _LENGTHS = (0.5, 1.0, 2.0)
 _NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _MOST_OBSERVED = 144
-"""Measurements that the posterior is made of: the fastest."""
+"""Number of measurements that the posterior is conditioned on: the fastest."""
 _MOST_WEIGHED = 72
-"""Measurements that models and kernels are weighed by: the fastest."""
+"""Number of measurements by which models and kernels are weighed: the fastest."""
 _REFUTED = 30.0
-"""Log evidence by which a model is behind the best when it is no longer weighed."""
+"""Log evidence by which a model must lie behind the best to be dropped."""
 _SAME = 0.05
-"""Coordinates that differ by less are not worth predicting everything again."""
+"""Least difference of coordinates that is worth predicting everything again."""
 _COMPONENTS = 6
 _NEGLIGIBLE = 0.01
-"""Share of the best component's weight below which one is left out."""
+"""Share of the best component's weight below which a component is left out."""
 
 
 class MachineFit:
@@ -100,14 +101,14 @@ class Component:
     machine: Machine
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return mean and deviation (n,) of what a board would say of rows that were not measured."""
+        """Return mean and deviation (n,) of a board's latencies on rows that were not measured."""
         inputs = self.inputs[rows]
         mean, deviation = self.process.predict(inputs)
         own = inputs.own_variance + self.process.kernel.noise**2
         return self.mean_before[rows] + mean, np.sqrt(deviation**2 + own)
 
     def sample(self, rows: Rows, count: int, widening: float, generator: np.random.Generator) -> Floats:
-        """Return joint draws (count, n) of the same, deviations being `widening` times as large."""
+        """Return joint draws (count, n) of the same, with deviations `widening` times as large."""
         inputs = self.inputs[rows]
         mean, _ = self.process.predict(inputs)
         drawn = self.process.sample(inputs, count, generator) - mean
@@ -124,7 +125,7 @@ class Posterior:
         self.components: list[Component] = []
         self._kernels: list[tuple[MachineFit, Kernel, float]] = []
         self._evidence: dict[str, float] = {}
-        """Log evidence of each model's best kernel, when it was weighed last."""
+        """Log evidence of each model's best kernel, at its last weighing."""
 
     def refit(self, measured: dict[int, float]) -> None:
         """Find every model's coordinates anew and weigh models and kernels."""
@@ -134,7 +135,7 @@ class Posterior:
         self.reweigh(measured)
 
     def reweigh(self, measured: dict[int, float]) -> None:
-        """Weigh models and kernels anew, coordinates staying as they are."""
+        """Weigh models and kernels anew, with unchanged coordinates."""
         rows, observed = _fastest(measured, _MOST_WEIGHED)
         scored = []
         for fit in self._standing():
@@ -153,7 +154,7 @@ class Posterior:
         return [fit for fit in self._fits if self._evidence.get(fit.machine.name, least) >= least]
 
     def condition(self, measured: dict[int, float]) -> None:
-        """Take in measurements (logarithms by row), models and kernels and their weights staying as they are."""
+        """Condition on measurements (logarithms by row), with unchanged models, kernels and weights."""
         rows, observed = _fastest(measured, _MOST_OBSERVED)
         weights = np.exp([score - self._kernels[0][2] for _, _, score in self._kernels])
         weights /= weights.sum()
@@ -172,7 +173,7 @@ class Posterior:
         return mean, np.sqrt(np.maximum(weights @ (deviations**2 + means**2) - mean**2, 0))
 
     def sample(self, rows: Rows, count: int, widening: float, generator: np.random.Generator) -> Floats:
-        """Return joint draws (count, n), each component having its share."""
+        """Return joint draws (count, n), with each component's share of the count."""
         ends = np.rint(np.cumsum([component.weight for component in self.components]) * count).astype(int)
         counts = np.diff(np.concatenate(([0], ends)))
         parts = [

@@ -1,4 +1,4 @@
-"""Predicted cycles of configurations: by the twin, or by the analytic model where there is no compiler to build it."""
+"""Predicted cycles of configurations: by the twin, or by the analytic model if no compiler can build the twin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Predictor(Protocol):
 
 
 class TwinPredictor:
-    """Predicts each program once for each memory. Runs of one problem may share it."""
+    """The twin's predictions, computed once for each program and memory. Runs of one problem may share it."""
 
     def __init__(self, problem: TuningProblem, lowered: LoweredPrograms) -> None:
         self._problem = problem
@@ -38,7 +38,7 @@ class TwinPredictor:
         self._known: dict[MemoryModel, dict[bytes, float]] = {}
 
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
-        """Return natural logarithms (rows, memories); infinite where a program would never end."""
+        """Return natural logarithms (rows, memories); infinite if a program would never end."""
         memories = [memory_at(point, self._problem.accelerator) for point in coordinates]
         return np.stack([self._with_memory(rows, memory) for memory in memories], axis=1)
 
@@ -52,7 +52,7 @@ class TwinPredictor:
 
 
 class AnalyticPredictor:
-    """Coarse: right about what decides, off by some percent."""
+    """The analytic model's predictions: coarse, right about the decisive costs, off by some percent."""
 
     def __init__(self, analytic_model: AnalyticModel) -> None:
         self._analytic_model = analytic_model
@@ -63,7 +63,7 @@ class AnalyticPredictor:
 
 
 def predictor_for(problem: TuningProblem, lowered: LoweredPrograms, analytic_model: AnalyticModel) -> Predictor:
-    """Return the twin's where it can be built; else the analytic model's, with a warning."""
+    """Return the twin's predictor if it can be built; else the analytic model's, with a warning."""
     try:
         problem.cycles_of([], [memory_at(np.zeros(3), problem.accelerator)])
     except (MissingToolError, BuildError) as error:

@@ -1,4 +1,4 @@
-"""Which candidates are predicted exactly: lowering costs milliseconds, so only what may be among the best is."""
+"""The candidates that are predicted exactly: lowering costs milliseconds, so only possible best ones are lowered."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _SPREAD = 32
 _BY_SURROGATE = 32
 _ROUNDS = 2
 _MORE_ROUNDS = 8
-"""As many where the risk of having overlooked something is above _SMALL_RISK."""
+"""Rounds if the risk of an overlooked best candidate is above _SMALL_RISK."""
 _SMALL_RISK = 0.004
 _SUPPORT = 240
-"""Rows that the surrogate is fitted to, the fastest."""
+"""Number of rows that the surrogate is fitted to, the fastest."""
 _ERROR = Kernel(amplitude=0.08, length=0.7, noise=0.003)
-"""Of the analytic model against the exact one (as logarithms), besides an offset."""
+"""Error of the analytic model against the exact one (as logarithms), besides an offset."""
 _OFFSET = 0.3
 _HOPELESS = 0.5
-"""By how much (as a logarithm) the analytic model may be behind its best."""
+"""Largest distance (as a logarithm) from the analytic model's best at which a row is considered."""
 NEAR = 0.01
-"""How close to the best (as a logarithm) is as good as the best."""
+"""Largest distance from the best (as a logarithm) that counts as equally good."""
 _UNKNOWN = 30.0
-"""Logarithm of the cycles of what would never end."""
+"""Logarithm of the cycles of a program that would never end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,25 +42,25 @@ class RowPrediction:
 
     base: Floats
     own: Floats
-    """Deviation of each one's prediction from the machine's exact answer: 0 where it was lowered."""
+    """Deviation of each prediction from the machine's exact answer: 0 for a lowered program."""
     slope: Floats
 
 
 class Shortlist:
-    """Rows that one machine model predicted exactly, and a surrogate of it for those that it did not."""
+    """The rows that one machine model predicted exactly, and a surrogate of it for the others."""
 
     def __init__(self, candidates: Candidates, lowered: LoweredPrograms, machine: Machine) -> None:
         self._candidates = candidates
         self._lowered = lowered
         self._machine = machine
         self._same = np.full(len(candidates), -1, dtype=np.int64)
-        """The row with the same program that is predicted (n,); -1 where that is not known, -2 where it cannot run."""
+        """The predicted row with the same program (n,); -1 if not known, -2 if it cannot run."""
         self._first_with: dict[bytes, int] = {}
         self.rows: Rows = np.zeros(0, dtype=np.int64)
-        """Distinct programs, in the order in which they were added."""
+        """Rows with distinct programs, in the order of their addition."""
 
     def copy(self) -> Shortlist:
-        """Return one that goes on from here; this one stays as it is."""
+        """Return a copy that continues from here; this one stays unchanged."""
         other = Shortlist(self._candidates, self._lowered, self._machine)
         other._same, other._first_with, other.rows = self._same.copy(), dict(self._first_with), self.rows
         return other
@@ -77,8 +77,10 @@ class Shortlist:
             self.extend(point, rounds)
 
     def extend(self, coordinates: Floats, rounds: int = _MORE_ROUNDS) -> None:
-        """Add what the surrogate takes to be as good as the best at `coordinates` (d,), until there is nothing more of
-        it or the rounds are used up."""
+        """Add rows that are as good as the best at `coordinates` (d,) by the surrogate.
+
+        The search ends if no such row remains or after `rounds`.
+        """
         estimate = self._machine.estimate(coordinates)
         cycles = self._exact(self.rows, coordinates)
         for turn in range(rounds):
@@ -100,7 +102,7 @@ class Shortlist:
             cycles = np.concatenate((cycles, self._exact(added, coordinates)))
 
     def include(self, rows: Rows) -> Rows:
-        """Add these rows as well, and return those of them that can be predicted exactly."""
+        """Add these rows as well, and return those that can be predicted exactly."""
         self._add(rows[self._candidates.short[rows]])
         return rows[self._same[rows] >= 0]
 

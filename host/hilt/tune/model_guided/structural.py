@@ -1,7 +1,7 @@
-"""Timing of machines that are built differently from hilt's RTL, by what each instruction does.
+"""Timing of machines that are built differently from hilt's RTL, by the work of each instruction.
 
 A machine of the family takes some cycles for each instruction, DMA row, byte, turn of a GEMM's or ALU's loops, and
-micro-op. How many is what measurements tell. Its stages run side by side as the tokens allow, or one after another.
+micro-op. Measurements determine these numbers. Its stages run side by side as the tokens allow, or one after another.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ COSTS = (
     "alu turn",
     "alu micro-op",
 )
-"""The cycles that a machine of the family is described by."""
+"""The kinds of work, each with a cost in cycles, that describe a machine of the family."""
 USUAL_CYCLES = np.array([15.0, 10.0, 8.0, 0.15, 0.3, 1.5, 1.0, 1.5, 1.0])
-"""Of an accelerator in programmable logic; every bus of eight bytes, whatever its width, is one of them."""
+"""Costs of an accelerator in programmable logic; every bus of eight bytes, whatever its width, is one of them."""
 DEVIATION = np.array([1.0, 1.2, 1.2, 0.6, 1.5, 1.3, 0.4, 1.3, 1.2])
-"""Of their logarithms."""
+"""Prior deviations of the logarithms of the costs."""
 _MOST_SEGMENTS = 2500
 _LONGEST = 8000
-"""Instructions of a program that are decoded; longer programs repeat themselves."""
+"""Most instructions of a program that are decoded; longer programs repeat themselves."""
 
 
 class StructuralTiming:
-    """Cycles of lowered programs. Runs of one problem may share it."""
+    """The cycles of lowered programs. Runs of one problem may share it."""
 
     def __init__(self, lowered: LoweredPrograms) -> None:
         self._lowered = lowered
         self._graphs: dict[bytes, tuple[Dataflow, Floats, Floats]] = {}
 
     def log_cycles(self, rows: Sequence[int], costs: Floats, overlap: bool) -> Floats:
-        """Return natural logarithms (rows, machines) for logarithms of COSTS (machines, 9), rows being runnable."""
+        """Return natural logarithms (rows, machines) for logarithms of COSTS (machines, 9) and runnable rows."""
         digests = self._lowered.digests(rows)
         wanted = [digest for digest in digests if digest is not None]
         distinct = list(dict.fromkeys(wanted))
@@ -72,7 +72,7 @@ class StructuralTiming:
 
 
 def _work(flow: Dataflow, accelerator: Accelerator) -> Floats:
-    """Return how often each instruction pays each of COSTS (n, 9)."""
+    """Return the counts of each of COSTS for each instruction (n, 9)."""
     fields = flow.instructions
     opcode = fields["opcode"]
     load, store = opcode == Opcode.LOAD, opcode == Opcode.STORE
@@ -110,7 +110,7 @@ def _element_bytes(accelerator: Accelerator) -> Floats:
 
 
 class StructuralEstimate:
-    """The same cycles from hidden features, without lowering: rough, and of all candidates at once."""
+    """The same cycles from hidden features, without lowering: rough, but for all candidates at once."""
 
     def __init__(self, features: Features) -> None:
         """Take hidden features (n, ...)."""

@@ -1,4 +1,4 @@
-"""hilt's own tuner: machine models, calibrated by what is measured, say what to measure next."""
+"""The tuner `hilt`: machine models, calibrated by measurements, choose the next trials."""
 
 from __future__ import annotations
 
@@ -28,33 +28,36 @@ Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 _PLAUSIBLE = 192
-"""Rows that are drawn jointly: those most probably among the best."""
+"""Number of rows that are drawn jointly: those most probably among the best."""
 _SETTLED = 0.95
-"""Confidence, once all that was asked is told, from which on nothing is tried that will more probably fail than not."""
+"""Confidence above which configurations that will probably fail are not tried.
+
+It is the confidence after all proposed trials have ended.
+"""
 _LEAST_MEASURED = 16
 """Valid trials before any confidence ends a run."""
 _MOST_SURE = 0.999
-"""Confidence while anything is untried: draws tell no more."""
+"""Highest confidence while anything is untried: the draws resolve no more."""
 _EXPLORE_EVERY = 8
-"""One trial of so many is drawn at random from what no model favours."""
+"""Period of exploration: one of as many trials is drawn at random from rows that no model favours."""
 _CURIOUS = 0.01
-"""Aversion to failures where rules that nobody knows have to be found out: a failure tells as much as a success."""
+"""Aversion to failures while unknown rules must be found: a failure carries as much information as a success."""
 _WORTH_EXPLORING = 0.7
-"""How far (as a logarithm) behind the best it may be expected to be."""
+"""Largest expected distance (as a logarithm) from the best of an explored row."""
 
 
 @dataclass(frozen=True)
 class HiltOptions:
-    """What may be set of the tuner hilt."""
+    """The options of the tuner hilt."""
 
     stop_at: float = 0.99
-    """Confidence that nothing better by 1% remains at which it asks for no more; above 1 it never stops by itself."""
+    """Confidence, that nothing better by 1% remains, at which the tuner stops; above 1 it never stops by itself."""
     memories: int = 8
     """Memories that the first trials are chosen for."""
     draws: int = 512
-    """Of the posterior, for each choice."""
+    """Draws of the posterior for each choice."""
     published_faults: bool = True
-    """Whether it starts out from what is published of TVM's runtime; else it learns that from what fails."""
+    """Start from the published faults of TVM's runtime; else learn them from failures."""
 
     def __post_init__(self) -> None:
         require(self.stop_at > 0, f"stop_at is more than 0, not {self.stop_at}")
@@ -63,9 +66,10 @@ class HiltOptions:
 
 
 class HiltTuner:
-    """Asks for configurations that compile and for nothing else, best first.
+    """A tuner that proposes only configurations that compile, best first.
 
-    Before the first latencies it goes by predictions of many machines; then by those that explain them.
+    Before the first latencies it uses predictions of many machines; then those of the machines that explain the
+    latencies.
     """
 
     def __init__(self, problem: TuningProblem, seed: int, options: HiltOptions) -> None:
@@ -80,7 +84,7 @@ class HiltTuner:
 
     @on_one_thread
     def ask(self, count: int) -> list[int]:
-        """Return indices as the protocol has it; none once `confidence()` has reached `stop_at`."""
+        """Return indices as the protocol requires; none once `confidence()` has reached `stop_at`."""
         if count < 1 or not len(self._candidates) or self._is_sure():
             return []
         view = self._current_view()
@@ -102,7 +106,7 @@ class HiltTuner:
         new = {}
         for item in feedback:
             row = self._candidates.row_of.get(item.index)
-            if row is None or item.outcome is Outcome.BOARD_LOST:  # a lost board says nothing about the configuration
+            if row is None or item.outcome is Outcome.BOARD_LOST:  # a lost board gives no result
                 continue
             self._outcomes[row] = item.outcome is Outcome.OK
             if item.microseconds is not None:
@@ -116,9 +120,9 @@ class HiltTuner:
 
     @on_one_thread
     def confidence(self) -> float | None:
-        """Return the probability that nothing is better than the best measured by 1% or more, by what is believed.
+        """Return the probability that nothing is better than the best measured by 1% or more; None before any latency.
 
-        None before anything was measured.
+        It is the probability of the posterior.
         """
         if not self._measured:
             return None
@@ -129,7 +133,7 @@ class HiltTuner:
 
     @on_one_thread
     def assessment(self) -> Assessment:
-        """Return how sure the run is, why it asks for no more, and how far the board lies from the timing model."""
+        """Return the confidence, the reason to stop, and the distance of the board from the timing model."""
         certain = self.confidence()
         stop = Stop.SEARCHING
         if self._is_sure():
@@ -173,7 +177,7 @@ class HiltTuner:
         return _View(rows, mean[places], probability[places], covering(latencies, valid), overlooked)
 
     def _probability(self, rows: Rows) -> Floats:
-        """Return the probability (n,) that each is valid: 0 or 1 where that is known."""
+        """Return the probability (n,) that each is valid: 0 or 1 if that is known."""
         probability = self._validity.probability(rows)
         for place, row in enumerate(rows.tolist()):
             if row in self._outcomes:
@@ -181,13 +185,13 @@ class HiltTuner:
         return probability
 
     def _exploring(self, count: int) -> int:
-        """Return how many of the next trials are spent outside what the models favour."""
+        """Return the number of the next trials that explore beyond the models' favourites."""
         if not self._measured:
             return 0
         return min(max((len(self._asked) + count) // _EXPLORE_EVERY - 1 - self._explored, 0), count)
 
     def _unfavoured(self, count: int) -> list[int]:
-        """Draw trials at random from what may be valid and is not hopeless."""
+        """Draw trials at random from rows that may be valid and fast."""
         if not count:
             return []
         self._explored += count
@@ -199,8 +203,11 @@ class HiltTuner:
         return self._first_free(self._generator.permutation(eligible), count)
 
     def _others(self, count: int, improbable: bool) -> list[int]:
-        """Return what to try when nothing stands out: what is predicted to be fast; then what was never predicted
-        exactly; and last, if `improbable`, what will more probably fail than not."""
+        """Return trials for the case that nothing stands out.
+
+        Rows that are predicted to be fast come first, then rows without an exact prediction. If `improbable`, rows that
+        will probably fail come last.
+        """
         if not count:
             return []
         mean, _ = self._latencies.predict()
@@ -246,12 +253,12 @@ class HiltTuner:
 
 @dataclass(frozen=True)
 class _View:
-    """What is believed at one moment of the rows that may be among the best, arrays (n,)."""
+    """The posterior at one moment for the rows that may be among the best, arrays (n,)."""
 
     rows: Rows
     mean: Floats
     probability: Floats
     covers: Bools
-    """(draws, n)."""
+    """A mask of the rows among the best of each draw, (draws, n)."""
     overlooked: float
     """Expected number of configurations beyond `rows` that are better than the best measured."""

@@ -1,5 +1,7 @@
-"""How probably a board takes a configuration: what compilers cannot see, foreseen by what is known of such machines and
-then learnt."""
+"""The probability that a configuration is valid on a board.
+
+It covers failures that compilers cannot predict: first by published facts about such machines, then by learning.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 
 _NEWTON_STEPS = 30
 _MOST_OUTCOMES = 240
-"""Trials that are learnt from: the last."""
+"""Number of trials that are learnt from: the last."""
 _UNSUSPICIOUS = 2.0
 """Prior log odds above which a failure is a surprise."""
 _DOUBTING = np.array([2.0, 2.0])
@@ -34,7 +36,7 @@ _RULE_LENGTH = 1.2
 
 @dataclass(frozen=True)
 class FailurePrior:
-    """A feature of configurations (n,), and the weight (in log odds of being valid) that it has before any trial."""
+    """A feature of configurations (n,), and its weight (in log odds of being valid) before any trial."""
 
     name: str
     values: Floats
@@ -45,12 +47,18 @@ class FailurePrior:
 def failure_priors(
     problem: TuningProblem, indices: Indices, hidden: Features, published: bool = True
 ) -> list[FailurePrior]:
-    """What may speak against configurations that compile, the constant first. `hidden` are their hidden features.
+    """Return the features that may predict failure of configurations that compile, the constant first.
 
-    At `tvm`: its runtime has never been seen to run four threads, and updates of an accumulator that come back at once
-    are refused (TVM_FACTS.md sections 1 and 2 name both, of public software). Elsewhere: where the accelerator has no
-    interlock, such updates lose sums (HARDWARE.md section 3); and one that should have it may not have. At `off`:
-    what our own compiler refuses. Not `published`: what is published of TVM's runtime is left to be learnt.
+    At `tvm`, two faults of TVM's runtime are known: it has never been seen to run four threads, and it refuses updates
+    of an accumulator that come back at once. Both are of public software (TVM_FACTS.md sections 1 and 2). At other
+    levels, such updates lose sums if the accelerator has no interlock (HARDWARE.md section 3); a machine that should
+    have one may lack it. At `off`, a further feature is the refusal by our own compiler.
+
+    Args:
+        problem: the problem.
+        indices: configurations that compile (n,).
+        hidden: their hidden features.
+        published: use the published faults of TVM's runtime; else they are left to be learnt.
     """
     count = len(indices)
     distance = hidden.column("hazard_distance")
@@ -79,10 +87,11 @@ def failure_priors(
 
 
 def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[np.int64]:
-    """Micro-ops (n,) from one update of an accumulator to the next in TVM's nest (TVM_FACTS.md section 2).
+    """Return the micro-ops (n,) from one update of an accumulator to the next in TVM's nest (TVM_FACTS.md section 2).
 
-    The loops are ci, w, KW, KH, co, h, of which the two outermost that turn are counted in the instruction and the
-    others spelled out. Large where nothing spelled out reduces."""
+    The loops are ci, w, KW, KH, co, h. The instruction counts the two outermost ones with more than one turn; the
+    others are unrolled into micro-ops. The distance is large if no unrolled loop reduces.
+    """
     columns = problem.columns(indices)
     kernel = problem.workload.kernel
     ones = np.ones(len(indices), dtype=np.int64)
@@ -104,27 +113,30 @@ def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[n
 
 
 class Validity:
-    """Probability that a configuration is valid, learnt from outcomes: a Gaussian process classifier (Laplace).
+    """A probability that a configuration is valid, learnt from outcomes: a Gaussian process classifier (Laplace).
 
-    Its log odds are linear in the clues. Once something fails that nothing spoke against, rules that no compiler knows
-    are believed in: the log odds then also depend on the knobs, alone, in pairs, and smoothly.
+    Its log odds are linear in the failure priors. After a failure that they did not predict, the model allows for rules
+    that no compiler knows: the log odds then also depend on the knobs, alone, in pairs, and smoothly.
     """
 
     def __init__(self, known: list[FailurePrior], knobs: Knobs | None = None) -> None:
-        """Take the clues, the constant first, and the knobs of the same configurations where rules may be learnt."""
+        """Take the failure priors, the constant first.
+
+        `knobs` are those of the same configurations, and allow rules to be learnt.
+        """
         self._clues = np.stack([clue.values for clue in known], axis=1)
         self._centre = np.array([clue.weight for clue in known])
         self._deviation = np.array([clue.deviation for clue in known])
         self._knobs = knobs
         self.surprised = False
-        """Whether something failed that nothing spoke against."""
+        """True once a trial failed that no failure prior predicted."""
         self._rows = np.zeros(0, dtype=np.int64)
         self._slope = np.zeros(0)
         self._root = np.zeros(0)
         self._factor = np.zeros((0, 0))
 
     def learn(self, rows: Indices, valid: Bools) -> None:
-        """Take in all trials so far: rows (n,), and whether each ended well."""
+        """Learn all trials so far: rows (n,), and whether each was valid."""
         if not self.surprised and self._knobs is not None:
             expected = self._clues[rows] @ self._centre
             self.surprised = bool((~valid & (expected > _UNSUSPICIOUS)).any())
@@ -154,7 +166,7 @@ class Validity:
         self._rows = rows
 
     def _newton(self, covariance: Floats, mean: Floats, log_odds: Floats, answers: Floats) -> Floats:
-        """Return where a whole Newton step leads, K^-1 (log odds - mean) (n,), and keep the curvature's root."""
+        """Return the target of a whole Newton step, K^-1 (log odds - mean) (n,), and keep the curvature's root."""
         probability = expit(log_odds)
         self._root = np.sqrt(np.maximum(probability * (1 - probability), 1e-10))
         inner = np.eye(len(log_odds)) + self._root[:, None] * covariance * self._root
@@ -164,7 +176,7 @@ class Validity:
         return np.asarray(target - self._root * solved)
 
     def probability(self, rows: Indices) -> Floats:
-        """Return the probability (n,), the uncertainty of the log odds averaged out (MacKay's approximation)."""
+        """Return the probability (n,), averaged over the uncertainty of the log odds (MacKay's approximation)."""
         across = self._covariance(rows, self._rows)
         prior = (self._clues[rows] ** 2) @ self._deviation**2
         if self.surprised:
@@ -174,8 +186,7 @@ class Validity:
         return np.asarray(expit(mean / np.sqrt(1 + np.pi / 8 * variance)))
 
     def sample(self, rows: Indices, count: int, generator: np.random.Generator) -> Bools:
-        """Return joint draws (count, n) of which configurations are valid: what fails for a common reason fails
-        together."""
+        """Return joint draws (count, n) of validity: configurations with a common reason to fail do so together."""
         across = self._covariance(rows, self._rows)
         mean = self._clues[rows] @ self._centre + across @ self._slope
         covariance = self._covariance(rows, rows) - self._explained(across, across)
@@ -201,7 +212,7 @@ def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Knobs:
-    """Knob values of configurations, by which rules may go."""
+    """The knob values of configurations, which rules may depend on."""
 
     count: int
     one_hot: Floats

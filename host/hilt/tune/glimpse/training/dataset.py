@@ -1,4 +1,4 @@
-"""What the networks are taught: configurations of many layers on many accelerators, measured by the twin."""
+"""The training data of the networks: configurations of many layers on many accelerators, measured by the twin."""
 
 from __future__ import annotations
 
@@ -24,13 +24,19 @@ Booleans = npt.NDArray[np.bool_]
 Kind = Literal["autotvm", "ml2"]
 
 LONGEST_PROGRAM = 3_000
-"""Instructions; a longer program is not measured, and counts as the slowest that was: they take most of the time and
-are far from the best."""
+"""Most instructions of a measured program.
+
+A longer program is not measured, and counts as the slowest measured one: long programs take most of the time and are
+far from the best.
+"""
 LONGEST_COMPUTATION = 500_000
-"""Cycles of multiplication; the twin's time grows with it, and more so where an element is narrower than the bus."""
+"""Most cycles of multiplication.
+
+The twin's time grows with it, and more so if an element is narrower than the bus.
+"""
 _RANDOM = 80
 _OF_TVM = 24
-"""More of what TVM would run, which is rare."""
+"""Additional configurations that TVM would run, which are rare."""
 _CLIMBS = 2
 _CLIMB_FROM = 8
 _CLIMB_STEPS = 28
@@ -53,11 +59,11 @@ class LayerTask:
 
     @property
     def levels(self) -> tuple[Checks, ...]:
-        """Who may decide what is valid."""
+        """The check levels that apply to the kind of space."""
         return ("compiler", "strict", "tvm") if self.kind == "autotvm" else ("compiler", "strict")
 
     def valid(self, indices: Indices, checks: Checks) -> Booleans:
-        """(n,): whether each is valid at a level."""
+        """Return whether each is valid at a level, (n,)."""
         columns = self.space.columns(indices)
         return np.asarray(verdicts(self.workload, self.generation.accelerator, columns, checks) == 0)
 
@@ -65,10 +71,11 @@ class LayerTask:
 def build_tasks(
     layers: list[Conv2d], generations: list[Generation], count: int, seed: int, jobs: int = 1
 ) -> Iterator[LayerTask]:
-    """`count` tasks, each of a layer and an accelerator, the same whatever `jobs`, in order; a pair with fewer than
-    sixteen configurations that compile is left out, and so are those that the twin would take long over.
+    """Yield `count` tasks, each of a layer and an accelerator, in an order that does not depend on `jobs`.
 
-    Raises HeldOutError, and MissingToolError or BuildError where the twin cannot be built.
+    Pairs with fewer than sixteen configurations that compile are left out, and so are those that take the twin long.
+
+    Raises HeldOutError, and MissingToolError or BuildError if the twin cannot be built.
     """
     arguments: list[tuple[Conv2d, Generation, np.random.SeedSequence]] = []
     for pair in np.random.default_rng(seed).permutation(len(layers) * len(generations)).tolist():
@@ -113,7 +120,7 @@ def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSe
 
 
 class _Measured:
-    """Configurations and their cycles with each memory, NaN where the program is too long to be measured."""
+    """Configurations and their cycles with each memory, NaN if the program is too long to be measured."""
 
     def __init__(self, problem: TuningProblem, generation: Generation) -> None:
         self._problem = problem
@@ -122,7 +129,7 @@ class _Measured:
         self._cycles: Floats = np.empty((0, len(self._memories)))
 
     def add(self, indices: Indices) -> None:
-        """Those that are new."""
+        """Measure and add those configurations that are new."""
         new = np.setdiff1d(indices, self.indices)
         columns = self._problem.space.columns(new)
         analysis = analyse(self._problem.workload, self._problem.accelerator, columns)
@@ -133,7 +140,7 @@ class _Measured:
         self._cycles = np.concatenate([self._cycles, cycles])
 
     def best(self, count: int) -> Indices:
-        """By the mean of the memories' relative cycles."""
+        """Return the `count` best indices by the mean of the memories' relative cycles."""
         with np.errstate(invalid="ignore"):
             relative = (self._cycles / np.nanmin(self._cycles, axis=0, initial=np.inf)).mean(axis=1)
         return self.indices[np.argsort(np.where(np.isnan(relative), np.inf, relative), kind="stable")[:count]]

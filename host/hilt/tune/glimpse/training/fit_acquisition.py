@@ -1,7 +1,9 @@
-"""Trains the neural acquisition function: first as an oracle that knows every merit would pick, then by reinforcement
-(proximal policy optimisation, as MetaBO does) on whole searches, with regret as what is to be kept small.
+"""The training of the neural acquisition function.
 
-State: the candidates with what is known of them, step and budget, layer and Blueprint. Action: the batch to measure,
+It first imitates an oracle that knows every merit. Then follows reinforcement (proximal policy optimisation, as in
+MetaBO) on whole searches, which minimises regret.
+
+State: the candidates with their known features, step and budget, layer and Blueprint. Action: the batch to measure,
 drawn without replacement from the softmax of the candidates' worths. Reward of a step: minus the regret after it. The
 baseline is the mean over searches of the same layer, target and budget.
 """
@@ -35,17 +37,17 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class AcquisitionSchedule:
-    """How long: searches to show the oracle, its steps, and rounds of reinforcement."""
+    """The length of the training: searches to show the oracle, its steps, and rounds of reinforcement."""
 
     oracle_searches: int = 80
     oracle_steps: int = 300
     rounds: int = 12
     groups: int = 8
-    """Of searches, in a round."""
+    """Groups of searches in a round."""
 
 
 def fit_acquisition(courses: Sequence[Course], schedule: AcquisitionSchedule, seed: int, report: Report) -> Perceptron:
-    """Deterministic in courses, schedule and seed."""
+    """Train the network; the result depends only on courses, schedule and seed."""
     generator = np.random.default_rng(seed)
     shown = [_search(courses, generator, _surrogate_and_chance(generator)) for _ in range(schedule.oracle_searches)]
     steps = [step for search in shown for step in search.steps]
@@ -63,11 +65,11 @@ def fit_acquisition(courses: Sequence[Course], schedule: AcquisitionSchedule, se
 
 
 Policy = Callable[[Floats], Floats]
-"""Worths (candidates,) of inputs (candidates, inputs)."""
+"""A function from inputs (candidates, inputs) to worths (candidates,)."""
 
 
 def policy_of(network: Perceptron) -> Policy:
-    """The network as it is."""
+    """Return the present network as a policy."""
 
     def worth(inputs: Floats) -> Floats:
         with torch.no_grad():
@@ -77,7 +79,7 @@ def policy_of(network: Perceptron) -> Policy:
 
 
 def run_search(course: Course, budget: tuple[int, int], policy: Policy, generator: np.random.Generator) -> Search:
-    """A whole search."""
+    """Run a whole search."""
     search = Search(course, *budget, generator)
     while not search.over:
         candidates, inputs = search.candidates()
@@ -86,7 +88,7 @@ def run_search(course: Course, budget: tuple[int, int], policy: Policy, generato
 
 
 def _surrogate_and_chance(generator: np.random.Generator) -> Policy:
-    """Before anything was learnt: the surrogate's prediction, more or less closely followed."""
+    """Return a policy for searches before training: the surrogate's prediction, more or less closely followed."""
     trust = float(generator.uniform(0, 12))
 
     def worth(inputs: Floats) -> Floats:
@@ -107,7 +109,7 @@ def _group(courses: Sequence[Course], network: Perceptron, generator: np.random.
 
 
 def _imitate(network: Perceptron, steps: list[Step], count: int, generator: np.random.Generator) -> None:
-    """Cross-entropy to softmax(ORACLE_SHARPNESS * log merit); what is invalid gets nothing."""
+    """Minimise the cross-entropy to softmax(ORACLE_SHARPNESS * log merit); invalid configurations get nothing."""
     optimiser = torch.optim.AdamW(network.parameters(), lr=ORACLE_RATE, weight_decay=1e-3)
     useful = [step for step in steps if step.merits.max() > 0]
     for _ in range(count):
@@ -152,7 +154,7 @@ def _reinforce(network: Perceptron, optimiser: torch.optim.Optimizer, groups: Se
 
 
 def _returns(regrets: Sequence[float]) -> Floats:
-    """Discounted sum of rewards from each step on."""
+    """Return the discounted sum of rewards from each step on."""
     found = np.zeros(len(regrets), dtype=np.float32)
     total = 0.0
     for place in range(len(regrets) - 1, -1, -1):
@@ -164,7 +166,10 @@ def _returns(regrets: Sequence[float]) -> Floats:
 def _log_probability(
     network: Perceptron, inputs: torch.Tensor, exists: torch.Tensor, steps: Sequence[Step]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each step's picks, one after the other, (steps,); and the entropy of its first pick."""
+    """Return the log probability (steps,) of each step's picks and the entropy of its first pick.
+
+    The picks are made one after the other.
+    """
     logits = _logits(network, inputs, exists)
     first = torch.log_softmax(logits, dim=1)
     entropy = -(first.exp() * first.clamp_min(-50)).sum(dim=1)

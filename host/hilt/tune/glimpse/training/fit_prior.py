@@ -1,4 +1,4 @@
-"""Trains the prior generator H: the product of its distributions is to fall on fast valid configurations."""
+"""The training of the prior generator H: the product of its distributions should cover fast valid configurations."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from hilt.tune.glimpse.training.pools import Indices, Pools
 
 HIDDEN = 96
 SHARPNESS = 8.0
-"""A configuration twice as slow as the best counts 2^-8 of it."""
+"""Exponent of the merit: a configuration twice as slow as the best counts 2^-8 of it."""
 MARGINAL_SHARE = 0.1
-"""Of the loss: cross-entropy of each knob alone, so that each distribution is one, and not only their product."""
+"""Share in the loss of the cross-entropy of each knob alone.
+
+It makes each factor a good distribution by itself, and not only their product.
+"""
 BATCH = 64
 RATE = 2e-3
 DECAY = 1e-4
 
 
 def fit_prior(pools: Pools, descriptions: Floats, learnt: Indices, steps: int) -> Perceptron:
-    """Minimises -log of the expected merit of a draw from the product, restricted to the pool, each of whose
-    configurations stands for `weight` of the space. Of the examples, those in `learnt` are learnt from."""
+    """Minimise -log of the expected merit of a draw from the product, restricted to the pool.
+
+    Each configuration of the pool stands for `weight` of the space. Only the examples in `learnt` are used for
+    training.
+    """
     network = Perceptron(descriptions[learnt], (HIDDEN, HIDDEN, len(SLOTS) * VALUE_FEATURES))
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)

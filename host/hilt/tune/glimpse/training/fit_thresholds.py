@@ -1,4 +1,4 @@
-"""Trains the generator of the threshold ensemble: each knob's predictor by itself, on what is valid and what is not."""
+"""The training of the threshold generator: each knob's predictor by itself, on valid and invalid configurations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BATCH = 64
 CONFIGURATIONS = 128
 RATE = 3e-3
 SHARPNESS = 4.0
-"""Of the maximum over pieces, which is soft while training."""
+"""Sharpness of the maximum over pieces, which is soft during training."""
 FALSE_ALARM = 5.0
-"""What rejecting a valid configuration costs over measuring an invalid one: the first can hide the optimum."""
+"""Cost of rejecting a valid configuration over that of measuring an invalid one: a rejection can hide the optimum."""
 
 
 def fit_thresholds(pools: Pools, descriptions: Floats, learnt: Indices, steps: int) -> Perceptron:
-    """Half of what each step sees is valid, half is not. Of the examples, those in `learnt` are learnt from."""
+    """Train the generator on the examples in `learnt`; half of each step's configurations are valid, half are not."""
     network = Perceptron(descriptions[learnt], (HIDDEN, COEFFICIENTS))
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)

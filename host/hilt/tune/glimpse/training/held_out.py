@@ -1,4 +1,4 @@
-"""What training must never see: the layers and the accelerators that Glimpse is evaluated on."""
+"""The layers and the accelerators that Glimpse is evaluated on, which training must never use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Shape = tuple[object, ...]
 
 
 class HeldOutError(ValueError):
-    """Something of the evaluation was about to be trained on."""
+    """An attempt to train on a part of the evaluation."""
 
 
 def shape_of(workload: Conv2d) -> Shape:
-    """What makes two layers one and the same problem, whatever their names: autotvm.C2 is resnet18.C2."""
+    """Return the key that is equal for layers of the same problem under any name: autotvm.C2 is resnet18.C2."""
     return (
         workload.batch,
         workload.in_channels,
@@ -35,21 +35,23 @@ def shape_of(workload: Conv2d) -> Shape:
 
 @cache
 def held_out_shapes() -> frozenset[Shape]:
-    """Of every layer of deepbench and resnet18."""
+    """Return the shapes of every layer of deepbench and resnet18."""
     names = [name for name in workload_names() if name.split(".")[0] in HELD_OUT_NETWORKS]
     return frozenset(shape_of(load_workload(name)) for name in names)
 
 
 @cache
 def held_out_parameters() -> frozenset[VTAParameters]:
-    """Of every accelerator that hilt ships, and so of every board model: a whole parameter set, whatever its bus, clock
-    and memory."""
+    """Return the parameters of every accelerator that hilt ships, and so of every board model.
+
+    A whole parameter set is held out, with any bus, clock and memory.
+    """
     files = sorted((paths.bitstreams_directory() / "parameters").glob("*.json"))
     return frozenset(load_parameters(file) for file in files)
 
 
 def require_not_held_out(workload: Conv2d, parameters: VTAParameters) -> None:
-    """Raises HeldOutError."""
+    """Raise HeldOutError if the shape or the parameters are held out."""
     if shape_of(workload) in held_out_shapes():
         raise HeldOutError(f"{workload.name} has the shape of a layer that is held out of training")
     if parameters in held_out_parameters():

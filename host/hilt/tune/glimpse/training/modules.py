@@ -1,4 +1,4 @@
-"""The networks in PyTorch, as they are while they are trained, and as arrays afterwards."""
+"""The networks in PyTorch during training, and their arrays afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Perceptron(nn.Module):  # type: ignore[misc]  # torch is optional, and not looked into
-    """What hilt.tune.glimpse.network.NumpyPerceptron computes; `examples` (n, inputs) give its mean and scale."""
+    """The function of hilt.tune.glimpse.network.NumpyPerceptron; `examples` (n, inputs) give its mean and scale."""
 
     def __init__(self, examples: Floats, sizes: Sequence[int]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Perceptron(nn.Module):  # type: ignore[misc]  # torch is optional, and not
         return outputs
 
     def arrays(self, name: str) -> dict[str, Floats]:
-        """As NumpyPerceptron.from_arrays reads them."""
+        """Return the arrays in the form that NumpyPerceptron.from_arrays reads."""
         found = {f"{name}.mean": self.mean.numpy(), f"{name}.scale": self.scale.numpy()}
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.Linear)
@@ -49,7 +49,7 @@ class Perceptron(nn.Module):  # type: ignore[misc]  # torch is optional, and not
 
 
 def begin(seed: int) -> None:
-    """One thread and deterministic algorithms: the same seed gives the same weights on one machine."""
+    """Set one thread and deterministic algorithms: the same seed gives the same weights on one machine."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)

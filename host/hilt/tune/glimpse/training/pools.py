@@ -1,4 +1,4 @@
-"""Tasks as arrays of one shape, for the trainings: a pool of configurations each, with what is known of them."""
+"""Tasks as arrays of one shape for the trainings: a pool of configurations each, with all known about them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Indices = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 POOL = 448
-"""Configurations of a pool: those measured, then others drawn that do not compile, then nothing."""
+"""Configurations of a pool: the measured ones, then drawn ones that do not compile, then none."""
 LEVELS: tuple[Checks, ...] = ("compiler", "strict", "tvm")
 
 
 @dataclass(frozen=True)
 class Example:
-    """One layer on one target at one check level: which task, which of its memories, which of LEVELS."""
+    """One layer on one target at one check level: numbers of the task, of its memory, and of the level in LEVELS."""
 
     task: int
     memory: int
@@ -39,12 +39,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Pools:
-    """Of `tasks`; arrays begin (tasks, ...). `speed` is the best cycles over a configuration's with each memory, for
-    those that compile; `valid` is by level; `weight` is how many of the space one configuration stands for; `values`
-    are the features of each value of each slot and `positions` which value a configuration has."""
+    """The pools of `tasks`; arrays begin (tasks, ...).
+
+    `speed` is the best cycles over a configuration's with each memory, for those that compile; `valid` is by level.
+    `weight` is the number of configurations of the space that one stands for. `values` are the features of each value
+    of each slot, and `positions` are the values of a configuration.
+    """
 
     tasks: list[LayerTask]
-    indices: Indices  # (tasks, POOL), -1 where there is none
+    indices: Indices  # (tasks, POOL), -1 for none
     features: Floats  # (tasks, POOL, CONFIGURATION_FEATURES)
     speed: Floats  # (tasks, POOL, memories)
     valid: Booleans  # (tasks, POOL, levels)
@@ -57,16 +60,16 @@ class Pools:
     figures: npt.NDArray[np.float64]  # (examples, figures)
 
     def descriptions(self, blueprint: BlueprintEncoder) -> Floats:
-        """(examples, LAYER_FEATURES + blueprint.size)."""
+        """Return the descriptions (examples, LAYER_FEATURES + blueprint.size)."""
         return np.concatenate([self.layers, blueprint.encode(self.figures)], axis=1).astype(np.float32)
 
     def merit(self, example: Example) -> Floats:
-        """(POOL,): speed where valid, else 0."""
+        """Return the merit (POOL,): the speed if valid, else 0."""
         return self.speed[example.task, :, example.memory] * self.valid[example.task, :, example.level]
 
 
 def pool_tasks(tasks: list[LayerTask], seed: int) -> Pools:
-    """Also draws, for each, configurations that do not compile."""
+    """Return the pools of tasks, with drawn configurations that do not compile for each."""
     generator = np.random.default_rng(seed)
     count, memories = len(tasks), tasks[0].cycles.shape[1]
     most = max(int(task.space.sizes.max()) for task in tasks)
@@ -94,7 +97,7 @@ def pool_tasks(tasks: list[LayerTask], seed: int) -> Pools:
 
 
 def _examples(tasks: list[LayerTask]) -> list[Example]:
-    """Every memory at every level at which four of the measured configurations are valid."""
+    """Return every memory at every level at which four of the measured configurations are valid."""
     return [
         Example(number, memory, level)
         for number, task in enumerate(tasks)

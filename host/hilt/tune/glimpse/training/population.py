@@ -1,4 +1,4 @@
-"""Layers and generations of hardware to train on: drawn at random around what exists, never what is held out."""
+"""Layers and generations of hardware to train on: drawn at random around existing ones, without held-out ones."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ _KERNELS = ((1, 1), (1, 1), (1, 1), (3, 3), (3, 3), (3, 3), (3, 3), (5, 5), (7, 
 
 @dataclass(frozen=True)
 class Generation:
-    """One accelerator, and the memories that it is found with."""
+    """One accelerator, and its memories."""
 
     accelerator: Accelerator
     memories: tuple[HardwareTarget, ...]
 
 
 def draw_layers(count: int, generator: np.random.Generator) -> list[Conv2d]:
-    """What the catalogue has and does not hold out, its grouped layers computed densely, then random convolutions."""
+    """Return the layers of the catalogue that are not held out, then random convolutions.
+
+    Grouped layers of the catalogue are computed densely.
+    """
     named = [load_workload(name) for name in workload_names()]
     dense = [replace(layer, groups=1, name=f"{layer.name} dense") if layer.groups > 1 else layer for layer in named]
     layers = [layer for layer in dense if layer.macs <= MOST_MACS]
@@ -43,7 +46,7 @@ def draw_layers(count: int, generator: np.random.Generator) -> list[Conv2d]:
 
 
 def draw_generations(count: int, memories: int, generator: np.random.Generator) -> list[Generation]:
-    """Different accelerators, each with so many memories."""
+    """Draw `count` different accelerators, each with `memories` memories."""
     found: dict[Accelerator, Generation] = {}
     while len(found) < count:
         accelerator = random_accelerator(generator)
@@ -53,7 +56,10 @@ def draw_generations(count: int, memories: int, generator: np.random.Generator) 
 
 
 def random_accelerator(generator: np.random.Generator) -> Accelerator:
-    """Half of them of the block of 16 that most VTAs have; buffers around those of the public ones."""
+    """Draw an accelerator with buffers around the public sizes.
+
+    Half of the draws have the block of 16, which most VTAs have.
+    """
     while True:
         log_batch = int(generator.choice([0, 0, 0, 1, 2]))
         log_block = int(generator.choice([3, 4, 4, 5]))
@@ -79,7 +85,7 @@ _BUFFERS = ((13, 15), (14, 16), (16, 19), (15, 18))
 
 
 def random_target(accelerator: Accelerator, generator: np.random.Generator) -> HardwareTarget:
-    """Reads of 100 to 900 ns; from a quarter of the bus up to all of it."""
+    """Draw a target with reads of 100 to 900 ns and a quarter of the bus up to all of it."""
     read = float(np.exp(generator.uniform(np.log(100), np.log(900))))
     write = read * float(generator.choice([0.4, 0.5, 0.7, 1.0]))
     share = float(generator.choice([0.25, 0.5, 1.0, 1.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Searches to learn from: Glimpse's loop over a pool, where every measurement is known."""
+"""Searches for training: Glimpse's loop over a pool with known measurements."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Indices = npt.NDArray[np.int64]
 
 TAU = 1 / 3
 CANDIDATES = 96
-"""Of the highest predicted that are left, which is what annealing over a whole space would bring."""
+"""Candidates of a step: the remaining ones with the highest prediction, as annealing over a whole space would find."""
 BUDGETS = ((32, 4), (64, 8), (128, 16))
-"""Trials, and how many between two fits."""
+"""Trials of a search, and trials between two fits."""
 WORST_REGRET = float(np.log(4))
-"""Of a search that found nothing valid, or nothing within four times the best."""
+"""Regret of a search that found nothing valid, or nothing within four times the best."""
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What searches on one example have in common: the prior, the vote, and the merit of each of its pool."""
+    """The common part of the searches on one example: the prior, the vote, and the merit of each of its pool."""
 
     pools: Pools
     number: int
@@ -44,7 +44,7 @@ class Course:
 
     @cached_property
     def members(self) -> Indices:
-        """Pool members that exist and that the ensemble lets pass."""
+        """Pool members that exist and pass the ensemble."""
         exists = np.flatnonzero(self._indices >= 0)
         ensemble = ThresholdEnsemble.generate(self.threshold_network, self.description, self._knobs)
         passed = exists[~ensemble.rejects(self.features[exists], TAU)]
@@ -52,13 +52,13 @@ class Course:
 
     @cached_property
     def prior(self) -> Floats:
-        """Its logarithm, (POOL,)."""
+        """The logarithm of the prior, (POOL,)."""
         prior = Prior.generate(self.prior_network, self.description, self._knobs)
         return prior.logarithm(np.maximum(self._indices, 0))
 
     @cached_property
     def merit(self) -> Floats:
-        """(POOL,): 0 where invalid, 1 for the best."""
+        """The merit (POOL,): 0 if invalid, 1 for the best."""
         merit = self.pools.merit(self.pools.examples[self.number])
         return np.asarray(merit / merit.max())
 
@@ -93,8 +93,11 @@ class Course:
 
 @dataclass(frozen=True)
 class Step:
-    """One decision: inputs of the acquisition function (candidates, inputs), merits (candidates,), which candidates
-    were picked, in order (picks,), and the regret after they were measured."""
+    """One decision of a search.
+
+    It holds the inputs of the acquisition function (candidates, inputs), merits (candidates,), the picked candidates in
+    order (picks,), and the regret after their measurement.
+    """
 
     inputs: Floats
     merits: Floats
@@ -104,7 +107,7 @@ class Step:
 
 @dataclass(eq=False)
 class Search:
-    """One search: first samples by the prior, then batch by batch as a policy picks."""
+    """One search: first samples by the prior, then batch by batch by the picks of a policy."""
 
     course: Course
     budget: int
@@ -124,7 +127,7 @@ class Search:
         return len(self.measured) >= min(self.budget, len(self.course.members) - self.batch)
 
     def candidates(self) -> tuple[Indices, Floats]:
-        """Members of the pool that are still to be measured, and the inputs that describe them now."""
+        """Return the members of the pool still to be measured, and the inputs that describe them now."""
         course = self.course
         predicted = np.ones(len(course.merit), dtype=np.float32)
         best = max(course.merit[self.measured].max(), 1e-6)
@@ -144,7 +147,7 @@ class Search:
         return chosen, np.concatenate([course.features[chosen], search, described], axis=1)
 
     def measure(self, candidates: Indices, inputs: Floats, picks: Indices) -> None:
-        """Measures the candidates at these positions."""
+        """Measure the candidates at these positions."""
         self.measured += candidates[picks].tolist()
         best = float(self.course.merit[self.measured].max())
         regret = min(-np.log(max(best, 1e-6)), WORST_REGRET)
@@ -152,6 +155,6 @@ class Search:
 
 
 def pick(logits: Sequence[float] | Floats, count: int, generator: np.random.Generator) -> Indices:
-    """`count` positions without replacement, one after the other with the probabilities of softmax(logits)."""
+    """Draw `count` positions without replacement, one after the other with the probabilities of softmax(logits)."""
     keys = np.asarray(logits) + generator.gumbel(size=len(logits))
     return np.argsort(-keys, kind="stable")[:count]

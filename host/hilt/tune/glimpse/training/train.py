@@ -31,26 +31,28 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How much of everything."""
+    """The sizes of all parts of the training."""
 
     seed: int = 11
     layers: int = 120
     accelerators: int = 16
     memories: int = 2
-    """Of each accelerator."""
+    """Memories of each accelerator."""
     tasks: int = 130
     """Pairs of a layer and an accelerator."""
     targets: int = 2000
-    """That the Blueprint's components are found from; only figures, nothing is measured."""
+    """Targets for the Blueprint's components: only figures, no measurements."""
     prior_steps: int = 600
     threshold_steps: int = 600
     acquisition: AcquisitionSchedule = field(default_factory=AcquisitionSchedule)
 
 
 def train(plan: TrainingPlan, report: Report, jobs: int = 1) -> tuple[dict[str, Floats], Mapping[str, Any]]:
-    """Arrays and metadata for save_weights. The same plan gives the same arrays on one machine, whatever `jobs`.
+    """Return arrays and metadata for save_weights.
 
-    Raises MissingToolError or BuildError where the twin cannot be built.
+    The same plan gives the same arrays on one machine for any `jobs`.
+
+    Raises MissingToolError or BuildError if the twin cannot be built.
     """
     began = time.perf_counter()
     generator = np.random.default_rng(plan.seed)
@@ -68,7 +70,7 @@ def train(plan: TrainingPlan, report: Report, jobs: int = 1) -> tuple[dict[str, 
 
 
 def fit(tasks: list[LayerTask], plan: TrainingPlan, report: Report) -> dict[str, Floats]:
-    """All that is fitted, as arrays."""
+    """Return all fitted parts, as arrays."""
     begin(plan.seed)
     blueprint = _fit_blueprint(plan)
     report(f"Blueprint of {blueprint.size} components")
@@ -102,8 +104,11 @@ def _fit_blueprint(plan: TrainingPlan) -> BlueprintEncoder:
 
 
 def _courses(pools: Pools, descriptions: Floats, plan: TrainingPlan) -> list[Course]:
-    """What the acquisition function learns on. It will work beside a prior and a vote that were not taught the layer,
-    so here too: half of the layers go by networks that were taught the other half."""
+    """Return the courses for training the acquisition function.
+
+    In use the function works beside a prior and a vote that were not trained on the layer. Here too, half of the layers
+    use networks that were trained on the other half.
+    """
     layers = {
         text: number for number, text in enumerate(sorted({format_workload(task.workload) for task in pools.tasks}))
     }
@@ -145,7 +150,7 @@ def _metadata(plan: TrainingPlan, tasks: Sequence[LayerTask], seconds: float) ->
 
 
 def _commit() -> str:
-    """Of the clone that trains, or unknown."""
+    """Return the commit of the clone that trains, or unknown."""
     try:
         command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
