@@ -40,9 +40,9 @@ class Bitfile:
 
     path: Path
     design: str
-    """As written: name and, after semicolons, UserID and Version."""
+    """The design name as in the file: a name and, after semicolons, UserID and Version."""
     part: str
-    """As written, for example "7z020clg484" or "xczu7ev-ffvc1156-2-e"."""
+    """The part name as in the file, for example "7z020clg484" or "xczu7ev-ffvc1156-2-e"."""
     date: str
     time: str
     payload_offset: int

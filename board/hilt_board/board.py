@@ -27,14 +27,14 @@ from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
 _LOG = logging.getLogger("hilt.board")
 _MARGIN_SECONDS = 30.0
-"""What a request may take on the wall besides the device's own time: copying, loading a bitstream."""
+"""Wall seconds of a request besides the device's own time: copying, loading a bitstream."""
 _VERIFICATIONS = 2
-"""Runs of a trial besides those that are timed: what is wrong once is run again on clean inputs."""
+"""Runs of a trial besides those that are timed: a wrong output is run again once, on clean inputs."""
 _STARTS = 2
 _MENDED_BY_RESETS = ("board_broken", "out_of_memory")
 """Refusals of a worker that say nothing of the trial before a new worker has said the same."""
 _PROCESSOR_SECONDS = 1800.0
-"""What the processor's share of a network may take on the wall."""
+"""Longest wall seconds of the processor's share of a network."""
 
 
 class BoardBrokenError(Exception):
@@ -49,7 +49,7 @@ class Board:
         self._silence = silence_seconds
         self._worker: Optional[WorkerProcess] = None
         self._programmed: Optional[WorkerProcess] = None
-        """Which worker has loaded `_program`: a new one, as a hello may start, has loaded nothing."""
+        """The worker that has loaded `_program`. A new worker, as a hello may start, has loaded nothing."""
         self._loaded: Optional[Tuple[WorkerProcess, str]] = None
         """The worker that was told last to load a bitstream, and which one."""
         self._starting = asyncio.Lock()
@@ -62,7 +62,7 @@ class Board:
 
     @property
     def state(self) -> str:
-        """As in StatusReport."""
+        """The state, as in StatusReport."""
         if self._recovering:
             return "recovering"
         if self._worker is not None and self._worker.working:
@@ -73,7 +73,7 @@ class Board:
 
     @property
     def program(self) -> Optional[LoadBitstream]:
-        """What is programmed."""
+        """The bitstream that is loaded, if any."""
         return self._program
 
     @property
@@ -81,7 +81,7 @@ class Board:
         return self._worker.pid if self._worker is not None and self._worker.alive else None
 
     async def ready(self) -> Ready:
-        """What the worker says of the device; starts it if need be. Raises WorkerError, OSError."""
+        """Return the worker's description of the device; start the worker if necessary. Raises WorkerError, OSError."""
         worker = await self._alive_worker()
         assert worker.ready is not None
         return worker.ready
@@ -171,9 +171,10 @@ class Board:
         return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts, seconds=seconds)
 
     async def _on_worker(self, message: Measure) -> Record:
-        """The worker's answer. What is wrong before the trial has begun is mended first: not the trial's fault.
+        """Return the worker's answer.
 
-        Raises WorkerError, BoardBrokenError.
+        A fault that is present before the trial begins is repaired first: the trial did not cause it. Raises
+        WorkerError, BoardBrokenError.
         """
         trial = message.trial
         for first in (True, False):

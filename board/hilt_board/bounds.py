@@ -1,7 +1,7 @@
-"""What a program reads and writes of the board's memory, held against the trial's own buffers before anything runs.
+"""Check the board memory that a program reads and writes against the trial's own buffers, before anything runs.
 
-An accelerator has no MMU: a STORE past its buffer overwrites whatever of the board lies there, and a LOAD from where no
-memory answers can stop the whole bus. So every LOAD and STORE must stay within one of the trial's buffers.
+An accelerator has no MMU: a STORE past its buffer overwrites whatever of the board lies there. A LOAD from an
+address without memory can stop the whole bus. So every LOAD and STORE must stay within one of the trial's buffers.
 """
 
 from __future__ import annotations

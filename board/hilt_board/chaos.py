@@ -1,9 +1,9 @@
-"""Faults on purpose, on virtual boards only: a worker that strikes some of its trials in the middle of their run.
+"""Injected faults, on virtual boards only: a worker that faults in the middle of some of its trials.
 
-HILT_CHAOS names a directory outside of the board's disk. `settings.json` there is what is wanted (hilt.virtual.chaos
-says what each kind is); without it nothing happens. `struck` has a line of JSON for each fault: trial, kind, and when.
-The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process; `clock` is what the
-board's clock is off by, in seconds.
+HILT_CHAOS names a directory outside of the board's disk. `settings.json` there holds the requested faults
+(hilt.virtual.chaos describes each kind); without it nothing happens. `struck` has a line of JSON for each fault:
+trial, kind, and time. The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process.
+`clock` holds the offset of the board's clock, in seconds.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _DAY = 86400.0
 _LARGEST_BUFFER, _PAGE = 1 << 28, 1 << 12
 _LEAK: List[Any] = []
 _ESCAPES = "\x1b\x07\x9b\r"
-"""A terminal obeys them; without them the reason is what it was."""
+"""Control characters that a terminal obeys; without them the reason is unchanged."""
 _FULL_SECONDS = 1.0
 _END_SECONDS = 60.0
 """Whoever waits for its end has it long before."""
 
 
 class Plan:
-    """Which trial is struck by what."""
+    """The plan of faults: a kind for each trial that gets one."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -71,7 +71,7 @@ class Plan:
 
 
 def choose(settings: Dict[str, Any], number: str) -> Optional[str]:
-    """Of a seed and a trial's number only."""
+    """Return the fault of a trial, or None. It depends only on the seed and the trial's number."""
     digest = hashlib.sha256("{}/{}".format(settings["seed"], number).encode("ascii")).digest()
     if int.from_bytes(digest[:8], "big") >= settings["rate"] * 2**64:
         return None
@@ -204,7 +204,7 @@ KINDS = {*_IN_PLACE, *_ACTIONS}
 
 
 def _take_all_memory() -> None:
-    """Leak what contiguous memory there is; the worker's end frees it."""
+    """Leak all free contiguous memory; the worker's end frees it."""
     size = _LARGEST_BUFFER
     while size >= _PAGE:
         try:

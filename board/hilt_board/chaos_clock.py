@@ -11,7 +11,7 @@ ENVIRONMENT = "HILT_CHAOS"
 
 
 def clock_offset(directory: Path) -> float:
-    """What the board's clock is off by, in seconds."""
+    """Return the offset of the board's clock, in seconds."""
     try:
         return float((directory / "clock").read_text(encoding="ascii") or 0.0)
     except FileNotFoundError:

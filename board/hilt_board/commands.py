@@ -116,7 +116,11 @@ def _start(home: Home, options: argparse.Namespace) -> int:
 
 
 def _require_packages() -> None:
-    """Said here, where nothing is amiss with the board: a worker that ends for want of them would look broken."""
+    """Raise CommandError if a package is missing.
+
+    The check is here, while nothing is wrong with the board: a worker that ends without its packages would look
+    broken.
+    """
     for name in ("numpy", "pynq"):
         if importlib.util.find_spec(name) is None:
             text = "{} has no {}: set `python` of the board to the interpreter that imports pynq"
@@ -124,9 +128,10 @@ def _require_packages() -> None:
 
 
 def _same_agent_answers(home: Home) -> bool:
-    """Whether the running daemon may stay. Otherwise ends it: it hangs, or is another version and nobody uses it.
+    """Return whether the running daemon may stay; otherwise end it.
 
-    Raises InUseError where it is another version and in use, CommandError where it speaks another protocol.
+    It is ended if it hangs, or if it is another version and nobody uses it. Raises InUseError if it is another
+    version and in use, CommandError if it speaks another protocol.
     """
     from .protocol import ProtocolError
 
@@ -337,7 +342,7 @@ def _ask_status(home: Home) -> Dict[str, Any]:
 
 
 def _ask(home: Home) -> "Frame":
-    """What the daemon answers when it is asked for its status. Raises CommandError, OSError, ProtocolError."""
+    """Return the daemon's answer to a status request. Raises CommandError, OSError, ProtocolError."""
     from .protocol import AgentStatus, encode_frame, read_frame, to_frame
     from .unix_socket import connect
 
@@ -356,7 +361,7 @@ def _ask(home: Home) -> "Frame":
 
 @contextlib.contextmanager
 def _alarm(seconds: float, text: str):  # type: ignore[no-untyped-def]  # the context manager's own type says it
-    """Interrupts what blocks within by CommandError."""
+    """Interrupt a block that takes longer than `seconds` with CommandError."""
 
     def interrupt(*_: Any) -> None:
         raise CommandError("{} within {:g} s".format(text, seconds))

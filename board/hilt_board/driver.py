@@ -23,14 +23,14 @@ _RESET_SECONDS = 1.0
 _CLOCK_TOLERANCE = 0.01
 _CLOCK_UNCHANGED = 1e-6
 _LARGEST_DIVISOR = 63
-"""Of the two of a clock, 6 bits each (UG585 and UG1085)."""
+"""Largest value of each of the two divisors of a clock, 6 bits each (UG585 and UG1085)."""
 _OLD_DONE_SECONDS = 0.005
 """A public bitstream's `done` of the run before stays until compute begins with its first instruction; a program whose
 run is over before it was seen to fall is believed after so long. Filling both buffers takes a tenth of it."""
 
 
 class DriverError(Exception):
-    """The board cannot do what it was asked; says nothing about a configuration."""
+    """The board cannot carry out a request; the error shows nothing about a configuration."""
 
 
 class IdentityMismatchError(DriverError):
@@ -76,30 +76,30 @@ class Driver:
         self._beat = beat
         self._bitstream: Any = None
         self._directory = Path()
-        """Where the agent keeps its .bit files."""
+        """The directory in which the agent keeps its .bit files."""
         self._manifest: Optional[Manifest] = None
         self._described: Optional[Manifest] = None
-        """Of the bitstream that was loaded last, whatever became of it since."""
+        """The manifest of the bitstream that was loaded last, even if it is no longer in use."""
         self._registers: Any = None
         self._now: Callable[[], float] = _host_clock
         """The board's wall clock; a virtual board with a public bitstream has its own."""
 
     @property
     def manifest(self) -> Manifest:
-        """What is programmed. Raises NotLoadedError where nothing is."""
+        """The manifest of the loaded bitstream. Raises NotLoadedError if none is loaded."""
         if self._manifest is None:
             raise NotLoadedError("no bitstream is loaded")
         return self._manifest
 
     @property
     def counts_cycles(self) -> bool:
-        """Whether the bitstream has hilt's own registers."""
+        """Return whether the bitstream has hilt's own registers."""
         return self.manifest.identity is not None
 
     def program(self, path: Path, manifest: Manifest) -> None:
-        """Loads a .bit file and compares what the registers say with the manifest.
+        """Load a .bit file and compare the registers with the manifest.
 
-        Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and what pynq raises.
+        Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and pynq's own errors.
         """
         read_bitfile(path).require_part(manifest.part)
         self._directory = path.parent
@@ -180,7 +180,7 @@ class Driver:
                 )
 
     def _start(self, address: int, count: int) -> float:
-        """Returns when fetch was started. What comes before takes Python on a Cortex-A9 tens of microseconds."""
+        """Return the time at which fetch was started. The writes before it take tens of microseconds on a Cortex-A9."""
         write = self._registers.write
         write(registers.INSN_COUNT, count)
         write(registers.INSN_ADDR, address)
@@ -304,8 +304,11 @@ def _divide_clock(wanted_hz: float) -> float:
 
 
 class _Ports:
-    """Of an UltraScale+ design, what pynq would read from a .hwh file. TVM's and hilt's are alike in it: registers are
-    behind M_AXI_HPM0_FPD, memory is behind S_AXI_HPC0_FPD or S_AXI_HP0_FPD."""
+    """The properties of an UltraScale+ design that pynq would read from a .hwh file.
+
+    TVM's and hilt's designs have the same ones: registers are behind M_AXI_HPM0_FPD, memory is behind
+    S_AXI_HPC0_FPD or S_AXI_HP0_FPD.
+    """
 
     family_ps = "zynq_ultra_ps_e"
     ps_name = "ps"
@@ -322,7 +325,7 @@ def _set_port_widths() -> None:
 
 
 def physical_address(buffer: Any) -> int:
-    """Where a pynq buffer starts. Raises AddressError past 4 GiB, where VTA's registers do not reach."""
+    """Return the start of a pynq buffer. Raises AddressError past 4 GiB, beyond the reach of VTA's registers."""
     address = int(buffer.physical_address)
     if address + buffer.nbytes > 1 << 32:
         raise AddressError("buffer at 0x{:x} is beyond the 32 bits of VTA's address registers".format(address))

@@ -57,12 +57,12 @@ class Placed:
             raise InvalidProgramError("output of {} bytes is no whole number of items".format(trial.output.bytes))
 
     def spoil_output(self) -> None:
-        """Fills the output with the complement of what is expected: an item that is not written always differs."""
+        """Fill the output with the complement of the expected tensor: an item that is not written always differs."""
         np.invert(self.expected, out=self.output)
         self.output.flush()
 
     def compare(self) -> WireVerification:
-        """Every item of the output with what is expected."""
+        """Compare every item of the output with the expected tensor."""
         read_back(self.output)
         actual, expected = np.asarray(self.output).view(self.item), self.expected.view(self.item)
         differs = actual != expected

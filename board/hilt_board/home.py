@@ -1,4 +1,4 @@
-"""Where the agent keeps things on the board: one private directory (mode 0700)."""
+"""The agent's files on the board: one private directory (mode 0700)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Home:
         self.blobs = root / "blobs"
         self.incoming = root / "incoming"
         self.bitstreams = root / "bitstreams"
-        """What pynq loads: a .bit name for a blob."""
+        """The folder of .bit files that pynq loads: a .bit name for a blob."""
         self.models = root / "models"
         """Virtual boards: payloads of their bitstreams."""
 

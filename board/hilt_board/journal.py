@@ -1,9 +1,9 @@
 """The journal: results on disk before they are on the wire.
 
-A text file, append only: each line is the CRC-32 (8 hex digits) of what follows it, a blank, and a JSON object: a
-result (`Measured`), or {"acknowledged": n, "next": m}, with "run" where only one run's are. Every line is on the disk
-(fsync) before `append` returns. A line that was torn by a crash or a full disk is cut off when the journal is opened.
-Acknowledged results leave the file when it is compacted.
+A text file, append only. Each line is the CRC-32 (8 hex digits) of the rest of the line, a blank, and a JSON
+object: a result (`Measured`), or {"acknowledged": n, "next": m}, with "run" if only one run's are acknowledged.
+Every line is on the disk (fsync) before `append` returns. A line that was torn by a crash or a full disk is cut off
+when the journal is opened. Acknowledged results leave the file when it is compacted.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Journal:
         self._bytes += len(line)
 
     def _cut(self) -> None:
-        """Takes back what came of a failed line; where even that fails, the next line starts on a line of its own."""
+        """Remove the bytes of a failed line. If even that fails, the next line starts on a line of its own."""
         try:
             os.ftruncate(self._file, self._bytes)
         except OSError:
@@ -183,7 +183,7 @@ class Journal:
             self._bytes = os.fstat(self._file).st_size
 
     def _compact(self) -> None:
-        """Rewrites the file with what is not acknowledged. On any failure the old file stays."""
+        """Rewrite the file with the results that are not acknowledged. On any failure the old file stays."""
         lines = [_encode({"acknowledged": 0, "next": self.next})]
         lines += [_encode(self._results[sequence].to_fields()) for sequence in sorted(self._results)]
         fresh = self._path.with_name(self._path.name + ".new")
@@ -206,7 +206,7 @@ class Journal:
 
 
 def run_of(key: str) -> str:
-    """Of "run/number/attempt": the run."""
+    """Return the run of a key "run/number/attempt"."""
     return key.split("/", 1)[0]
 
 

@@ -14,7 +14,7 @@ from .driver import DriverError
 from .leftovers import frees_buffers
 
 TENSOR_BYTES = 64 << 20
-"""Tensors kept; beyond it the least recently used leave. Half of what a PYNQ-Z2 has (CMA of 128 MiB)."""
+"""Bytes of tensors kept; beyond it the least recently used leave. Half of the CMA of a PYNQ-Z2 (128 MiB)."""
 _PAGE = 4096
 _FREES = frees_buffers(str(getattr(pynq, "__version__", "3")))
 
@@ -28,11 +28,12 @@ class TensorError(DriverError):
 
 
 def read_back(buffer: Any) -> None:
-    """Before the processor reads what the accelerator may have written; what it wrote itself is flushed already.
+    """Synchronise the caches before the processor reads output of the accelerator.
 
-    Through a coherent port (the ACP of a Zynq-7000, in TVM's bitstreams) the accelerator writes into the processor's
-    second-level cache, where invalidating alone would throw it away: it is written to memory first. Where the port is
-    none of these the caches hold nothing that memory has not, and there is nothing to write.
+    Data that the processor wrote itself is flushed already. Through a coherent port (the ACP of a Zynq-7000, in
+    TVM's bitstreams) the accelerator writes into the processor's second-level cache. Invalidating alone would lose
+    that data, so it is written to memory first. If the port is not coherent, the caches hold nothing that memory
+    lacks, and there is nothing to write.
     """
     buffer.flush()
     buffer.invalidate()
@@ -41,7 +42,7 @@ def read_back(buffer: Any) -> None:
 class ContiguousMemory:
     """All buffers of the worker. Buffers stay valid until `clear`; a tensor, until the trial after the next `begin`.
 
-    What is not needed any more is kept for the next that fits: pynq 2.7 gives no buffer back to the kernel as long as
+    An unused buffer is kept for the next request that fits: pynq 2.7 gives no buffer back to the kernel as long as
     the process lives.
     """
 
@@ -157,7 +158,7 @@ class ContiguousMemory:
 
 
 class _Part(NamedTuple):
-    """What is used of a buffer: its first `used` bytes."""
+    """The used part of a buffer: its first `used` bytes."""
 
     whole: Any
     used: int

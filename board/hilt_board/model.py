@@ -12,7 +12,7 @@ DONE, RUNNING, FAULT, IDLE = 0, 1, 2, 3
 
 
 class ModelError(Exception):
-    """The library is no model, or refuses what it was asked; one line says which."""
+    """The library is no model, or refuses a request; one line gives the cause."""
 
 
 class ModelMemory(ctypes.Structure):

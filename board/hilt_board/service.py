@@ -14,7 +14,7 @@ from .worker_process import agent_archive
 UNIT = "hilt-board.service"
 DIRECTORY = Path("/etc/systemd/system")
 ARCHIVE = Path("/usr/local/lib/hilt/hilt-board.pyz")
-"""What the service runs: root's own copy, for what lies in a user's home is the user's to change."""
+"""The archive that the service runs: root's own copy, because a user can change the files in their home."""
 
 # A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended. One that
 # finds another running (3: commands.InUseError) does too: a client's `start` was faster, and one that tries again every
@@ -52,7 +52,7 @@ def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
 
 
 def install(home: Home) -> str:
-    """Writes the unit and enables it: it starts with the board. Returns what was done. Raises ServiceError."""
+    """Write the unit and enable it, so that it starts with the board. Return a message. Raises ServiceError."""
     archive = agent_archive()
     if archive is None:
         raise ServiceError("the service runs an archive; this agent runs from a folder")

@@ -35,16 +35,16 @@ class HostSession:
         self.client: Optional[str] = None
         self.closed = False
         self.heard = time.monotonic()
-        """When the client last sent anything."""
+        """Time of the client's last bytes."""
         self._reader = reader
         self._writer = writer
         self._pending = 0
         self._answered = asyncio.Condition()
         self._sending = asyncio.Lock()
-        """Until Python 3.10, two tasks that wait for the same link to take more end in an AssertionError."""
+        """A lock: until Python 3.10, two tasks that wait for the same link to take more end in an AssertionError."""
 
     async def serve(self, handle: Handler) -> None:
-        """Until the client closes its side and has its answers, or the link breaks, or what comes is no protocol."""
+        """Serve until the client closes its side and has its answers, the link breaks, or the bytes are no protocol."""
         decoder = FrameDecoder()
         try:
             while not self.closed:
@@ -89,7 +89,7 @@ class HostSession:
                 await self.close()
 
     async def close(self) -> None:
-        """At once; answers that are still due are dropped."""
+        """Close at once; answers that are still due are dropped."""
         self.closed = True
         self._writer.close()
         async with self._answered:

@@ -1,4 +1,4 @@
-"""Where clients meet the daemon: a Unix socket in the agent's private directory."""
+"""The daemon's address for clients: a Unix socket in the agent's private directory."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ from .protocol import (
 _LOG = logging.getLogger("hilt.worker")
 _ROOT = Path(__file__).resolve().parents[1]
 _END_SECONDS = 5.0
-"""For a worker that has closed its connection to end: Python's own end takes a second and more where much else runs."""
+"""Seconds for a worker that has closed its connection to end: Python's own end takes a second and more on a busy
+machine."""
 START_SECONDS = 120.0
 """Importing pynq takes tens of seconds on a Zynq-7000 that has just booted."""
 
@@ -39,7 +40,7 @@ class WorkerError(Exception):
     """The worker gave no answer and is gone. The base of the errors below."""
 
     taken = False
-    """Whether it had begun with the request. If not, its end says nothing about the request."""
+    """A flag: the worker had begun with the request. If not, its end shows nothing about the request."""
 
 
 class WorkerDiedError(WorkerError):
@@ -82,7 +83,7 @@ class WorkerProcess:
         self._stderr = asyncio.ensure_future(self._log_lines())
         self.ready: Optional[Ready] = None
         self.working = False
-        """Whether it has begun with a request that it has not answered yet."""
+        """A flag: the worker has begun with a request that it has not answered yet."""
 
     @property
     def pid(self) -> int:
@@ -94,7 +95,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls) -> "WorkerProcess":
-        """A worker that owns the device. Raises WorkerError with what it wrote last, or OSError."""
+        """Start a worker that owns the device. Raises WorkerError with its last output, or OSError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -204,7 +205,7 @@ class WorkerProcess:
         return "worker ended with exit code {}: {}".format(ended, " ".join(self._last_lines))
 
     async def _log_lines(self) -> None:
-        """What the worker (or a library in it) writes goes to the agent's log."""
+        """Copy the standard error of the worker (and of its libraries) to the agent's log."""
         assert self._process.stderr is not None
         while True:
             data = await self._process.stderr.read(1 << 16)

@@ -29,7 +29,7 @@ def checked(check: Check, **keywords: Any) -> Any:
 
 
 class Record:
-    """Base of messages and of what they hold: frozen dataclasses whose every field is checked on construction."""
+    """A base of messages and their records: frozen dataclasses whose every field is checked on construction."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
@@ -37,7 +37,7 @@ class Record:
             object.__setattr__(self, field.name, field.metadata["check"](getattr(self, field.name), where))
 
     def to_fields(self) -> Dict[str, Any]:
-        """JSON-able fields; what `from_fields` takes."""
+        """Return JSON-able fields, in the form that `from_fields` takes."""
         return {
             field.name: _plain(getattr(self, field.name))
             for field in dataclasses.fields(self)  # type: ignore[arg-type]

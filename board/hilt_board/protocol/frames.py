@@ -24,7 +24,7 @@ _PREFIX = struct.Struct("<4sHHIIII")
 
 
 class ProtocolError(Exception):
-    """What arrived is not the protocol; the connection cannot be used further. The base of all errors here."""
+    """The received bytes are not the protocol; the connection cannot be used further. The base of all errors here."""
 
 
 class FrameError(ProtocolError):
@@ -75,9 +75,10 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 class FrameDecoder:
-    """Incremental: feed it what arrived, it returns the frames completed. Holds at most one frame and what was fed.
+    """An incremental decoder: `feed` takes the received bytes and returns the completed frames.
 
-    After an error it stays in error: a byte stream that lost its framing cannot be trusted again.
+    It holds at most one frame and the bytes of the last call. After an error it stays in error: a byte stream that
+    lost its framing cannot be trusted again.
     """
 
     def __init__(self) -> None:
@@ -131,9 +132,9 @@ class FrameDecoder:
 
 
 def read_frame(read: Callable[[int], bytes]) -> Optional[Frame]:
-    """Blocking: the next frame from `read(n)`, which returns 1..n bytes, or b"" at the end of the stream.
+    """Read the next frame, blocking, from `read(n)`, which returns 1..n bytes, or b"" at the end of the stream.
 
-    Returns None where the stream ends between frames. Raises FrameError; what `read` raises passes through.
+    Returns None if the stream ends between frames. Raises FrameError; errors of `read` pass through.
     """
     start = _read_exactly(read, PREFIX_BYTES, at_boundary=True)
     if not start:
