@@ -157,7 +157,7 @@ class PynqDevice(Device):
             self._pynq.Clocks.fclk0_mhz = self.clock_hz / 1e6
 
     def _described(self, target: Dict[str, Any]) -> str:
-        """Return the parameters' name where the registers agree with it, else what they say."""
+        """Return the parameters' name if the registers agree with it, else the registers' values."""
         wanted = target.get("identity")
         if not wanted:
             return ""

@@ -1,4 +1,4 @@
-"""Where hilt keeps things: its sources, its state (HILT_HOME) and what it can build again (HILT_CACHE)."""
+"""hilt's folders: its sources, its state (HILT_HOME) and the files it can build again (HILT_CACHE)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def home() -> Path:
 
 
 def cache() -> Path:
-    """What can be built again: Verilated models, agent archives. Raises UnusableFolderError."""
+    """Return the folder of rebuildable files: Verilated models, agent archives. Raises UnusableFolderError."""
     return _made("HILT_CACHE", platformdirs.user_cache_dir("hilt"))
 
 

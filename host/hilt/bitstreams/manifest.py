@@ -52,7 +52,7 @@ class Bitstream:
     bus_bits: int = 64
     hazards: Literal["interlock", "none"] = "none"
     identity: bool = False
-    """Whether it has hilt's own registers (docs/architecture.md); if so, they must agree."""
+    """A flag: it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
     built: str = ""
     source: str = ""

@@ -164,6 +164,6 @@ def print_profile(figures: Profile) -> None:
 
 
 def tell(event: BoardEvent) -> None:
-    """Say what becomes of the board, on standard error, where it is a fault."""
+    """Print the board's state on standard error, if it is a fault."""
     if event.state in ("lost", "recovering") and event.detail:
         typer.echo(f"{event.board}: {event.state}: {event.detail}", err=True)

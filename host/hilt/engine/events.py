@@ -131,7 +131,7 @@ class TunerUpdated:
     """Its probability that nothing is better than the best by 1 % or more; None where it does not say."""
     at: float
     assessment: str = ""
-    """How sure it is, why it asks for no more, and how far board and timing model lie apart: one line for people."""
+    """One line for people: the tuner's confidence, why it stops, and the distance between board and timing model."""
 
 
 @dataclass(frozen=True)

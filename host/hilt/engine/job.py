@@ -34,7 +34,7 @@ class Job(Protocol):
 
     @property
     def verdict(self) -> str:
-        """After the search: how sure the tuner is of its best, and why it stopped; empty if it does not say."""
+        """The tuner's verdict after the search: its confidence in its best, and why it stopped; empty without one."""
 
     def begin(self, stack: ExitStack, publish: Publish, watch: Publish) -> None:
         """Open everything that must stay open until the end on `stack`.

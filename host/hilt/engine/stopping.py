@@ -13,7 +13,7 @@ from hilt.engine.run_control import Control
 from hilt.measure import Measurer
 
 GRACE_SECONDS = 1.0
-"""For the trials that are on the board."""
+"""Seconds for the trials that are on the board."""
 
 
 def opened_unless_stopped(control: Control, open_measurer: Callable[[], Measurer]) -> Measurer | None:

@@ -1,8 +1,8 @@
-"""Where boards are reached: endpoints, and HILT_HOME/boards.toml for the real ones.
+"""The addresses of boards: endpoints, and HILT_HOME/boards.toml for the real ones.
 
 [pynq-z2]
 host = "192.168.2.99"
-bitstream = "pynq"             # a name of the bitstream manifest; what follows may be left out
+bitstream = "pynq"             # a name of the bitstream manifest; the following lines may be left out
 port = 22
 user = "xilinx"
 key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
@@ -39,14 +39,14 @@ REMOTE_PATH = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,254}\Z")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """How to reach a board over SSH. Raises BoardFileError for a value that could be read as something else."""
+    """The SSH address of a board. Raises BoardFileError for a value that could be read as something else."""
 
     name: str
     host: str
     port: int = 22
     user: str = "xilinx"
     key_file: Path | None = None
-    """None: the SSH agent's keys and those of ~/.ssh."""
+    """The private key file; None: the SSH agent's keys and those of ~/.ssh."""
     host_key: str | None = None
     """The board's key as "TYPE BASE64" where it is known from elsewhere; None: HILT_HOME/known_hosts decides."""
     python: str = "/usr/local/share/pynq-venv/bin/python3"
@@ -72,7 +72,7 @@ class RegisteredBoard:
     bitstream: str
     """A name of the manifest (hilt.bitstreams)."""
     power: Mapping[str, Any] | None = None
-    """How its power is switched (hilt.link.power); None: by hand."""
+    """The configuration of its power switch (hilt.link.power); None: switched by hand."""
     memory: Mapping[str, float] | None = None
     """The memory that `hilt boards selftest` found: read_latency and write_latency in cycles, bytes_per_cycle."""
 
@@ -130,7 +130,7 @@ def add_board(name: str, values: Mapping[str, Any]) -> Path:
 
 
 def remove_board(name: str) -> None:
-    """Takes back what `add_board` appended last. Raises BoardFileError where that was another board."""
+    """Remove the entry that `add_board` appended last. Raises BoardFileError if that was another board."""
     path = paths.home() / "boards.toml"
     with _locked(path):
         text = path.read_text(encoding="utf-8")

@@ -64,14 +64,14 @@ HEARTBEAT_SECONDS = 5.0
 SILENT_SECONDS = 15.0
 _CHUNKS_IN_FLIGHT = 4
 _BEAT = encode_frame(to_frame(AgentStatus()))
-"""Of request 0, for whose answer nobody waits."""
+"""The frame of request 0, for whose answer nobody waits."""
 _UNREQUESTED = 0
 
 R = TypeVar("R", bound=Record)
 
 
 class ByteStream(Protocol):
-    """What the client speaks over; hilt.link.session.ExecStream is one."""
+    """The stream that the client speaks over; hilt.link.session.ExecStream is one."""
 
     def receive(self) -> bytes: ...
     def send(self, data: bytes) -> None: ...
@@ -110,7 +110,7 @@ class AgentClient:
         return welcome
 
     def missing(self, blobs: Iterable[str], deadline: Deadline) -> set[str]:
-        """Those of these SHA-256 that the board does not have."""
+        """Return the SHA-256 in `blobs` that the board does not have."""
         return set(self._call(Have(tuple(blobs)), Missing, deadline).sha256)
 
     def put(self, data: bytes, deadline: Deadline) -> str:
@@ -120,7 +120,7 @@ class AgentClient:
         return digest
 
     def put_as(self, sha256: str, data: bytes, deadline: Deadline) -> None:
-        """Stores `data` as the blob `sha256`; the board refuses what is not."""
+        """Store `data` as the blob `sha256`; the board refuses data with another SHA-256."""
         waiting: list[Future[Record]] = []
         for offset in range(0, max(len(data), 1), CHUNK_BYTES):
             waiting.append(self.send(Put(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
@@ -146,7 +146,7 @@ class AgentClient:
         return self.send(Measure(trial, code))
 
     def results(self, since: int, deadline: Deadline) -> list[Measured]:
-        """What the journal holds above a sequence number, oldest first."""
+        """Return the results in the journal above a sequence number, oldest first."""
         found: list[Measured] = []
         while True:
             report = self._call(Results(found[-1].sequence if found else since), ResultsReport, deadline)
@@ -213,7 +213,7 @@ class AgentClient:
             return self._lost
 
     def close(self) -> None:
-        """Ends the connection and with it the lease; the agent goes on with what it runs."""
+        """End the connection and with it the lease; the agent continues its current work."""
         self._fail(LinkLostError(f"connection to {self._board} was closed"))
         self._reader.join()
         if self._heart.is_alive():

@@ -42,7 +42,7 @@ class HostKeys:
 
 
 def host_pattern(host: str, port: int) -> str:
-    """How known_hosts names a host: with its port unless that is 22."""
+    """Return the name of a host in known_hosts: with its port unless that is 22."""
     return host if port == 22 else f"[{host}]:{port}"
 
 

@@ -21,7 +21,8 @@ CHECKLIST = (
     "its network cable, and whether it boots with nothing loaded"
 )
 _LONGEST_FILE_NAME = 128
-"""Of the characters of a board's name; file systems take 255 bytes, and a file that is being written has some more."""
+"""Characters of a board's name that are used; file systems take 255 bytes, and a file that is being written has some
+more."""
 
 
 @dataclass(frozen=True)

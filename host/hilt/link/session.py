@@ -54,7 +54,7 @@ class Completed:
 
     @property
     def last_line(self) -> str:
-        """Of its errors, else of its output: most often what it complains about."""
+        """The last line of its errors, else of its output: most often its error message."""
         lines = (self.errors.strip() or self.output.strip()).decode("utf-8", "replace").splitlines()
         return lines[-1][:500] if lines else f"exit code {self.status}"
 
@@ -80,7 +80,7 @@ class ExecStream:
             raise LinkLostError(f"connection to the board failed: {error or 'closed'}") from None
 
     def errors(self) -> str:
-        """The end of what it wrote to its standard error so far."""
+        """Return the end of its standard error so far."""
         with contextlib.suppress(*_FAILURES):
             if self._channel.recv_stderr_ready():
                 return self._channel.recv_stderr(4096).decode("utf-8", "replace").strip()
@@ -141,7 +141,7 @@ class SshSession:
         return cls(endpoint, client)
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
-        """Runs a command to its end. `words` are plain words: no spaces, quotes or what else a shell reads."""
+        """Run a command to its end. `words` are plain words: no spaces, quotes or other characters of a shell."""
         channel = self._open(words, deadline)
         try:
             channel.shutdown_write()
@@ -194,7 +194,7 @@ class SshSession:
                 raise UploadError(f"{path} cannot be written on {self.endpoint.name}: {error}") from None
 
     def sha256(self, path: str, deadline: Deadline) -> str | None:
-        """Of a file as the board reads it; None where there is none."""
+        """Return the SHA-256 of a file as the board reads it; None if there is no such file."""
         completed = self.execute(["sha256sum", path], deadline)
         return completed.output[:64].decode("ascii", "replace") if completed.status == 0 else None
 
@@ -225,8 +225,11 @@ class SshSession:
 
     @contextlib.contextmanager
     def _ended_at(self, deadline: Deadline, what: str) -> Iterator[None]:
-        """paramiko waits without a limit for what a server says to a request on a channel. At the deadline the whole
-        connection is closed, which ends that. Raises LinkTimeoutError, LinkLostError."""
+        """Close the whole connection at the deadline, if the block has not ended by then.
+
+        paramiko waits without a limit for a server's answer to a request on a channel; closing the connection ends
+        that wait. Raises LinkTimeoutError, LinkLostError.
+        """
         timer = threading.Timer(deadline.remaining(what), self._client.close)
         timer.daemon = True
         timer.start()

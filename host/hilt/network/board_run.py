@@ -164,7 +164,7 @@ def require_target(bundle: Bundle, board: BoardTarget) -> None:
 
 
 def target_of(name: str) -> CompileTarget:
-    """Return what `hilt compile` compiles for, of a board by name.
+    """Return the target of `hilt compile` for a board by name.
 
     Raises UnknownBoardError, UnknownBoardModelError, BoardFileError or BitstreamError.
     """

@@ -1,11 +1,12 @@
-"""The integer graph of a network: what runs on VTA and on the processor beside it, with exact semantics.
+"""The integer graph of a network: the operators on VTA and on the processor beside it, with exact semantics.
 
 Operators with lower-case names are integer operators and the borders to float; `OPERATORS` lists them. An operator
 whose name starts with a capital is ONNX's operator of that name at opset 17, computed by the processor on whatever
 numpy types its inputs have (`hilt_runtime.operators`).
 
 Rounding is VTA's: `rounded(x, shift)` is `(x + (1 << (shift - 1))) >> shift` for a shift above 0 and `x` for 0, in
-int32 that wraps, with an arithmetic shift. `quantize` and the entries of a `table` round half to even, as ONNX does.
+int32 that wraps, with an arithmetic shift. `quantize` and the entries of a `table` round half to even, as ONNX
+does.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Quantised:
 
 
 class QdqView:
-    """A fixed graph, asked for what its tensors are in integers."""
+    """A fixed graph with queries for its tensors in integers."""
 
     def __init__(self, graph: OnnxGraph) -> None:
         """Read a fixed graph, which must not change afterwards."""

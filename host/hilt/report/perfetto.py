@@ -1,8 +1,8 @@
-"""A program's timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track for each stage, one
-slice for each instruction, one arrow for each dependence token.
+"""A program's timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing.
 
-The format is the JSON of Chrome's trace events. Its times are microseconds; here one cycle is one nanosecond, so what a
-viewer shows as 481,550 ns are 481,550 cycles, whatever the clock.
+It has one track for each stage, one slice for each instruction, one arrow for each dependence token. The format is
+the JSON of Chrome's trace events. Its times are microseconds; here one cycle is one nanosecond, so a display of
+481,550 ns is 481,550 cycles, whatever the clock.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ class LoopNest:
     """Positions in hilt.schedule.loops.LOOPS."""
     extent: IntArray
     touched: dict[str, IntArray]
-    """For each operand, the elements (blocks) that one run of the loop with all inside it touches."""
+    """Elements (blocks) of each operand that one run of the loop with all inside it touches."""
     stride: dict[str, IntArray]
-    """For each operand, the step in elements of one turn of the loop in the whole tensor; 0 if it does not move."""
+    """Step of each operand, in elements, of one turn of the loop in the whole tensor; 0 if it does not move."""
 
 
 def loop_nest(analysis: Analysis) -> LoopNest:

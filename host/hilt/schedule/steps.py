@@ -48,7 +48,7 @@ class Steps:
     inp_load: BoolArray
     wgt_load: BoolArray
     wait_free: BoolArray
-    """Whether its loads pop a compute->load token, because they overwrite used data."""
+    """A flag: its loads pop a compute->load token, because they overwrite used data."""
     signal_free: BoolArray
     """Its GEMM pushes that token."""
     acc_place: IntArray

@@ -107,7 +107,7 @@ def trial_of(row: sqlite3.Row) -> Trial:
 
 @contextmanager
 def _readable(record: str) -> Iterator[None]:
-    """Raise CorruptStoreError, which names the record, where its columns hold what hilt cannot have written."""
+    """Raise CorruptStoreError, which names the record, if its columns hold values that hilt cannot have written."""
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:

@@ -20,7 +20,7 @@ class CampaignView:
     live: bool
     live_runs: frozenset[str]
     silent: bool = False
-    """Whether its engine answers no more."""
+    """A flag: its engine answers no more."""
 
     @classmethod
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:

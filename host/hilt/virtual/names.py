@@ -1,4 +1,4 @@
-"""`virtual:<board model>[@name][?chaos]`: which virtual board is meant, and what is to happen to it."""
+"""`virtual:<board model>[@name][?chaos]`: the name of a virtual board and its injected faults."""
 
 from __future__ import annotations
 

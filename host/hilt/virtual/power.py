@@ -1,4 +1,4 @@
-"""What the power switch of a virtual board switches: its first process, and what that says while it lives."""
+"""The system behind the power switch of a virtual board: its first process, and the messages of that process."""
 
 from __future__ import annotations
 

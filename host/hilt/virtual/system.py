@@ -109,7 +109,7 @@ class _Server:
             os.kill(self._pid, signal.SIGKILL)
 
     def reap(self) -> None:
-        """Collects what has ended, orphans included; starts the server again if it is among them."""
+        """Collect ended processes, orphans included; start the server again if it is among them."""
         with contextlib.suppress(ChildProcessError):
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 if pid == self._pid:

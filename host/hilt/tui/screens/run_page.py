@@ -32,8 +32,8 @@ class RunPage(Screen[None]):
     NAME: ClassVar[str]
     """A word of PAGES."""
     AUTO_FOCUS = "TrialsTable, SpaceGrid, LineView"
-    """Never an input that is hidden until a key shows it: it would take the keys pressed while the screen was being
-    made."""
+    """The widgets that may get the focus first. An input that is hidden until a key shows it is not among them: it
+    would take the keys pressed while the screen was being made."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
