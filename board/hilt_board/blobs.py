@@ -166,7 +166,7 @@ class _Upload:
         self._path.replace(target)
 
     def drop(self) -> None:
-        with contextlib.suppress(OSError):  # what could not be written is dropped with the rest
+        with contextlib.suppress(OSError):  # data that could not be written is dropped with the rest
             self._file.close()
         if self._path.exists():
             self._path.unlink()

@@ -174,7 +174,7 @@ def _inspect(home: Home, _: argparse.Namespace) -> int:
     from .inspection import inspect
 
     answer = os.dup(1)
-    os.dup2(2, 1)  # what pynq and the libraries below it print is no part of the answer
+    os.dup2(2, 1)  # output of pynq and of its libraries is no part of the answer
     facts = inspect(home.root)
     with os.fdopen(answer, "w") as stdout:
         stdout.write(json.dumps(facts) + "\n")

@@ -105,7 +105,7 @@ class Daemon:
         server = await asyncio.start_unix_server(self._connected, sock=listening)
         device = asyncio.ensure_future(self._serve_device())
         ready()
-        # The worker is wanted soon: importing pynq is slow on a board. A failure is told to whoever says hello.
+        # The worker is wanted soon: importing pynq is slow on a board. A failure is reported to the next client.
         warm = asyncio.ensure_future(self._board.ready())
         warm.add_done_callback(lambda task: task.cancelled() or task.exception())
         await self._stopping.wait()

@@ -128,7 +128,7 @@ class Driver:
             self.reload()
             return
         self._registers.write(registers.SOFT_RESET, 1)
-        # It reads 1 until what is outstanding on the memory ports has been answered.
+        # It reads 1 until the outstanding requests on the memory ports have been answered.
         deadline = time.perf_counter() + _RESET_SECONDS
         while self._registers.read(registers.SOFT_RESET) & 1:
             if time.perf_counter() > deadline:
@@ -142,7 +142,7 @@ class Driver:
         try:
             # The same object has its file in /lib/firmware already: a card is not written to each time.
             self._load(self._bitstream, self._described)
-        except (DriverError, RuntimeError, OSError) as error:  # it was well before: what it says of itself is no proof
+        except (DriverError, RuntimeError, OSError) as error:  # it was well before: its own description is no proof
             raise NotLoadedError("bitstream could not be loaded again: {}".format(error)) from error
 
     def _load(self, bitstream: Any, manifest: Manifest) -> None:
@@ -213,7 +213,7 @@ class Driver:
                 done_since = elapsed if done_since is None else done_since
                 if not old_done or elapsed > min(allowed, _OLD_DONE_SECONDS):
                     return DeviceRun("ok", "", None, done_since)
-            # What the next reading says counts: the kernel may have taken the processor away since this one.
+            # The next reading counts: the kernel may have taken the processor away since this one.
             late = elapsed > allowed
             self._beat()
 
@@ -270,7 +270,7 @@ def _download(bitstream: Any) -> None:
 def _set_clock(manifest: Manifest) -> None:
     """Gives the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
     wanted_hz = manifest.fclk_hz or manifest.clock_hz
-    # A board without a clock generator of pynq's (a virtual one) says what its clock is.
+    # A board without a clock generator of pynq's (a virtual one) reports its clock.
     actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)
     if actual_hz is None:
         actual_hz = _divide_clock(wanted_hz)

@@ -85,8 +85,8 @@ def run_trial(trial: TrialRequest, code: bytes, driver: Driver, memory: Contiguo
     clock.lap("load")
     run, comparison = _verified_run(trial, placed, driver, clock)
     if comparison is not None and comparison.mismatched:
-        # An earlier program may have written over this one's inputs, or the board have lost a bit. What is wrong again,
-        # on clean inputs, is this one's fault.
+        # An earlier program may have written over this one's inputs, or the board have lost a bit. An output that is
+        # wrong again, on clean inputs, is this one's fault.
         placed = _placed_anew(trial, code, placed, driver, memory)
         run, comparison = _verified_run(trial, placed, driver, clock)
     if comparison is None:

@@ -137,7 +137,7 @@ class ContiguousMemory:
         whole = self._take_spare(size, 2 * size)
         while whole is None:
             try:
-                # Cached, as TVM has its buffers: uncached, the processor does not see what a coherent port sees.
+                # Cached, as TVM's buffers are: uncached, the processor does not see the data of a coherent port.
                 whole = pynq.allocate(shape=(size,), dtype=np.uint8, cacheable=True)
             except (MemoryError, RuntimeError, OSError) as error:  # with one of these pynq says that there is no more
                 whole = self._take_spare(size, math.inf)

@@ -16,7 +16,7 @@ DIRECTORY = Path("/etc/systemd/system")
 ARCHIVE = Path("/usr/local/lib/hilt/hilt-board.pyz")
 """The archive that the service runs: root's own copy, because a user can change the files in their home."""
 
-# A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended. One that
+# A daemon that ends by itself with 0 was asked to, as by a newer agent that takes its place: it stays ended. One that
 # finds another running (3: commands.InUseError) does too: a client's `start` was faster, and one that tries again every
 # few seconds would only disturb it.
 _TEXT = """[Unit]

@@ -178,7 +178,7 @@ class Network:
         values.update(zip(step["outputs"], outputs))
 
     def _read_back(self, buffer: str) -> None:
-        # Behind a coherent port what VTA wrote may still be in the processor's cache: written to memory first.
+        # Behind a coherent port VTA's output may still be in the processor's cache: written to memory first.
         self._views[buffer].flush()
         self._views[buffer].invalidate()
 

@@ -41,7 +41,7 @@ FAILURES = (
     "board_busy",  # another session has the lease; says which
     "queue_full",  # more than MAX_PENDING requests unanswered
     "blob_missing",  # a sha256 that is not on the board: put it first
-    "blob_corrupt",  # what was put is not what its sha256 says
+    "blob_corrupt",  # the bytes of the blob do not match its sha256
     "blob_order",  # chunks must follow each other from offset 0
     "disk_full",  # nothing was stored
     "journal_full",  # too many results that were never acknowledged

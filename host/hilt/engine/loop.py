@@ -215,7 +215,7 @@ class TuningLoop:
         def report(ordinal: int, result: Result) -> None:
             pending = group[ordinal]
             if result.outcome is Outcome.BOARD_LOST and self._control.stopping:
-                again[ordinal] = pending  # the stop closed the board: its journal has what it still answers
+                again[ordinal] = pending  # the stop closed the board: its journal has the last answers
             elif result.outcome is Outcome.BOARD_LOST:
                 again[ordinal] = self._after_loss(pending, result.reason)
             elif result.outcome in DOUBTFUL and result.outcome not in pending.doubts:

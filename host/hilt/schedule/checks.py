@@ -53,7 +53,7 @@ class Analysis:
         for reason in sorted(needs, reverse=True):
             need, limit = needs[reason]
             found[need > limit] = reason
-        if checks == "tvm":  # what TVM accepts must be lowered here too
+        if checks == "tvm":  # configurations that TVM accepts must be lowered here too
             found = np.where(found == 0, self.verdict("compiler"), found)
         return found
 

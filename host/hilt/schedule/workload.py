@@ -135,6 +135,6 @@ class Conv2d:
             if isinstance(value, list):
                 arguments[key] = tuple(value)
         try:
-            return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check what JSON cannot promise
+            return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check the values
         except TypeError as error:
             raise WorkloadError(f"not a workload: {error}") from error

@@ -46,7 +46,7 @@ class RunFeed:
         while True:
             link, client = (Link.SILENT, None) if silent else await self._attach()
             before = self._standing()
-            # Attached first and read after: what is recorded in between arrives twice, and never not at all.
+            # Attached first and read after: a trial that is recorded in between arrives twice and is never lost.
             view = await asyncio.to_thread(RunView.load, self._store, self._uuid, link)
             if gone and link is Link.NONE:
                 view.engine_gone()

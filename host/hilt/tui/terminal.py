@@ -13,7 +13,7 @@ _INSTEAD = "`hilt show RUN` prints a run, `hilt tui --web` serves a browser"
 
 def check_terminal() -> None:
     """Raises SettingsError. Textual reads keys from standard input and draws on standard error."""
-    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve's: what draws is a browser
+    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve's: a browser draws the screen
         return
     keys, screen = sys.__stdin__, sys.__stderr__
     if keys is None or screen is None or not (keys.isatty() and screen.isatty()):

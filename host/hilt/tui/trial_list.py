@@ -73,7 +73,7 @@ class TrialList:
             self._kept.clear()
         found = {each.ordinal: each for each in self._readable(ordinals)}
         for ordinal in ordinals:
-            # What was told in the meantime is newer than what was read.
+            # A trial that arrived in the meantime is newer than the one that was read.
             if self._kept.get(ordinal) is None:
                 self._kept[ordinal] = found.get(ordinal)
 

@@ -54,7 +54,7 @@ class Supervisor:
         try:
             await self._stopped.wait()
         finally:
-            # Nobody who asks from now on is told that this board exists.
+            # From now on no client learns that this board exists.
             with contextlib.suppress(FileNotFoundError):
                 (self._directory.root / CONTROL_SOCKET).unlink()
             server.close()

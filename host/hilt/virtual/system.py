@@ -99,7 +99,7 @@ class _Server:
 
     def _start(self) -> None:
         self._started = time.monotonic()
-        # An input of its own: power and commands are not for the server and what it runs.
+        # An input of its own: power and commands are not for the server and its children.
         null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
         self._pid = os.posix_spawn(self._command[0], self._command, os.environ, file_actions=[null], setpgroup=0)
 

@@ -100,7 +100,7 @@ class RunPage(Screen[None]):
         self.notify("starting an engine ...", timeout=3)
         try:
             await asyncio.to_thread(steering.resume_run, self.watched.store, self.watched.home, self.watched.uuid)
-        except Exception as error:  # of board, link, store or tuner: each says in a line what to do
+        except Exception as error:  # of board, link, store or tuner: each names the remedy in a line
             self.notify(str(error), title="Could not resume", severity="error", timeout=20, markup=False)
 
     async def _send(self, command: EngineCommand) -> None:
@@ -116,7 +116,7 @@ class RunPage(Screen[None]):
             self.notify(f"asked the engine to {command}", timeout=3)
 
     def action_export(self) -> None:
-        from hilt.tui.screens.export_screen import ExportScreen  # loads what knows TVM's formats
+        from hilt.tui.screens.export_screen import ExportScreen  # loads the writers of TVM's formats
 
         if self.view is not None:
             self.app.push_screen(ExportScreen(self.watched, self.app.export_screenshot()))

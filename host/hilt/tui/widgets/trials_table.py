@@ -92,7 +92,7 @@ class TrialsTable(ScrollView, can_focus=True):
         self._following = True
         self._resized = 0.0
 
-    # what is shown
+    # display
 
     def show(self, view: RunView) -> None:
         """The titles; rows come with the list and `changed`."""
