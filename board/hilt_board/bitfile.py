@@ -54,7 +54,7 @@ class Bitfile:
         return self.design.split(";")[0]
 
     def require_part(self, part: str) -> None:
-        """Raises WrongPartError unless this is for `part`, with or without the "xc" that 7-series headers leave out."""
+        """Raise WrongPartError unless this is for `part`, with or without the "xc" that 7-series headers leave out."""
         if _plain_part(self.part) != _plain_part(part):
             raise WrongPartError(
                 "{} is for part {}, this board has {}: use the bitstream of this board".format(

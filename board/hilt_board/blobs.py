@@ -109,7 +109,7 @@ class BlobStore:
             self._upload = None
 
     def _make_room(self, count: int, keep: Set[str]) -> None:
-        """Evicts until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
+        """Evict blobs until `count` more bytes fit both the limit and the disk. Raises BlobError if they cannot."""
         kept = sorted(self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime))
         total = sum(path.stat().st_size for path in kept)
         evictable = [path for path in kept if path.name not in keep]

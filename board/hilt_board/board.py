@@ -92,7 +92,7 @@ class Board:
         remove_firmware()
 
     async def load(self, message: LoadBitstream) -> Record:
-        """Programs the device. Answers Programmed or AgentFailure."""
+        """Program the device. Returns Programmed or AgentFailure."""
         loaded = self._program
         if not self._broken and loaded == message and self._is_programmed():
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
@@ -111,7 +111,7 @@ class Board:
         return reply
 
     async def measure(self, message: Measure) -> Record:
-        """Runs a trial. Answers Measured, or Failure where it could not be run."""
+        """Run a trial. Returns Measured, or Failure if it could not be run."""
         program = self._program
         if self._broken:
             return AgentFailure(code="board_broken", message=self._broken[:4096])
@@ -123,7 +123,7 @@ class Board:
             return AgentFailure(code="board_broken", message=str(error)[:4096])
 
     async def run_network(self, message: RunNetwork) -> Record:
-        """Runs a network. Answers NetworkRan, or Failure where it could not be run."""
+        """Run a network. Returns NetworkRan, or Failure if it could not be run."""
         program = self._program
         if self._broken:
             return AgentFailure(code="board_broken", message=self._broken[:4096])
@@ -145,7 +145,7 @@ class Board:
         return replace(reply, canary=await self._recover())
 
     async def reset(self, message: Reset) -> Record:
-        """Climbs the one rung that is asked for. Answers ResetDone or AgentFailure."""
+        """Take the requested recovery step. Returns ResetDone or AgentFailure."""
         if self._program is None:
             return AgentFailure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
         started = time.monotonic()
@@ -208,9 +208,9 @@ class Board:
         raise AssertionError("unreachable")
 
     async def _recover(self, costs: Optional[Dict[str, float]] = None) -> bool:
-        """Climbs until the canary is well, from the first rung that makes sense. If none helps, the board is broken.
+        """Take recovery steps until the canary is well, from the first one that makes sense.
 
-        `costs` is filled with the seconds that each rung took, by "reset_" and its name.
+        If none helps, the board is broken. `costs` is filled with the seconds of each step, by "reset_" and its name.
         """
         self._recovering = True
         try:

@@ -52,7 +52,7 @@ class ModelSettings:
 
 
 def load_board_model(path: Path) -> ModelSettings:
-    """Reads and checks a board model file. Raises BoardModelError."""
+    """Read and check a board model file. Raises BoardModelError."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         board_model = ModelSettings(**values)

@@ -20,7 +20,7 @@ _ANSWER_SECONDS = 10.0
 
 
 async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
-    """Returns once systemd has started all that it is to start; at once where there is none, or on a virtual board."""
+    """Wait until systemd has started all its units; return at once without systemd, or on a virtual board."""
     if os.environ.get("HILT_VERILATED") or not systemd.is_dir():
         return
     began = time.monotonic()

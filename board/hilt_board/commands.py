@@ -44,8 +44,10 @@ class InUseError(CommandError):
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs a command; returns its exit code: 0, or after one line on stderr 1, 2 for wrong usage, 3 where the board is
-    in use by somebody else."""
+    """Run a command and return its exit code.
+
+    The code is 0, or after one line on stderr: 1, 2 for wrong usage, 3 if the board is in use by somebody else.
+    """
     from .inspection import complete_environment
 
     os.umask(0o077)
@@ -311,7 +313,7 @@ def _running(home: Home) -> Optional[int]:
 
 
 def _end(home: Home, number: int) -> None:
-    """Sends the daemon a signal and waits for its end; after a while, it is killed."""
+    """Send the daemon a signal and wait for its end; after a while, kill it."""
     pid = _running(home)
     if pid is None:
         return

@@ -98,7 +98,7 @@ class Daemon:
         }
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
-        """Serves until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
+        """Serve until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
@@ -321,7 +321,10 @@ def _lease_expired(holder: HostSession) -> bool:
 
 
 def boot_id() -> str:
-    """Changes with every boot. HILT_BOOT_ID says it for a virtual board, whose kernel is the host's."""
+    """Return an identifier that changes with every boot.
+
+    HILT_BOOT_ID holds it for a virtual board, whose kernel is the host's.
+    """
     return os.environ.get("HILT_BOOT_ID") or Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 

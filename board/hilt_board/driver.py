@@ -106,10 +106,11 @@ class Driver:
         self._load(pynq.Bitstream(str(path)), manifest)
 
     def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceRun:
-        """Runs `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
+        """Run `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
 
-        `limit_seconds` is device time: cycles where the hardware counts them, else the wall clock times the time scale.
-        After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises AddressError.
+        `limit_seconds` is device time: cycles if the hardware counts them, else the wall clock times the time
+        scale. After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises
+        AddressError.
         """
         address = physical_address(instructions)
         if self.counts_cycles:
@@ -136,7 +137,7 @@ class Driver:
             self._beat()
 
     def reload(self) -> None:
-        """Loads the bitstream again, and checks it again. Raises NotLoadedError."""
+        """Load the bitstream again, and check it again. Raises NotLoadedError."""
         if self._described is None:
             raise NotLoadedError("no bitstream is loaded")
         try:
@@ -268,7 +269,7 @@ def _download(bitstream: Any) -> None:
 
 
 def _set_clock(manifest: Manifest) -> None:
-    """Gives the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
+    """Give the fabric the clock that the bitstream is built for. Raises ClockError if it cannot be had."""
     wanted_hz = manifest.fclk_hz or manifest.clock_hz
     # A board without a clock generator of pynq's (a virtual one) reports its clock.
     actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)

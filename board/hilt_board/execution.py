@@ -24,7 +24,7 @@ class Placed:
     """A trial in contiguous memory, relocated and ready to run."""
 
     def __init__(self, trial: TrialRequest, code: bytes, manifest: Manifest, memory: ContiguousMemory) -> None:
-        """Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
+        """Place a trial. Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
         memory.begin()
         words, uops, indices = _split(trial, code)
         self.inputs = {each.name: memory.tensor(each.sha256, each.bytes) for each in trial.inputs}
@@ -203,7 +203,7 @@ def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, 
 
 
 def _relocate(words: Any, chosen: Any, bit: int, name: str, buffer: Any, element_bytes: int) -> None:
-    """Adds the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
+    """Add the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
     base, rest = divmod(physical_address(buffer), element_bytes)
     if rest:
         raise InvalidProgramError("buffer {} is not aligned to its {}-byte elements".format(name, element_bytes))

@@ -40,7 +40,7 @@ class Journal:
     """The results that no client has acknowledged yet, by sequence number and by key. One process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the journal. Raises OSError."""
+        """Open or make the journal. Raises OSError."""
         self._path = path
         self._results: Dict[int, Measured] = {}
         self._by_key: Dict[str, int] = {}
@@ -71,8 +71,11 @@ class Journal:
         return [self._results[each] for each in sorted(self._results) if each > sequence][:most]
 
     def check_room(self, key: str = "") -> None:
-        """Makes room for the result of `key`: ask before a trial. Where nobody acknowledged too many results, those of
-        the oldest other run leave. Raises JournalFullError where there is none, or DiskFullError."""
+        """Make room for the result of `key`; call it before a trial.
+
+        If too many results are not acknowledged, those of the oldest other run leave. Raises JournalFullError if
+        there is no room, or DiskFullError.
+        """
         if len(self._results) >= MAX_UNACKNOWLEDGED:
             self._forget_abandoned(run_of(key))
         if len(self._results) >= MAX_UNACKNOWLEDGED:
@@ -84,7 +87,7 @@ class Journal:
             raise DiskFullError("less than 1 MiB is free on the board's disk: remove files from it")
 
     def append(self, result: Measured) -> Measured:
-        """Keeps a result and returns it with its sequence number, once it is on the disk.
+        """Keep a result and return it with its sequence number, once it is on the disk.
 
         Raises JournalFullError, DiskFullError, ValueError for a key that is known, OSError.
         """
@@ -97,7 +100,7 @@ class Journal:
         return numbered
 
     def acknowledge(self, through: int, run: str = "") -> int:
-        """Forgets results up to and including `through`, of one run where that is named; returns how far that is.
+        """Forget results up to and including `through`, of one run if it is named; return the number reached.
 
         Raises DiskFullError, OSError.
         """
@@ -129,7 +132,7 @@ class Journal:
             del self._by_key[self._results.pop(sequence).key]
 
     def _load(self) -> int:
-        """Reads all lines; returns the bytes of the file up to the end of its last whole line, and cuts it there."""
+        """Read all lines; return the bytes of the file up to the end of its last whole line, and cut it there."""
         end = 0
         with open(self._file, "rb", closefd=False) as file:
             for line in file:

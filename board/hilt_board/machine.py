@@ -52,7 +52,7 @@ class Machine:
     """Cycles of programs on one machine."""
 
     def __init__(self, library: Path, costs: Dict[str, float]) -> None:
-        """Raises MachineError where the library exports no machine models."""
+        """Load the machine models. Raises MachineError if the library exports none."""
         try:
             self._predict = ctypes.CDLL(str(library)).vta_machine_predict
         except (OSError, AttributeError) as error:

@@ -54,7 +54,7 @@ class ContiguousMemory:
         self._spare: List[Any] = []
 
     def clear(self) -> None:
-        """Forgets the contents of all; their buffers are used again."""
+        """Forget the contents of all; their buffers are used again."""
         self._spare += [part.whole for part in (*self._tensors.values(), *self._scratch.values())]
         self._tensors.clear()
         self._scratch.clear()

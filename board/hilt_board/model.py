@@ -47,7 +47,8 @@ class Model:
     """One accelerator and its memory. Lives until the last buffer in its memory is gone."""
 
     def __init__(self, library: Path, memory: ModelMemory) -> None:
-        """Raises ModelError where the library cannot be loaded, has another API, or refuses the memory model."""
+        """Load a model. Raises ModelError if the library cannot be loaded, has another API, or refuses the memory
+        model."""
         try:
             self._library = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
             for name, (result, arguments) in _SIGNATURES.items():
@@ -87,7 +88,7 @@ class Model:
         self._check(self._library.vta_write_register(self._device, offset, value), offset)
 
     def step(self, cycles: int) -> Tuple[int, int]:
-        """Runs at most `cycles` more; returns (DONE, RUNNING, FAULT or IDLE, cycles run)."""
+        """Run at most `cycles` more; return (DONE, RUNNING, FAULT or IDLE, cycles run)."""
         ran = ctypes.c_uint64()
         status = self._library.vta_step(self._device, cycles, ctypes.byref(ran))
         if status < 0:

@@ -70,7 +70,7 @@ def install(home: Home) -> str:
 
 
 def remove() -> str:
-    """Disables the service and removes its unit. Raises ServiceError."""
+    """Disable the service and remove its unit. Raises ServiceError."""
     if not (DIRECTORY / UNIT).exists():
         return "{} was not installed".format(UNIT)
     if os.geteuid() != 0:

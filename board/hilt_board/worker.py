@@ -235,7 +235,7 @@ def die_with_parent() -> None:
 
 
 def run(descriptor: int, home: Home, kind: Type[Worker] = Worker) -> int:
-    """Serves the daemon at the other end of a socket. Returns the exit code."""
+    """Serve the daemon at the other end of a socket. Returns the exit code."""
     connection = socket.socket(fileno=descriptor)
     try:
         kind(connection, home).serve()

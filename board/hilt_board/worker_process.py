@@ -148,7 +148,7 @@ class WorkerProcess:
         return await self._answer(seconds, silence)
 
     async def kill(self) -> None:
-        """Ends the worker and all it started."""
+        """End the worker and all it started."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -193,7 +193,7 @@ class WorkerProcess:
             raise WorkerDiedError("worker spoke nonsense: {}".format(error)) from None
 
     async def _how_it_ended(self) -> str:
-        """Waits for its end, which has come or is made to come."""
+        """Wait for the end of the worker, or cause it, and describe it."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._process.wait(), _END_SECONDS)
         ended = self._process.returncode

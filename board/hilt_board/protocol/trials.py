@@ -140,7 +140,7 @@ class TrialRequest(Record):
         return self.instructions * self.instruction_bytes + self.uops * self.uop_bytes + 4 * indices
 
     def check_code(self, code: bytes) -> None:
-        """Raises MessageError where `code` is not as long as this trial says."""
+        """Raise MessageError unless the length of `code` is the one in this trial."""
         if len(code) != self.code_bytes:
             raise MessageError("code of {} bytes, the trial says {}".format(len(code), self.code_bytes))
 

@@ -266,7 +266,7 @@ class TuningLoop:
         return not self._control.stopping
 
     def confirm(self) -> bool:
-        """Measures the best ones again where that is needed; False where it was stopped before."""
+        """Measure the best ones again if that is needed; return False if it was stopped before."""
         return self._remeasurer.confirm()
 
     def _set_state(self, state: RunState, detail: str) -> None:

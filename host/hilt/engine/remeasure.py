@@ -86,7 +86,7 @@ class Remeasurer:
             self._publish(Logged("warning", text, time()))
 
     def confirm(self) -> bool:
-        """Measures the best trials again, one after another in each round; False where it was stopped before."""
+        """Measure the best trials again, one after another in each round; return False if it was stopped before."""
         finalists = self._store.fastest(self._run.uuid, FINALISTS) if self._is_needed else []
         if len(finalists) < 2:
             return True

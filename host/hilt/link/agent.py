@@ -101,7 +101,7 @@ class AgentConnection:
         return cls(session, client, welcome, uploaded)
 
     def close(self) -> None:
-        """Ends lease and session. The daemon stays, with its journal."""
+        """End lease and session. The daemon stays, with its journal."""
         self.client.close()
         self.session.close()
 
@@ -115,7 +115,7 @@ class AgentConnection:
 
 
 def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
-    """Makes sure that the board holds this agent, whole. Returns whether it had to be sent."""
+    """Ensure that the board holds this agent, whole. Returns whether it had to be sent."""
     # Asked of the board each time: a file that lost its tail with the power is sent again.
     if session.sha256(archive.remote_path, deadline) == archive.sha256:
         return False

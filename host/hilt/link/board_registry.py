@@ -108,9 +108,9 @@ def registered_board(name: str) -> RegisteredBoard:
 
 
 def add_board(name: str, values: Mapping[str, Any]) -> Path:
-    """Appends a board to HILT_HOME/boards.toml, whose other lines stay as they are; returns the file.
+    """Append a board to HILT_HOME/boards.toml, whose other lines stay as they are; return the file.
 
-    Raises BoardFileError: a name that cannot be one or is taken, or values that cannot be.
+    Raises BoardFileError for a name that is invalid or taken, or for impossible values.
     """
     path = paths.home() / "boards.toml"
     if not _NAME.match(name):

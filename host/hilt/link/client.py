@@ -103,8 +103,11 @@ class AgentClient:
     # --- typed calls ---
 
     def hello(self, client: str, deadline: Deadline) -> Welcome:
-        """Takes the lease of the board. Raises BoardBusyError. From then on silence ends the connection; until then
-        the deadline does, for the agent answers nothing else while its worker starts."""
+        """Take the lease of the board. Raises BoardBusyError.
+
+        From then on silence ends the connection. Until then the deadline does, for the agent answers nothing else
+        while its worker starts.
+        """
         welcome = self._call(AgentHello(client), Welcome, deadline)
         self._heart.start()
         return welcome
@@ -114,7 +117,7 @@ class AgentClient:
         return set(self._call(Have(tuple(blobs)), Missing, deadline).sha256)
 
     def put(self, data: bytes, deadline: Deadline) -> str:
-        """Stores a blob in chunks and returns its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
+        """Store a blob in chunks and return its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
         digest = hashlib.sha256(data).hexdigest()
         self.put_as(digest, data, deadline)
         return digest
@@ -138,11 +141,14 @@ class AgentClient:
         canary: TrialRequest | None = None,
         code: bytes = b"",
     ) -> Programmed:
-        """Raises BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
+        """Load a bitstream.
+
+        Raises BitstreamRefusedError (wrong part, damaged, registers of another accelerator).
+        """
         return self._call(LoadBitstream(bitstream, manifest, canary, code), Programmed, deadline)
 
     def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:
-        """Sends a trial; `reply(future, Measured, deadline)` waits for its result."""
+        """Send a trial; `reply(future, Measured, deadline)` waits for its result."""
         return self.send(Measure(trial, code))
 
     def results(self, since: int, deadline: Deadline) -> list[Measured]:
@@ -170,14 +176,14 @@ class AgentClient:
         return self._call(Log(count), LogText, deadline).text.decode("utf-8", "replace")
 
     def shutdown(self, deadline: Deadline) -> None:
-        """Ends the agent after the trial that is running; returns when the connection has ended."""
+        """End the agent after the trial that is running; return when the connection has ended."""
         self._call(Shutdown(), ShuttingDown, deadline)
         self._reader.join(deadline.remaining("the agent's end"))
 
     # --- requests and replies ---
 
     def send(self, message: Record) -> Future[Record]:
-        """Sends a request; its future holds the reply, or the LinkError that prevented it."""
+        """Send a request; its future holds the reply, or the LinkError that prevented it."""
         future: Future[Record] = Future()
         number = next(self._numbers)
         with self._state:
@@ -193,7 +199,7 @@ class AgentClient:
         return future
 
     def reply(self, future: Future[Record], expected: type[R], deadline: Deadline) -> R:
-        """Waits for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
+        """Wait for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
         try:
             message = future.result(deadline.remaining(f"the agent on {self._board}"))
         except FutureTimeoutError:

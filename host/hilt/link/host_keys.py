@@ -29,7 +29,7 @@ class HostKeys:
         return [f"{each[1]} {each[2]}" for each in fields if len(each) >= 3 and wanted in each[0].split(",")]
 
     def accept(self, unknown: UnknownHostKeyError) -> None:
-        """Remembers the key of a first contact: somebody has compared its fingerprint."""
+        """Remember the key of a first contact: somebody has compared its fingerprint."""
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -34,7 +34,7 @@ class Quarantine:
 
 
 def quarantine(name: str, reason: str) -> None:
-    """Keeps the board apart from now on. Raises UnwritableFileError."""
+    """Keep the board apart from now on. Raises UnwritableFileError."""
     path = _path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with atomic_write(path) as file:
@@ -47,7 +47,7 @@ def quarantined() -> dict[str, Quarantine]:
 
 
 def check_free(name: str) -> None:
-    """Raises QuarantinedError where the board is kept apart."""
+    """Raise QuarantinedError if the board is kept apart."""
     path = _path(name)
     if path.exists():
         found = _read(path)
@@ -58,7 +58,7 @@ def check_free(name: str) -> None:
 
 
 def release(name: str) -> bool:
-    """Lets the board be used again; False where it was not kept apart."""
+    """Let the board be used again; return False if it was not kept apart."""
     path = _path(name)
     existed = path.exists()
     path.unlink(missing_ok=True)

@@ -73,7 +73,7 @@ class ExecStream:
             raise LinkLostError(f"connection to the board failed: {error}") from None
 
     def send(self, data: bytes) -> None:
-        """Blocks while the board does not take it; closing the stream elsewhere ends that."""
+        """Send bytes; block while the board does not take them. Closing the stream elsewhere ends that."""
         try:
             self._channel.sendall(data)
         except _FAILURES as error:
@@ -100,8 +100,11 @@ class SshSession:
 
     @classmethod
     def connect(cls, endpoint: Endpoint, host_keys: HostKeys, deadline: Deadline) -> SshSession:
-        """Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
-        LinkTimeoutError."""
+        """Connect to a board.
+
+        Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
+        LinkTimeoutError.
+        """
         client = paramiko.SSHClient()
         known = [endpoint.host_key] if endpoint.host_key else host_keys.of(endpoint.host, endpoint.port)
         for key in known:
@@ -160,14 +163,17 @@ class SshSession:
             channel.close()
 
     def stream(self, words: Sequence[str], deadline: Deadline) -> ExecStream:
-        """Starts a command that is spoken with. `words` as in `execute`."""
+        """Start a command with a stream to and from it. `words` as in `execute`."""
         channel = self._open(words, deadline)
         channel.settimeout(None)
         return ExecStream(channel)
 
     def put(self, data: bytes, path: str, deadline: Deadline) -> None:
-        """Writes a file whose name ends in nothing a shell would read, whole or not at all: temporary name, size and
-        SHA-256 as the board reads it back, then renamed. `path` counts from the user's home. Raises UploadError."""
+        """Write a file whose name has no characters of a shell, whole or not at all.
+
+        The file gets a temporary name, its size and SHA-256 are compared as the board reads it back, then it is
+        renamed. `path` counts from the user's home. Raises UploadError.
+        """
         digest = hashlib.sha256(data).hexdigest()
         temporary = f"{path}.{digest[:16]}.new"
         with self._ended_at(deadline, "the upload"):

@@ -108,7 +108,7 @@ class Facts:
 
 
 def _first(left: dict[str, deque[Trial]], name: str, end: int | None) -> Iterator[tuple[str, Trial]]:
-    """Takes the trials of this layer whose numbers are below `end`, or all."""
+    """Yield the trials of this layer whose numbers are below `end`, or all."""
     while left[name] and (end is None or left[name][0].ordinal < end):
         yield name, left[name].popleft()
 
@@ -120,13 +120,13 @@ def _searched(trials: Sequence[Trial]) -> int:
 
 
 def facts_of_run(store: Store, run: Run) -> Facts:
-    """Raises StoreError."""
+    """Return the facts of a run. Raises StoreError."""
     result = LayerResult(Layer(run.workload, nodes=[run.workload], macs=run.macs), run)
     return Facts((_run_facts(store, run, result),), _events(store, run.uuid))
 
 
 def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
-    """Raises StoreError."""
+    """Return the facts of a campaign. Raises StoreError."""
     uuid = result.campaign.uuid
     runs = tuple(_run_facts(store, each.run, each) for each in result.layers if each.run is not None)
     # Campaigns of schema 7 and older without a budget had an engine for each layer.

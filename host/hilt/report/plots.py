@@ -250,7 +250,7 @@ def _short_name(facts: RunFacts) -> str:
 
 
 def _log(axes: Axes, which: str) -> None:
-    """Makes axis `x` or `y` logarithmic, with plain numbers at 1, 2 and 5."""
+    """Make axis `x` or `y` logarithmic, with plain numbers at 1, 2 and 5."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set(**{f"{which}scale": "log"})

@@ -299,7 +299,7 @@ class _Lowering:
         words[:, field.word] |= bits << np.uint64(field.bit)
 
     def _set(self, words: Words, positions: IntArray | slice, flag: str, where: BoolArray | None = None) -> None:
-        """Sets a token flag in the instructions at `positions` of `words` (n, words), or those for which it holds."""
+        """Set a token flag in the instructions at `positions` of `words` (n, words), or those for which it holds."""
         field = self.formats.memory.by_name[flag]
         bit = np.uint64(1 << field.bit)
         words[positions, field.word] |= bit if where is None else where * bit

@@ -75,7 +75,7 @@ class _UnsupportedError(Exception):
 
 
 def read_network(path: Path) -> Network:
-    """Raises OnnxError. A batch that the model leaves open is 1."""
+    """Read the network of an ONNX file. Raises OnnxError. A batch that the model leaves open is 1."""
     import onnx
     from google.protobuf.message import DecodeError
 

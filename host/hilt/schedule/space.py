@@ -49,7 +49,7 @@ class Space:
         return tuple(knob.name for knob in self.knobs)
 
     def positions(self, indices: ArrayLike) -> NDArray[np.int64]:
-        """Raises ConfigurationError for an index outside the space."""
+        """Return the position of each knob. Raises ConfigurationError for an index outside the space."""
         array = np.asarray(indices, dtype=np.int64)
         if array.size and not 0 <= int(array.min()) <= int(array.max()) < len(self):
             raise ConfigurationError(f"an index is outside the space of {len(self)} configurations")
@@ -75,7 +75,8 @@ class Space:
         return {name: int(value) for name, value in zip(self.names, self.values(index), strict=True)}
 
     def index(self, knobs: Mapping[str, int]) -> int:
-        """Raises ConfigurationError for a configuration that is not of this space."""
+        """Return the index of a configuration. Raises ConfigurationError for a configuration that is not of this
+        space."""
         if set(knobs) != set(self.names):
             raise ConfigurationError(f"a configuration of {sorted(knobs)}; this space has {sorted(self.names)}")
         positions = []

@@ -126,7 +126,8 @@ class Conv2d:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Conv2d:
-        """Raises WorkloadError for an operator or a field that hilt does not have."""
+        """Return the workload of plain values. Raises WorkloadError for an operator or a field that hilt does not
+        have."""
         arguments = {_OLDER_FIELDS.get(field, field): value for field, value in values.items()}
         operator = arguments.pop("operator", "conv2d")
         if operator != "conv2d":

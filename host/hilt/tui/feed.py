@@ -41,7 +41,7 @@ class RunFeed:
         self._heard = 0.0
 
     async def follow(self) -> None:
-        """Raises StoreError, UnknownRunError."""
+        """Follow the run. Raises StoreError, UnknownRunError."""
         gone = silent = False
         while True:
             link, client = (Link.SILENT, None) if silent else await self._attach()

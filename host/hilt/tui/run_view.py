@@ -55,8 +55,10 @@ class RunView:
 
     @classmethod
     def load(cls, store: Store, uuid: str, link: Link) -> RunView:
-        """Reads all but the curve from the store; a tenth of a second at 100,000 trials. Raises StoreError,
-        UnknownRunError."""
+        """Read all but the curve from the store; a tenth of a second at 100,000 trials.
+
+        Raises StoreError, UnknownRunError.
+        """
         summary = store.summary(uuid)
         latest = store.latest_trials(uuid, PAGE_TRIALS)[::-1]
         return cls(
@@ -73,7 +75,7 @@ class RunView:
         )
 
     def apply(self, event: Event) -> None:
-        """Takes one event in. Events of trials that were loaded from the store already change nothing."""
+        """Apply one event. Events of trials that were loaded from the store already change nothing."""
         match event:
             case StateChanged(state=state, detail=detail) | Finished(state=state, detail=detail):
                 self.state, self.detail = state, detail

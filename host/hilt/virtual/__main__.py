@@ -49,7 +49,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _show(supervisor: SupervisorControl) -> None:
-    """Switches the board on, says how to reach it and waits for the end of standard input."""
+    """Switch the board on, print its address and wait for the end of standard input."""
     port = supervisor.power_on().port
     directory = supervisor.directory
     sys.stdout.write(

@@ -70,7 +70,7 @@ class BoardDirectory:
         return self.host_key.with_suffix(".pub").read_text(encoding="ascii").strip()
 
     def write_board_model(self, settings: dict[str, Any]) -> None:
-        """Raises VirtualBoardError where this board was made with another board_model."""
+        """Write the board model file. Raises VirtualBoardError if this board was made with another board model."""
         if self.board_model.exists():
             before = json.loads(self.board_model.read_text(encoding="utf-8"))["name"]
             if before != settings["name"]:

@@ -20,7 +20,7 @@ def adopt_orphans() -> None:
 
 
 def end_descendants() -> None:
-    """Kills everything below this process and returns when nothing is left. The caller has called `adopt_orphans`."""
+    """Kill everything below this process and return when nothing is left. The caller has called `adopt_orphans`."""
     while True:
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):

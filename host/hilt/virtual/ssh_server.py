@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 async def serve(directory: BoardDirectory, boot_id: str) -> None:
-    """Serves until the process is killed, as a board's does."""
+    """Serve until the process is killed, as a board's server does."""
     environment = session_environment(directory, boot_id)
 
     async def run_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -126,7 +126,7 @@ _SIGNALS = {1: "HUP", 2: "INT", 6: "ABRT", 9: "KILL", 11: "SEGV", 13: "PIPE", 15
 
 
 async def _feed(source: asyncssh.SSHReader[bytes], target: asyncio.StreamWriter) -> None:
-    """Copies until the client's end of input or the loss of its connection; both close the child's input."""
+    """Copy until the client's end of input or the loss of its connection; both close the child's input."""
     try:
         while data := await source.read(_CHUNK_BYTES):
             target.write(data)

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _boot(directory: BoardDirectory) -> bool:
-    """Takes its time where a slow reboot is wanted; False when power is gone meanwhile."""
+    """Wait for the requested time of a slow reboot, if any; return False if power is gone meanwhile."""
     seconds = float(directory.take_chaos("slow") or 0.0)
     if not seconds:
         return True

@@ -12,7 +12,7 @@ class TextPanel(Static):
     _shown: Content | None = None
 
     def put(self, content: Content) -> None:
-        """Shows it; the same as before costs nothing."""
+        """Show a text; the same text as before costs nothing."""
         before, self._shown = self._shown, content
         if before is not None and before.is_same(content):
             return

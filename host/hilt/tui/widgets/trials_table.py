@@ -134,7 +134,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return json.dumps({name: getattr(trial, name) for name in names} | {"knobs": dict(trial.knobs)})
 
     def move_to(self, row: int) -> None:
-        """Puts the cursor there."""
+        """Put the cursor on a trial."""
         before = self._cursor
         if self.virtual_size.height != len(self._trials) + 1:
             self._resize_rows()
