@@ -63,7 +63,7 @@ class Bitfile:
             )
 
     def payload(self) -> bytes:
-        """The payload. Raises TruncatedBitfileError where the file has changed since its header was read."""
+        """Return the payload. Raises TruncatedBitfileError if the file has changed since its header was read."""
         with self.path.open("rb") as file:
             file.seek(self.payload_offset)
             data = file.read(self.payload_bytes)
@@ -73,7 +73,7 @@ class Bitfile:
 
 
 def read_bitfile(path: Path) -> Bitfile:
-    """The header of a .bit file. Raises NotABitfileError, TruncatedBitfileError or OSError."""
+    """Return the header of a .bit file. Raises NotABitfileError, TruncatedBitfileError or OSError."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if _exactly(file, len(PREAMBLE), path) != PREAMBLE:

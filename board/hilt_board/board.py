@@ -230,7 +230,7 @@ class Board:
         return False
 
     async def _climb(self, rung: str) -> bool:
-        """One rung and the canary. Returns whether the board is sane."""
+        """Take one recovery step and run the canary. Returns whether the board is sane."""
         try:
             if rung == "worker":
                 return await self._replace_worker()

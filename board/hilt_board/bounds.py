@@ -27,7 +27,10 @@ class BoundsError(Exception):
 
 
 def element_bytes(manifest: Manifest, uop_bytes: int) -> Dict[int, int]:
-    """Bytes in memory of one element, by memory type. Raises BoundsError for a name that is no parameter set's."""
+    """Return the bytes in memory of one element, by memory type.
+
+    Raises BoundsError for a name that is no parameter set's.
+    """
     match = _PARAMETERS.match(manifest.parameters)
     if match is None:
         raise BoundsError("{!r} names no VTA parameters".format(manifest.parameters))

@@ -55,7 +55,7 @@ class Plan:
             return None
 
     def strike(self, key: str) -> Optional[str]:
-        """The kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
+        """Return the kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
         settings = self.settings()
         trial, _, attempt = key.rpartition("/")
         if settings is None or not (settings["again"] or (attempt == "0" and trial not in self._struck)):
@@ -131,12 +131,12 @@ _PROGRESS = (registers.DONE_READ, *_CYCLES)
 
 
 def _standing_still(read: Callable[[int], int], still: Tuple[int, ...]) -> Callable[[int], int]:
-    """These registers read 0, whatever happens."""
+    """Return a register read in which these registers are 0, whatever happens."""
     return lambda offset: 0 if offset in still else read(offset)
 
 
 def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
-    """Instead of the model's step: the program has been started, and is not done."""
+    """Return a replacement of the model's step: the program has been started, and is not done."""
 
     def step(cycles: int) -> Any:
         del model.step

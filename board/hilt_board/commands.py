@@ -214,7 +214,10 @@ def _remove_service(home: Home, _: argparse.Namespace) -> int:
 
 
 def _connect(home: Home, _: argparse.Namespace) -> int:
-    """Two threads, one for each direction, so that neither waits for the other. Ends when the daemon closes."""
+    """Copy with two threads, one for each direction, so that neither waits for the other.
+
+    Ends when the daemon closes.
+    """
     from .unix_socket import connect
 
     try:
@@ -301,7 +304,7 @@ def _log_to(home: Home) -> None:
 
 
 def _running(home: Home) -> Optional[int]:
-    """The process id of the daemon, if one holds the lock."""
+    """Return the process id of the daemon, if one holds the lock."""
     with home.process.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -331,7 +334,10 @@ def _wait_for_end(home: Home) -> None:
 
 
 def _ask_status(home: Home) -> Dict[str, Any]:
-    """The daemon's StatusReport. Raises CommandError or OSError where it gives none that this version understands."""
+    """Return the daemon's StatusReport.
+
+    Raises CommandError or OSError if it gives none that this version understands.
+    """
     from .protocol import ProtocolError, StatusReport, from_frame
 
     try:
@@ -378,7 +384,7 @@ def _alarm(seconds: float, text: str):  # type: ignore[no-untyped-def]  # the co
 
 
 def _agent_hash() -> str:
-    """SHA-256 of the archive that this is; empty where it runs from a folder."""
+    """Return the SHA-256 of the running archive; empty if the agent runs from a folder."""
     from .worker_process import agent_archive
 
     archive = agent_archive()

@@ -14,7 +14,7 @@ class ContiguousAllocator:
         self._free: List[Tuple[int, int]] = [(0, size)]
 
     def take(self, count: int) -> int:
-        """Offset of `count` bytes, page aligned. Raises MemoryError."""
+        """Return the offset of `count` bytes, page aligned. Raises MemoryError."""
         count = -(-max(count, 1) // _PAGE) * _PAGE
         for index, (start, length) in enumerate(self._free):
             if length >= count:

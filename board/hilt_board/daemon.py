@@ -211,7 +211,7 @@ class Daemon:
             self._queue.task_done()
 
     async def _device(self, message: Record) -> Record:
-        """Whatever goes wrong with one request, the next one is served."""
+        """Answer a request of the device. Whatever goes wrong with one request, the next one is served."""
         if self._stopping.is_set():
             return AgentFailure(code="shutting_down", message="agent is shutting down")
         try:
@@ -305,7 +305,7 @@ class Daemon:
 
 
 def _fitting(results: List[Measured]) -> List[Measured]:
-    """The first ones, as many as a frame takes, and one at least: each may hold two thousand figures."""
+    """Return the first results, as many as a frame takes, and one at least: each may hold two thousand figures."""
     fitting: List[Measured] = []
     size = 0
     for result in results:
@@ -329,7 +329,7 @@ def boot_id() -> str:
 
 
 def tail(path: Path, count: int) -> bytes:
-    """The last `count` bytes of a file."""
+    """Return the last `count` bytes of a file."""
     with path.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - count))
         return file.read(count)

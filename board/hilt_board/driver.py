@@ -241,7 +241,7 @@ class Driver:
             self._beat()
 
     def _cycles(self) -> int:
-        """64 bits in two reads: again where the low half wrapped in between."""
+        """Return a counter of 64 bits in two reads; read it again if the low half wrapped in between."""
         read = self._registers.read
         while True:
             high, low = read(registers.CYCLES_HIGH), read(registers.CYCLES_LOW)

@@ -136,7 +136,7 @@ def _verified_run(
 def _timed_runs(
     trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun
 ) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
-    """`repeat` lists of `number` runs; or the first run that failed.
+    """Return `repeat` lists of `number` runs; or the first run that failed.
 
     Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
     """
@@ -182,7 +182,7 @@ def _mean(values: List[float]) -> float:
 
 
 def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, Any]]]:
-    """(instructions uint64 (n, words), a copy; micro-ops uint8; [(buffer, indices uint32)])."""
+    """Return (instructions uint64 (n, words), a copy; micro-ops uint8; [(buffer, indices uint32)])."""
     data = np.frombuffer(code, dtype=np.uint8)
     middle = trial.instructions * trial.instruction_bytes
     end = middle + trial.uops * trial.uop_bytes
@@ -228,7 +228,7 @@ class _Stopwatch:
 
 
 def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) -> DeviceRun:
-    """The smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
+    """Run the smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
     words = 4 if driver.manifest.isa == "wide" else 2
     instructions = memory.scratch("instructions", 8 * words)
     instructions[:] = np.array([3] + [0] * (words - 1), dtype="<u8").view(np.uint8)

@@ -13,7 +13,7 @@ _FPGA_MANAGER = Path("/sys/class/fpga_manager/fpga0/state")
 
 
 def inspect(root: Path) -> Dict[str, Any]:
-    """JSON-able facts; a fact that cannot be had is None. `root`: the agent's directory."""
+    """Return JSON-able facts; a fact that cannot be had is None. `root`: the agent's directory."""
     memory = _memory()
     disk = os.statvfs(str(root))
     facts: Dict[str, Any] = {
@@ -88,7 +88,7 @@ def _packages() -> Dict[str, Any]:
 
 
 def _memory() -> Dict[str, int]:
-    """Bytes by the names of /proc/meminfo."""
+    """Return the bytes by the names of /proc/meminfo."""
     lines = (_text(Path("/proc/meminfo")) or "").splitlines()
     pairs = (line.split() for line in lines)
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in pairs if len(words) == 3}

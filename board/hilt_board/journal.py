@@ -62,12 +62,12 @@ class Journal:
         return len(self._results)
 
     def find(self, key: str) -> Optional[Measured]:
-        """The result of a trial that was run already, unless it is acknowledged."""
+        """Return the result of a trial that was run already, unless it is acknowledged."""
         sequence = self._by_key.get(key)
         return None if sequence is None else self._results[sequence]
 
     def since(self, sequence: int, most: int) -> List[Measured]:
-        """The oldest `most` results above `sequence`."""
+        """Return the oldest `most` results above `sequence`."""
         return [self._results[each] for each in sorted(self._results) if each > sequence][:most]
 
     def check_room(self, key: str = "") -> None:

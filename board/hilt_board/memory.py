@@ -73,7 +73,10 @@ class ContiguousMemory:
         self._in_use.clear()
 
     def tensor(self, sha256: str, count: int) -> Any:
-        """A buffer (uint8) with the blob's `count` bytes, flushed. Raises TensorError, OutOfContiguousMemoryError."""
+        """Return a buffer (uint8) with the blob's `count` bytes, flushed.
+
+        Raises TensorError, OutOfContiguousMemoryError.
+        """
         self._in_use.add(sha256)
         if sha256 not in self._tensors:
             contents = self.contents(sha256, count)
@@ -89,7 +92,7 @@ class ContiguousMemory:
         return buffer
 
     def contents(self, sha256: str, count: int) -> Any:
-        """The blob's bytes (uint8). Raises TensorError."""
+        """Return the blob's bytes (uint8). Raises TensorError."""
         try:
             contents = np.fromfile(str(self._blobs / sha256), dtype=np.uint8)
         except OSError as error:
@@ -99,7 +102,7 @@ class ContiguousMemory:
         return contents
 
     def restore(self) -> List[str]:
-        """Tensors in use that a program has overwritten, now as they were."""
+        """Return the tensors in use that a program has overwritten, now as they were."""
         restored = []
         for sha256 in sorted(self._in_use & set(self._tensors)):
             buffer = self._tensors[sha256].buffer
@@ -112,7 +115,8 @@ class ContiguousMemory:
         return restored
 
     def scratch(self, purpose: str, count: int) -> Any:
-        """The first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are old."""
+        """Return the first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are
+        old."""
         part = self._scratch.get(purpose)
         if part is None or part.whole.nbytes < count:
             if part is not None:
@@ -152,7 +156,7 @@ class ContiguousMemory:
         return _Part(whole, count)
 
     def _take_spare(self, least: int, most: float) -> Any:
-        """The smallest spare buffer of `least` to `most` bytes; None where there is none."""
+        """Return the smallest spare buffer of `least` to `most` bytes; None if there is none."""
         fitting = [index for index, each in enumerate(self._spare) if least <= each.nbytes <= most]
         return self._spare.pop(min(fitting, key=lambda index: self._spare[index].nbytes)) if fitting else None
 

@@ -74,7 +74,8 @@ class Model:
         self._library.vta_reset(self._device)
 
     def view(self, offset: int, count: int) -> Any:
-        """`count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model alive."""
+        """Return `count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model
+        alive."""
         region = (ctypes.c_uint8 * count).from_address(self._memory + offset)
         region._model = self  # type: ignore[attr-defined]
         return region

@@ -44,7 +44,7 @@ class ServiceError(Exception):
 
 
 def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
-    """The unit file. Raises ServiceError for a path that systemd would read as something else."""
+    """Return the unit file. Raises ServiceError for a path that systemd would read as something else."""
     for value in (python, archive, home, xrt):
         if any(character in value for character in '"\\%$ \n'):
             raise ServiceError("{!r} cannot stand in a unit file".format(value))

@@ -106,7 +106,7 @@ class HostSession:
 
 
 def request_id_of(frame: Frame) -> int:
-    """The id of a frame, 0 where it has none that is valid."""
+    """Return the id of a frame, 0 if it has none that is valid."""
     try:
         return request_id(frame)
     except MessageError:

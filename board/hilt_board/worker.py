@@ -185,7 +185,7 @@ class Worker:
         return "" if measured.outcome == "ok" else "{}: {}".format(measured.outcome, measured.reason)
 
     def _bitstream_path(self, sha256: str) -> Path:
-        """The blob under a name that pynq accepts."""
+        """Return the blob under a name that pynq accepts."""
         path = self._home.bitstreams / (sha256 + ".bit")
         if not path.exists():
             fresh = path.with_suffix(".new")

@@ -52,13 +52,13 @@ class WorkerSilentError(WorkerError):
 
 
 def agent_command(*arguments: str) -> List[str]:
-    """The command that runs this very agent again."""
+    """Return the command that runs this very agent again."""
     archive = agent_archive()
     return [sys.executable, *([str(archive)] if archive else ["-m", "hilt_board"]), *arguments]
 
 
 def agent_environment() -> Dict[str, str]:
-    """The environment for `agent_command`: a folder need not be the working directory to be found."""
+    """Return the environment for `agent_command`: a folder need not be the working directory to be found."""
     if agent_archive():
         return dict(os.environ)
     paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
@@ -66,7 +66,7 @@ def agent_environment() -> Dict[str, str]:
 
 
 def agent_archive() -> Optional[Path]:
-    """The archive that this agent runs from; None where it runs from a folder."""
+    """Return the archive that this agent runs from; None if it runs from a folder."""
     return _ROOT if _ROOT.is_file() else None
 
 
@@ -122,7 +122,7 @@ class WorkerProcess:
         return worker
 
     async def request(self, message: Record, seconds: float, silence: float) -> Record:
-        """Its answer to a request.
+        """Send a request and return its answer.
 
         Raises WorkerSilentError when it takes more than `seconds` in all, or gives no sign of life for `silence`
         seconds; WorkerDiedError when it ends. After either it is gone.

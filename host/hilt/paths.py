@@ -24,17 +24,17 @@ def _asset(name: str) -> Path:
 
 
 def hls_directory() -> Path:
-    """The accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
+    """Return the accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
     return _asset("hls")
 
 
 def bitstreams_directory() -> Path:
-    """The manifest and the VTA parameter files."""
+    """Return the folder of the manifest and the VTA parameter files."""
     return _asset("bitstreams")
 
 
 def board_package_directory() -> Path:
-    """The `hilt_board` package that is shipped to boards."""
+    """Return the `hilt_board` package that is shipped to boards."""
     in_clone = _CLONE / "board" / "hilt_board"
     return in_clone if in_clone.is_dir() else _PACKAGE.parent / "hilt_board"
 

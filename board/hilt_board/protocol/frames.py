@@ -63,7 +63,7 @@ class _Prefix:
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The bytes of a frame. Raises FrameError where it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
+    """Return the bytes of a frame. Raises FrameError if it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
     try:
         header = json.dumps(frame.header, separators=(",", ":"), allow_nan=False, sort_keys=True).encode("utf-8")
     except (TypeError, ValueError, UnicodeError, RecursionError) as error:
@@ -87,7 +87,7 @@ class FrameDecoder:
         self._error: Optional[FrameError] = None
 
     def feed(self, data: bytes) -> List[Frame]:
-        """Frames completed by `data`, in order. Raises FrameError (and again at every later call)."""
+        """Return the frames completed by `data`, in order. Raises FrameError (and again at every later call)."""
         if self._error is not None:
             raise self._error
         self._buffer += data

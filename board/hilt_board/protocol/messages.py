@@ -371,7 +371,7 @@ _ID = is_integer(0, 0xFFFFFFFF)
 
 
 def to_frame(message: Record, request: int = 0) -> Frame:
-    """The frame of a message. `request`: its own number for a request, the request's for a reply."""
+    """Return the frame of a message. `request`: its own number for a request, the request's for a reply."""
     field = body_field(type(message))
     header: Dict[str, Any] = {"type": _NAMES[type(message)], "id": _ID(request, "id"), **message.to_fields()}
     return Frame(header, getattr(message, field) if field else b"")
@@ -397,5 +397,5 @@ def from_frame(frame: Frame) -> Tuple[int, Record]:
 
 
 def request_id(frame: Frame) -> int:
-    """The id of a frame, also of one whose message is invalid. Raises MessageError where it has none."""
+    """Return the id of a frame, also of one whose message is invalid. Raises MessageError if it has none."""
     return int(_ID(frame.header.get("id"), "id"))

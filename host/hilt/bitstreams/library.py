@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = 30
 
 
 def path_of(bitstream: Bitstream) -> Path:
-    """The file of a bitstream that was fetched or added. Raises BitstreamError where it was not."""
+    """Return the file of a bitstream that was fetched or added. Raises BitstreamError if it was not."""
     path = user_directory() / f"{bitstream.sha256}.bit"
     if not bitstream.sha256 or not path.is_file():
         how = (

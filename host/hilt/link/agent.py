@@ -135,7 +135,7 @@ def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> s
 
 
 def command(endpoint: Endpoint, archive: str) -> list[str]:
-    """The words that run the agent `archive` (its path on the board); a command of the agent's follows."""
+    """Return the words that run the agent `archive` (its path on the board); a command of the agent's follows."""
     return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
 
 

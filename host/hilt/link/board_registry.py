@@ -78,7 +78,7 @@ class RegisteredBoard:
 
 
 def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
-    """The boards of HILT_HOME/boards.toml by name; none where there is no such file. Raises BoardFileError."""
+    """Return the boards of HILT_HOME/boards.toml by name; none if there is no such file. Raises BoardFileError."""
     path = path or paths.home() / "boards.toml"
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
 
 
 def registered_board(name: str) -> RegisteredBoard:
-    """The board of that name. Raises UnknownBoardError, BoardFileError."""
+    """Return the board of that name. Raises UnknownBoardError, BoardFileError."""
     boards = registered_boards()
     if name in boards:
         return boards[name]

@@ -172,7 +172,7 @@ class AgentClient:
         return self._call(Reset(rung), ResetDone, deadline)
 
     def log(self, count: int, deadline: Deadline) -> str:
-        """The last `count` bytes of the agent's log."""
+        """Return the last `count` bytes of the agent's log."""
         return self._call(Log(count), LogText, deadline).text.decode("utf-8", "replace")
 
     def shutdown(self, deadline: Deadline) -> None:

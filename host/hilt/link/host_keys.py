@@ -19,7 +19,7 @@ class HostKeys:
         self.path = path or paths.home() / "known_hosts"
 
     def of(self, host: str, port: int) -> list[str]:
-        """The keys accepted for a host, each "TYPE BASE64"; none where nobody accepted one."""
+        """Return the keys accepted for a host, each "TYPE BASE64"; none if nobody accepted one."""
         wanted = host_pattern(host, port)
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -47,6 +47,6 @@ def host_pattern(host: str, port: int) -> str:
 
 
 def fingerprint(key: str) -> str:
-    """ "SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
+    """Return "SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
     digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
     return "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("=")

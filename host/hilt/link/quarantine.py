@@ -42,7 +42,7 @@ def quarantine(name: str, reason: str) -> None:
 
 
 def quarantined() -> dict[str, Quarantine]:
-    """All boards that are kept apart, by name."""
+    """Return all boards that are kept apart, by name."""
     return {_name(path): _read(path) for path in sorted(_directory().glob("*.json"))}
 
 

@@ -66,7 +66,7 @@ class ExecStream:
         self._channel = channel
 
     def receive(self) -> bytes:
-        """1 to 64 KiB, or b"" when it ended. Blocks until then or until the stream is closed elsewhere."""
+        """Return 1 to 64 KiB, or b"" when it ended. Block until then or until the stream is closed elsewhere."""
         try:
             return self._channel.recv(1 << 16)
         except _FAILURES as error:

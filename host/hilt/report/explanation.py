@@ -230,7 +230,7 @@ def _occupation(spans: NDArray[np.void], cycles: int, columns: int) -> NDArray[n
 
 
 def _elapsed(sorted_times: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over all times before an edge of how long before, for each edge."""
+    """Return the sum over all times before an edge of how long before, for each edge."""
     before = np.searchsorted(sorted_times, edges)
     sums = np.concatenate(([0.0], np.cumsum(sorted_times)))
     elapsed: NDArray[np.float64] = edges * before - sums[before]

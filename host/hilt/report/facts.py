@@ -114,7 +114,7 @@ def _first(left: dict[str, deque[Trial]], name: str, end: int | None) -> Iterato
 
 
 def _searched(trials: Sequence[Trial]) -> int:
-    """Trials in which the fallback was searched."""
+    """Return the number of trials in which the fallback was searched."""
     right = (trial.ordinal + 1 for trial in trials if trial.outcome is Outcome.OK)
     return min(next(right, FALLBACK_ATTEMPTS), FALLBACK_ATTEMPTS)
 

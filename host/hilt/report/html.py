@@ -39,7 +39,7 @@ def write_report(path: Path, facts: Facts) -> None:
 
 
 def render(facts: Facts) -> str:
-    """The page. All that comes from users is escaped by the template. Raises MissingLibraryError."""
+    """Return the page. All that comes from users is escaped by the template. Raises MissingLibraryError."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:

@@ -30,10 +30,10 @@ _POPS = (("pop_prev", -1), ("pop_next", +1))
 def stage_timeline(
     title: str, instructions: NDArray[np.uint64], accelerator: Accelerator, spans: NDArray[np.void], fetch_busy: int
 ) -> dict[str, Any]:
-    """The trace: `instructions` uint64 (n, words) and when each was executed, hilt.simulator.twin.SPAN (n,).
+    """Return the trace: `instructions` uint64 (n, words) and when each was executed, hilt.simulator.twin.SPAN (n,).
 
-    Fetch has no instructions of its own; its one slice is the `fetch_busy` cycles in which it brings them. Instructions
-    that were never executed have no slice.
+    Fetch has no instructions of its own; its one slice is the `fetch_busy` cycles in which it brings them.
+    Instructions that were never executed have no slice.
     """
     records = decode(instructions, accelerator)
     texts = disassemble(instructions, accelerator)

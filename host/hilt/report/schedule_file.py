@@ -18,7 +18,7 @@ VERSION = 1
 
 
 def schedule_values(result: CampaignResult) -> dict[str, Any]:
-    """Plain values. A layer without a verified schedule has null for it."""
+    """Return plain values. A layer without a verified schedule has null for it."""
     runs = [each.run for each in result.layers if each.run is not None]
     first = runs[0] if runs else None
     return {

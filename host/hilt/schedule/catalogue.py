@@ -39,7 +39,7 @@ def _tables() -> dict[str, dict[str, dict[str, object]]]:
 
 
 def workload_names() -> list[str]:
-    """Every name that load_workload knows, such as `resnet18.C5`, in the catalogue's order."""
+    """Return every name that load_workload knows, such as `resnet18.C5`, in the catalogue's order."""
     return [f"{network}.{layer}" for network, layers in _tables().items() for layer in layers]
 
 
@@ -78,7 +78,7 @@ def _dense(text: str, arguments: str) -> dict[str, object]:
 
 
 def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
-    """The convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
+    """Return the convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
     transposed convolution's with inputs and outputs exchanged and both axes of the kernel turned round."""
     fields = {key: field for key, field in _SPELLED.items() if field != "input_dilation"} | {"op": "output_padding"}
     values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
@@ -107,7 +107,7 @@ _OPERATORS = {"conv2d": _conv2d, "dense": _dense, "conv2d_transpose": _conv2d_tr
 
 
 def _spelled(text: str, arguments: str, fields: Mapping[str, str], required: tuple[str, ...]) -> dict[str, Any]:
-    """Values by field of the workload `text`, whose keys are those of `fields`."""
+    """Return the values by field of the workload `text`, whose keys are those of `fields`."""
     values: dict[str, Any] = {"name": text}
     for part in arguments.split(","):
         key, _, value = part.partition("=")

@@ -47,7 +47,7 @@ class Analysis:
     needs: Needs
 
     def verdict(self, checks: Checks) -> IntArray:
-        """The first Reason that holds, as its number (n,); 0 is accepted."""
+        """Return the first Reason that holds, as its number (n,); 0 is accepted."""
         found = np.zeros(len(self.tiling.batch), dtype=np.int64)
         needs = self._needs_of(checks)
         for reason in sorted(needs, reverse=True):
@@ -83,7 +83,7 @@ class Analysis:
 def verdicts(
     workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = "compiler"
 ) -> IntArray:
-    """Reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
+    """Return the reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
     return analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns).verdict(checks)
 
 
@@ -145,7 +145,7 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
 
 
 def _bias_sets(tiling: Tiling) -> IntArray:
-    """Combinations of an accumulator's place and the channels whose bias is added there, at most."""
+    """Return the combinations of an accumulator's place and the channels whose bias is added there, at most."""
     sets: IntArray = np.minimum(tiling.acc_places * tiling.co_tiles, tiling.tiles)
     return sets
 

@@ -39,7 +39,7 @@ class LoopChoice:
 
 
 def extents(tiling: Tiling) -> IntArray:
-    """(n, 7) in the order of LOOPS."""
+    """Return (n, 7) in the order of LOOPS."""
     extent = np.empty((len(tiling.batch), len(LOOPS)), dtype=np.int64)
     for loop, size in enumerate((tiling.batch, tiling.co, tiling.height, tiling.width, tiling.ci)):
         extent[:, loop] = size

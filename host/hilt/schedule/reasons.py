@@ -62,7 +62,7 @@ class Rejected(Exception):  # noqa: N818  # the name of the outcome
 
 
 def detail(reason: Reason, need: int, limit: int) -> str:
-    """The rejection in numbers."""
+    """Return the rejection in numbers."""
     return _DETAILS.get(reason, "needs {need}, the field holds {limit}").format(need=need, limit=limit)
 
 

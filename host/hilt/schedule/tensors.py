@@ -68,7 +68,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
 
 
 def _together(weights: NDArray[np.int8], groups: int, merged: int) -> NDArray[np.int8]:
-    """The weights of `groups` groups that are `merged` groups each: with zeros from inputs of the others."""
+    """Return the weights of `groups` groups that are `merged` groups each: with zeros from inputs of the others."""
     if merged == 1:
         return weights
     out_channels, channels = weights.shape[:2]

@@ -198,7 +198,7 @@ def _axis_tiles(tiling: Tiling, axis: int) -> list[tuple[IntArray, _Axis]]:
 
 
 def _tiles_along(problem: TilingProblem, axis: int, tile: int, starts: IntArray) -> IntArray:
-    """The fields of _Axis (4,) for tiles of one size that begin at these outputs."""
+    """Return the fields of _Axis (4,) for tiles of one size that begin at these outputs."""
     workload = problem.workload
     size, stride = (workload.height, workload.width)[axis], workload.stride[axis]
     step = problem.row_step if axis == 0 else 1

@@ -74,7 +74,7 @@ class LogRecord:
 
 
 def encode(record: LogRecord) -> str:
-    """Its line, without the end of line."""
+    """Return the line of a record, without the end of line."""
     entity = [[knob, kind, [-1, value] if kind == "sp" else value] for knob, kind, value in record.entity]
     return json.dumps(
         {

@@ -189,12 +189,12 @@ class Store:
         return run_of(rows[0])
 
     def runs(self, limit: int | None = None) -> list[Run]:
-        """Newest first: as they were created, whatever the clock said."""
+        """Return the runs, newest first: in the order in which they were created, whatever the clock."""
         query = f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?"  # noqa: S608
         return [run_of(row) for row in self.rows(query, -1 if limit is None else limit)]
 
     def campaigns(self) -> list[Campaign]:
-        """Newest first, as runs."""
+        """Return the campaigns, newest first, as for runs."""
         return [campaign_of(row) for row in self.rows("SELECT * FROM campaigns ORDER BY rowid DESC")]
 
     def campaign(self, identifier: str) -> Campaign | None:
@@ -231,12 +231,12 @@ class Store:
         return [trial_of(row) for row in self.rows(query, uuid, top, limit)]
 
     def counts(self, uuid: str) -> dict[Outcome, int]:
-        """Trials by outcome, those that occurred."""
+        """Return the number of trials by outcome, for those that occurred."""
         query = f"SELECT outcome, count(*) FROM trials WHERE {_OF_RUN} GROUP BY outcome"  # noqa: S608
         return {Outcome(row[0]): row[1] for row in self.rows(query, uuid)}
 
     def reasons(self, uuid: str, outcome: Outcome) -> dict[str, int]:
-        """Trials of an outcome by reason, most frequent first."""
+        """Return the number of trials of an outcome by reason, most frequent first."""
         query = (
             f"SELECT reason, count(*) AS n FROM trials WHERE {_OF_RUN} AND outcome = ? "  # noqa: S608
             "GROUP BY reason ORDER BY n DESC, reason"

@@ -86,7 +86,7 @@ class Run:
         return self.bound_cycles / self.clock_hz * 1e6
 
     def gops(self, microseconds: float) -> float:
-        """Giga-operations a second, a multiply-accumulate being two, at this latency."""
+        """Return giga-operations a second, a multiply-accumulate being two, at this latency."""
         return 2 * self.macs / microseconds / 1e3
 
     def percent_of_bound(self, microseconds: float) -> float:

@@ -28,7 +28,7 @@ class Remeasurement:
 
 
 def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
-    """Median microseconds of the confirmation by trial number."""
+    """Return the median microseconds of the confirmation by trial number."""
     found: dict[int, list[float]] = {}
     for row in rows:
         if row.purpose is Purpose.CONFIRMATION:

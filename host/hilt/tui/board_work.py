@@ -57,7 +57,7 @@ def power_cycle(name: str) -> None:
 
 
 def apart() -> dict[str, Quarantine]:
-    """Boards that are quarantined."""
+    """Return the boards that are quarantined."""
     return quarantined()
 
 

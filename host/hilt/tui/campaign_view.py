@@ -24,7 +24,7 @@ class CampaignView:
 
     @classmethod
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
-        """A few milliseconds a layer. Raises StoreError."""
+        """Load a campaign from the store; it takes a few milliseconds a layer. Raises StoreError."""
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
         runs = [each.run.uuid for each in result.layers if each.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())

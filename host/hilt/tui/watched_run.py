@@ -73,7 +73,7 @@ class WatchedRun:
                 pass
 
     def explained_configuration(self) -> int | None:
-        """The configuration that was chosen, else the best, else that of the latest trial."""
+        """Return the configuration that was chosen, else the best, else that of the latest trial."""
         if self.index is not None or self.view is None:
             return self.index
         if self.view.best is not None:

@@ -124,7 +124,7 @@ class BoardModel:
 
 
 def board_model(name: str) -> BoardModel:
-    """The board model of that name. Raises UnknownBoardModelError."""
+    """Return the board model of that name. Raises UnknownBoardModelError."""
     if name in BOARD_MODELS:
         return BOARD_MODELS[name]
     own = own_models.find(name, BOARD_MODELS)

@@ -121,7 +121,7 @@ CONTROL_SOCKET = "control.sock"
 
 
 def _ensure_key(path: Path) -> str:
-    """The public half of the key at `path`, which is made where it is missing."""
+    """Return the public half of the key at `path`, which is made where it is missing."""
     public_path = path.with_suffix(".pub")
     if not (path.exists() and public_path.exists()):
         key = Ed25519PrivateKey.generate()

@@ -71,7 +71,7 @@ class SupervisorControl:
 
     @classmethod
     def find(cls, directory: BoardDirectory) -> SupervisorControl | None:
-        """The board's supervisor if one runs."""
+        """Return the board's supervisor if one runs."""
         connection = _connect(directory) if directory.root.is_dir() else None
         return cls(directory, connection) if connection is not None else None
 

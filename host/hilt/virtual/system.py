@@ -70,7 +70,7 @@ def _freeze() -> None:
 
 
 def _obey(descriptor: int, server: _Server) -> bool:
-    """False when power is gone."""
+    """Obey a command of the power switch; return False when power is gone."""
     command = os.read(descriptor, 4096)
     if b"kill-ssh" in command:
         server.kill()
@@ -78,7 +78,7 @@ def _obey(descriptor: int, server: _Server) -> bool:
 
 
 def _signal_wakeups() -> socket.socket:
-    """A socket that becomes readable when a child ends, or a reboot is asked for: a byte for each signal."""
+    """Return a socket that becomes readable when a child ends, or at a reboot: a byte for each signal."""
     reading, writing = socket.socketpair()
     reading.setblocking(False)
     writing.setblocking(False)

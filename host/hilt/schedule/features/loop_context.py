@@ -68,7 +68,7 @@ def loop_context(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
 
 
 def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """The loop AST flattened: the context vectors in a row, log2(1 + x), named as `loop3.inp.touched`."""
+    """Return the loop AST flattened: the context vectors in a row, log2(1 + x), named as `loop3.inp.touched`."""
     context = loop_context(workload, accelerator, columns)
     loops = context.values.shape[1]
     names = tuple(f"loop{loop}.{name}" for loop in range(loops) for name in context.names)

@@ -126,7 +126,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return self._trials.trial(self._cursor) if len(self._trials) else None
 
     def selected(self) -> str | None:
-        """The trial under the cursor as one JSON object."""
+        """Return the trial under the cursor as one JSON object."""
         trial = self.selected_trial()
         if trial is None:
             return None
@@ -228,7 +228,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return style, style + self.get_component_rich_style(names.get(trial.outcome, "trials--fault"), partial=True)
 
     def _cells(self, row: int) -> tuple[str, str, str]:
-        """The row before, in and after the column of the outcome."""
+        """Return the row before, in and after the column of the outcome."""
         trial = self._trials.trial(row)
         if trial is None:
             missing = "cannot be read" if self._trials.is_unreadable(row) else self._missing
