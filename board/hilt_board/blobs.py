@@ -50,7 +50,7 @@ class BlobStore:
         return [name for name in names if not self._use(name)]
 
     def doubt(self, names: Iterable[str]) -> None:
-        """Whoever needed these could not use one of them: they are read again before they count as being here."""
+        """Forget that these are sound: they are read again before they count as being here."""
         self._sound.difference_update(names)
 
     def put(self, message: Put, keep: Set[str]) -> Stored:

@@ -41,8 +41,9 @@ def element_bytes(manifest: Manifest, uop_bytes: int) -> Dict[int, int]:
 
 
 def check_bounds(words: Any, dram_base_bit: int, manifest: Manifest, uop_bytes: int, buffers: Iterable[Any]) -> None:
-    """`words`: relocated instructions, uint64 (n, words). `buffers`: (name, first byte, bytes) of physical memory.
+    """Check the instructions' reads and writes.
 
+    `words`: relocated instructions, uint64 (n, words). `buffers`: (name, first byte, bytes) of physical memory.
     Raises BoundsError.
     """
     first = words[:, 0]

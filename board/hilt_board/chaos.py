@@ -148,7 +148,7 @@ def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
 
 @contextlib.contextmanager
 def _corrupted_once() -> Iterator[None]:
-    """The first output that is compared has a bit that the accelerator did not write."""
+    """Flip a bit in the first output that is compared."""
     compare = execution.Placed.compare
 
     def corrupted(placed: execution.Placed) -> Any:
@@ -214,7 +214,7 @@ def _take_all_memory() -> None:
 
 
 def _fill_disk() -> None:
-    """The daemon's journal cannot grow for a while: the limit on the size of its files stands for the disk."""
+    """Keep the daemon's journal from growing for a while: the limit on the size of its files stands for the disk."""
     size = open_home().journal.stat().st_size
     hard = resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE)[1]
     resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, hard))

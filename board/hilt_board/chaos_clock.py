@@ -19,7 +19,7 @@ def clock_offset(directory: Path) -> float:
 
 
 def follow_clock() -> None:
-    """This process' clock on the wall is the board's, jumps included."""
+    """Set the wall clock of this process to the board's, jumps included."""
     if ENVIRONMENT not in os.environ:
         return
     directory, real = Path(os.environ[ENVIRONMENT]), time.time

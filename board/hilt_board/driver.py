@@ -121,9 +121,9 @@ class Driver:
         return self._wait(self._start(address, count), limit_seconds, old_done)
 
     def soft_reset(self) -> None:
-        """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register.
+        """Reset stages, queues, tokens and fault, as after power-on.
 
-        Raises StuckError, NotLoadedError.
+        Reloads the bitstream if it has no such register. Raises StuckError, NotLoadedError.
         """
         if not self.counts_cycles:
             self.reload()
@@ -256,8 +256,11 @@ class Driver:
 
 
 def _download(bitstream: Any) -> None:
-    """pynq 3.0 notes which bitstream was loaded last, by whomever, and opens its file before it loads another. Where
-    that is gone, as a notebook's, nothing can be loaded until the note is taken away or the board boots."""
+    """Download a bitstream; if that fails because of pynq's note of the last one, clear the note and try again.
+
+    pynq 3.0 notes which bitstream was loaded last, by whomever, and opens its file before it loads another. If that
+    file is gone, as a notebook's, nothing can be loaded until the note is taken away or the board boots.
+    """
     try:
         bitstream.download()
     except (FileNotFoundError, ValueError):
@@ -318,8 +321,11 @@ class _Ports:
 
 
 def _set_port_widths() -> None:
-    """The image's own design may have left the ports of an UltraScale+ narrower than ours has them: registers would be
-    read in the wrong lanes (AMD's answer record 66295)."""
+    """Set the widths of the ports of an UltraScale+.
+
+    The image's own design may have left them narrower than hilt's design has them: registers would be read in the
+    wrong lanes (AMD's answer record 66295).
+    """
     device = pynq.Device.active_device
     if platform.machine() == "aarch64" and hasattr(device, "set_axi_port_width"):
         device.set_axi_port_width(_Ports)

@@ -69,7 +69,7 @@ class ContiguousMemory:
         self._spare.clear()
 
     def begin(self) -> None:
-        """A new trial: tensors that the last one used may leave."""
+        """Begin a trial: tensors that the last one used may leave."""
         self._in_use.clear()
 
     def tensor(self, sha256: str, count: int) -> Any:

@@ -70,7 +70,7 @@ class Model:
             self._library.vta_destroy(self._device)
 
     def reset(self) -> None:
-        """Power-on state of the accelerator; memory keeps its contents."""
+        """Reset the accelerator to its power-on state; memory keeps its contents."""
         self._library.vta_reset(self._device)
 
     def view(self, offset: int, count: int) -> Any:

@@ -83,7 +83,7 @@ def remove() -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all; for root to write and all to read."""
+    """Write a file whole or not at all; for root to write and all to read."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     fresh.write_bytes(data)

@@ -67,18 +67,21 @@ class HostSession:
             await self.close()
 
     def expect(self) -> None:
-        """A request waits for the device: its answer is due even if the client closes its side."""
+        """Note a request that waits for the device: its answer is due even if the client closes its side."""
         self._pending += 1
 
     async def answer(self, request: int, reply: Record) -> None:
-        """The reply to a request that was expected."""
+        """Send the reply to a request that was expected."""
         await self.send(request, reply)
         self._pending -= 1
         async with self._answered:
             self._answered.notify_all()
 
     async def send(self, request: int, reply: Record) -> None:
-        """A reply. A link that is broken or takes nothing closes the session; results are in the journal anyway."""
+        """Send a reply.
+
+        A link that is broken or takes nothing closes the session; results are in the journal anyway.
+        """
         async with self._sending:
             if self.closed:
                 return

@@ -144,10 +144,10 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         )
 
     def flush(self, bo: int, offset: int, pointer: int, size: int) -> None:
-        """Nothing to do: the buffer is the memory."""
+        """Do nothing: the buffer is the memory."""
 
     def invalidate(self, bo: int, offset: int, pointer: int, size: int) -> None:
-        """Nothing to do: the buffer is the memory."""
+        """Do nothing: the buffer is the memory."""
 
     def _decode(self, address: int, length: int) -> Tuple[Model, int]:
         if self._model is None:

@@ -229,7 +229,7 @@ def _not_loaded(error: Exception) -> AgentFailure:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process when the daemon dies: two workers must never own one device."""
+    """Ask the kernel to kill this process when the daemon dies: two workers must never own one device."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
 

@@ -50,7 +50,7 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """The system does not say which file it has no room for."""
+    """Add the file name to the error of a full disk: the system does not report which file it has no room for."""
     try:
         yield
     except OSError as error:

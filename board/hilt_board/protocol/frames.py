@@ -107,7 +107,7 @@ class FrameDecoder:
         return frames
 
     def end(self) -> None:
-        """The stream ended. Raises TruncatedError within a frame, or the error that is pending."""
+        """End the stream. Raises TruncatedError within a frame, or the error that is pending."""
         if self._error is not None:
             raise self._error
         if self._buffer:

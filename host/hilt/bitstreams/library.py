@@ -103,7 +103,7 @@ def _table(bitstream: Bitstream) -> str:
 
 @contextmanager
 def _whole(target: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when it is complete and on disk."""
+    """Yield a file that appears under its name only when it is complete and on disk."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     try:

@@ -199,7 +199,7 @@ class TuningLoop:
         self._record(rejected)
 
     def measure(self, batch: TrialBatch) -> None:
-        """Has the board answer the batch, a group at a time, unless stopped between two groups."""
+        """Let the board answer the batch, a group at a time, unless stopped between two groups."""
         indices = dict(batch.trials())
         waiting = deque(_Pending(ordinal, indices[ordinal]) for ordinal in batch.programs)
         while waiting and self._may_measure():

@@ -161,7 +161,7 @@ class AgentClient:
                 return found
 
     def acknowledge(self, through: int, deadline: Deadline, run: str = "") -> None:
-        """The board may forget results up to this sequence number, of one run where that is named."""
+        """Let the board forget results up to this sequence number, of one run if that is named."""
         self._call(Acknowledge(through, run), Acknowledged, deadline)
 
     def status(self, deadline: Deadline) -> StatusReport:
@@ -260,7 +260,7 @@ class AgentClient:
             )
 
     def _beat(self) -> None:
-        """A peer that answers nothing, not even this, is gone, whatever TCP believes."""
+        """Send heartbeats. A peer that answers nothing, not even these, is gone, whatever TCP reports."""
         beaten = self._heard = self._clock()
         while not self._closing.wait(HEARTBEAT_SECONDS):
             if self._clock() - self._heard > SILENT_SECONDS:

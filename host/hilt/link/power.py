@@ -50,7 +50,7 @@ class PowerSwitch:
         self._switch("off")
 
     def cycle(self) -> None:
-        """Off, the driver's delay, on."""
+        """Switch off, wait the driver's delay, switch on."""
         self._switch("cycle")
 
     def _switch(self, what: str) -> None:

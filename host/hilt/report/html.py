@@ -22,7 +22,10 @@ from hilt.trial import Outcome
 
 
 def write_campaign_report(path: Path, store: Store, result: CampaignResult) -> None:
-    """Whole or not at all. Raises MissingLibraryError without the extra `report`, StoreError, UnwritableFileError."""
+    """Write the report whole or not at all.
+
+    Raises MissingLibraryError without the extra `report`, StoreError, UnwritableFileError.
+    """
     write_report(path, facts_of_campaign(store, result))
 
 

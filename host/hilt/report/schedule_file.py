@@ -47,7 +47,7 @@ def schedule_values(result: CampaignResult) -> dict[str, Any]:
 
 
 def write_schedule(path: Path, result: CampaignResult) -> None:
-    """Whole or not at all. Raises UnwritableFileError, OSError."""
+    """Write the file whole or not at all. Raises UnwritableFileError, OSError."""
     with atomic_write(path) as file:
         json.dump(schedule_values(result), file, indent=1)
         file.write("\n")

@@ -77,7 +77,7 @@ def lower_many(
 
 
 def _batches(instructions: IntArray) -> Iterator[tuple[int, int]]:
-    """Consecutive configurations that are lowered together, by how many instructions (n,) each takes at most."""
+    """Yield consecutive configurations that are lowered together, by the most instructions (n,) of each."""
     first, total = 0, 0
     for row, count in enumerate(instructions.tolist()):
         if total and total + count > _INSTRUCTIONS_TOGETHER:
@@ -127,7 +127,7 @@ class _Lowering:
         return self._assemble()
 
     def _load_inputs(self) -> None:
-        """Each tile's box, zeros where it reaches past the input."""
+        """Load each tile's box, zeros where it reaches past the input."""
         steps, tiles, workload, problem = self.steps, self.tiles, self.workload, self.problem
         spans, program = self.spans, tiles.program
         row, column = spans.at(program, tiles.h), spans.at(program + len(self.plans), tiles.w)
@@ -164,7 +164,7 @@ class _Lowering:
         self.stream.add("wgt", loading, words, counts)
 
     def _compute(self) -> None:
-        """Reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
+        """Emit reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
         steps, workload, uops, formats = self.steps, self.workload, self.uops, self.formats
 
         whole = self._whole_tiles()
@@ -297,7 +297,8 @@ class _Lowering:
         return counts, words
 
     def _put(self, words: Words, field: Field, values: IntArray) -> None:
-        """Into a field of `words` (n, words) that is still 0 the `values` (n,), which the checks have found to fit."""
+        """Put the `values` (n,), which the checks have found to fit, into a field of `words` (n, words) that is still
+        0."""
         bits = (values & field.mask if self.wrap else values).view(np.uint64)
         words[:, field.word] |= bits << np.uint64(field.bit)
 

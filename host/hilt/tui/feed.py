@@ -64,7 +64,7 @@ class RunFeed:
             await self._something_changes(before)
 
     def send(self, command: EngineCommand) -> None:
-        """May block for some seconds. Raises NoEngineError."""
+        """Send a command; this may block for some seconds. Raises NoEngineError."""
         if self._client is None:
             steering.send(self._home, self._uuid, command)  # it may have come just now
         else:

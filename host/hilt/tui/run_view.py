@@ -87,7 +87,7 @@ class RunView:
                 self._take_trial(event.trial)
 
     def _take_trial(self, trial: Trial) -> None:
-        """They come as they are answered, which is not always in the order of their numbers."""
+        """Take a trial. Trials come in the order of their answers, which is not always the order of their numbers."""
         if any(each.ordinal == trial.ordinal for each in self.trials):
             return  # it was loaded
         self.recent.append(trial.verified)
@@ -103,7 +103,7 @@ class RunView:
             self.curve[place:] = [(ordinal, latency), *later]
 
     def engine_gone(self) -> None:
-        """The connection ended. After the run's end that is as it should be; else the engine died."""
+        """Note that the connection ended. After the run's end that is as it should be; else the engine died."""
         self.link = Link.NONE if self.over else Link.GONE
 
     @property

@@ -49,7 +49,7 @@ class TrialList:
         return self.ordinal(row) in self._unreadable
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
+        """Add trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
         for trial in trials:
             self._kept[trial.ordinal] = trial
             self._end = max(self._end, trial.ordinal + 1)

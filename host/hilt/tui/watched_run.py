@@ -50,7 +50,7 @@ class WatchedRun:
         return self.uuid[:8]
 
     def take(self, message: RunLoaded | EventsArrived | EngineGone) -> None:
-        """One message of the feed."""
+        """Take one message of the feed."""
         match message:
             case RunLoaded(view=view):
                 if self.view is not None and view.link in (Link.GONE, Link.SILENT):

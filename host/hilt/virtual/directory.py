@@ -132,7 +132,7 @@ def _ensure_key(path: Path) -> str:
 
 
 def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Whole or not at all, readable by this user only."""
+    """Write a file whole or not at all, readable by this user only."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)

@@ -144,7 +144,7 @@ class Supervisor:
         watching.add_done_callback(self._watching.discard)
 
     async def _watch(self, system: PoweredSystem) -> None:
-        """A board whose first process dies is off, unless that was a reboot."""
+        """Switch off a board whose first process dies; switch it on again after a reboot."""
         await system.ended.wait()
         async with self._switching:
             if self._system is system:

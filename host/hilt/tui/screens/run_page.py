@@ -92,7 +92,7 @@ class RunPage(Screen[None]):
 
     @work(group="command", exit_on_error=False)
     async def action_resume(self) -> None:
-        """A paused run goes on; one without an engine gets one."""
+        """Resume a paused run; start an engine for a run without one."""
         view = self.view
         if view is None or view.link in (Link.ATTACHED, Link.SILENT) or view.state is RunState.FINISHED:
             await self._send(EngineCommand.RESUME)

@@ -95,7 +95,7 @@ class TrialsTable(ScrollView, can_focus=True):
     # display
 
     def show(self, view: RunView) -> None:
-        """The titles; rows come with the list and `changed`."""
+        """Show the titles; rows come with the list and `changed`."""
         self._run = view.run
         self._recorded = view.progress.trials
         going = view.link is Link.ATTACHED and view.state is not RunState.PAUSED
@@ -104,7 +104,7 @@ class TrialsTable(ScrollView, can_focus=True):
         self._describe()
 
     def changed(self) -> None:
-        """The list has more rows, or others."""
+        """Note that the list has more rows, or others."""
         last = max(len(self._trials) - 1, 0)
         self._cursor = last if self._following else min(self._cursor, last)
         if self._following or time.monotonic() - self._resized > _RESIZE_SECONDS:
