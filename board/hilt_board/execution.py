@@ -79,7 +79,7 @@ class Placed:
 
 
 def run_trial(trial: TrialRequest, code: bytes, driver: Driver, memory: ContiguousMemory) -> Measured:
-    """Runs, verifies and times a trial. Raises DriverError where it could not be run at all."""
+    """Runs, verifies and times a trial. Raises DriverError if it could not be run at all."""
     clock = _Stopwatch()
     placed = Placed(trial, code, driver.manifest, memory)
     clock.lap("load")

@@ -33,7 +33,7 @@ class Home:
 def open_home() -> Home:
     """Return the agent's directory, made where it is missing.
 
-    Raises HomeError if it is someone else's, a link, or open to others; OSError where it cannot be made.
+    Raises HomeError if it is someone else's, a link, or open to others; OSError if it cannot be made.
     """
     root = Path(os.environ.get("HILT_AGENT_HOME") or Path.home() / ".hilt")
     root.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -61,7 +61,7 @@ class Machine:
         self._costs = _Costs(**costs)
 
     def cycles(self, instructions: int, count: int) -> Optional[float]:
-        """Return the cycles of `count` instructions at this address of the process; None where they never end."""
+        """Return the cycles of `count` instructions at this address of the process; None if they never end."""
         result = _Result()
         offsets = (ctypes.c_uint64 * 2)(0, count)
         refused = self._predict(

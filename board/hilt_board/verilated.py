@@ -66,7 +66,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
 
     @property
     def wall_clock(self) -> Optional[Callable[[], float]]:
-        """The clock of a board whose programs take a modelled time; None where the host's own does."""
+        """The clock of a board whose programs take a modelled time; None if the host's own does."""
         return None if self._public is None else self._public.now
 
     @property

@@ -36,10 +36,10 @@ class Device:
     """The accelerator that a network runs on."""
 
     parameters = ""
-    """VTA's name for the parameters; empty where it is not known."""
+    """VTA's name for the parameters; empty if it is not known."""
     isa = ""
     bitstream = ""
-    """SHA-256 of the file; empty where it is not known."""
+    """SHA-256 of the file; empty if it is not known."""
     clock_hz = 0
 
     def check(self, target: Dict[str, Any], name: str) -> None:
@@ -181,7 +181,7 @@ def allocate(pynq: Any, size: int) -> Any:
 
 
 def _free() -> str:
-    """Return how much contiguous memory the kernel has, where it says so."""
+    """Return how much contiguous memory the kernel has, if it says so."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("CmaFree:"):

@@ -42,7 +42,7 @@ def board_package_directory() -> Path:
 def home() -> Path:
     """Return the folder of the state that must not be lost: the database, keys, known hosts, virtual boards.
 
-    It is its owner's alone: made with mode 0700, and tightened to that, with its entries, where it was there before.
+    It is its owner's alone: made with mode 0700, and tightened to that, with its entries, if it was there before.
 
     Raises:
         UnusableFolderError: It cannot be made, or is a folder that all users share.

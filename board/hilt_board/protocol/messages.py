@@ -80,7 +80,7 @@ class Limits(Record):
 @dataclass(frozen=True)
 class Welcome(Record):
     agent: str = checked(is_text(64))
-    """SHA-256 of the running agent archive; empty where it runs from a folder."""
+    """SHA-256 of the running agent archive; empty if it runs from a folder."""
     boot_id: str = checked(is_text(64))
     """Changes when the board reboots."""
     device: str = checked(is_text(64))
@@ -172,7 +172,7 @@ class Programmed(Record):
     bitstream: str = checked(is_sha256)
     clock_hz: int = checked(is_integer(1, 10**10))
     seconds: float = checked(SECONDS)
-    """0 where it was loaded already."""
+    """0 if it was loaded already."""
 
 
 # --- trials ---
@@ -204,7 +204,7 @@ class RunNetwork(Record):
     limit_seconds: float = checked(SECONDS)
     """Device time that all of it may take."""
     images: int = checked(is_integer(1, 1 << 16), default=1)
-    """Inferences with different inputs; where there are several, the first axis of every input counts them."""
+    """Inferences with different inputs; if there are several, the first axis of every input counts them."""
     repeat: int = checked(is_integer(1, 1 << 16), default=1)
     """Inferences with each of the inputs."""
     keep: bool = checked(is_boolean, default=False)

@@ -165,7 +165,7 @@ class Measured(Record):
     sequence: int = checked(COUNT, default=0)
     """Its place in the journal, from 1; the number that Acknowledge names."""
     cycles: Tuple[float, ...] = checked(list_of(is_number(0, 2.0**63), 1000), default=())
-    """Per repeat, averaged over `number` runs; empty where the hardware does not count."""
+    """Per repeat, averaged over `number` runs; empty if the hardware does not count."""
     microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
     """Per repeat, averaged: cycles at the manifest's clock where the hardware counts, else wall clock."""
     comparison: Optional[WireVerification] = checked(optional(record(WireVerification)), default=None)
@@ -176,4 +176,4 @@ class Measured(Record):
     seconds: Dict[str, float] = checked(map_of(SECONDS, 16), default_factory=dict)
     """Wall-clock cost by step."""
     wall_microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
-    """The same runs by the wall clock, where the hardware counts: the two clocks check each other."""
+    """The same runs by the wall clock, if the hardware counts: the two clocks check each other."""

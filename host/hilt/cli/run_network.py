@@ -78,7 +78,7 @@ def run_network(
 def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
     """Return the network's inputs by name, from a file, or random ones where there is none.
 
-    Raises BadParameter where the file does not hold them.
+    Raises BadParameter if the file does not hold them.
     """
     import numpy as np
 

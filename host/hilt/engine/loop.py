@@ -301,5 +301,5 @@ class TuningLoop:
 
 
 def assess(tuner: Tuner) -> Assessment | None:
-    """Return the tuner's view of its own run; None where it has none."""
+    """Return the tuner's view of its own run; None if it has none."""
     return tuner.assessment() if isinstance(tuner, Assessing) else None

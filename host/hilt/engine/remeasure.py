@@ -133,7 +133,7 @@ class Remeasurer:
     def _answer(self, purpose: Purpose, request: Request) -> Result:
         """Return the board's answer to a request.
 
-        Raises BoardLostError where the only board is gone during the confirmation: no winner is named from a
+        Raises BoardLostError if the only board is gone during the confirmation: no winner is named from a
         part of the answers, and the run can be resumed.
         """
         must = purpose is Purpose.CONFIRMATION and len(self._boards) == 1

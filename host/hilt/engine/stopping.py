@@ -17,7 +17,7 @@ GRACE_SECONDS = 1.0
 
 
 def opened_unless_stopped(control: Control, open_measurer: Callable[[], Measurer]) -> Measurer | None:
-    """Return the opened measurer, or None where a stop came first; then one that opens later is closed at once."""
+    """Return the opened measurer, or None if a stop came first; then one that opens later is closed at once."""
     opened: list[Measurer] = []
     errors: list[BaseException] = []
     changed = threading.Condition()

@@ -246,7 +246,7 @@ class AgentClient:
             self._fail(error)
 
     def _settle(self, number: int, message: Record) -> None:
-        """Hand a message to the request that it answers. Raises ProtocolViolationError where nobody asked for it."""
+        """Hand a message to the request that it answers. Raises ProtocolViolationError if nobody asked for it."""
         if number == _UNREQUESTED and isinstance(message, (StatusReport, AgentFailure)):
             return  # the answer to a heartbeat, or the reason for the end of the stream that follows
         with self._state:

@@ -42,7 +42,7 @@ class BoardRunner:
     def __init__(self, name: str, listen: Listen = lambda event: None) -> None:
         """Connect to the board and program it.
 
-        Raises LinkError or VirtualBoardError where that fails.
+        Raises LinkError or VirtualBoardError if that fails.
         """
         check_free(name)
         self.board: BoardTarget = resolve(name)

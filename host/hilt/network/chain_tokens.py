@@ -191,7 +191,7 @@ class _Scheduler:
         self.last_store = number
 
     def _last_store_of(self, buffer: int, extent: _Span) -> int:
-        """Return the last STORE that wrote some of these elements; -1 where none did."""
+        """Return the last STORE that wrote some of these elements; -1 if none did."""
         for first, end, number in reversed(self.stored.get(buffer, ())):
             if first < extent[1] and extent[0] < end:
                 return number

@@ -71,7 +71,7 @@ class Tensor:
         name: Unique within the graph.
         shape: All dimensions, the batch too; feature maps are (N, C, H, W).
         dtype: numpy's name: int8, int32, float32, int64, bool.
-        scale: The real value of one step of an int8 tensor, a power of two; None where the values are themselves.
+        scale: The real value of one step of an int8 tensor, a power of two; None if the values are themselves.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Tensor:
 
     @property
     def exponent(self) -> int:
-        """Return k of scale 2**-k. Raise GraphError where the scale is no power of two."""
+        """Return k of scale 2**-k. Raise GraphError if the scale is no power of two."""
         return exponent_of(self.scale, self.name)
 
     @property
@@ -101,7 +101,7 @@ class Node:
         outputs: Names of the tensors that it makes.
         attributes: Plain values (numbers, strings, lists of them), fit for JSON.
         source: Names of the ONNX nodes that it stands for.
-        reason: Why it cannot run on VTA, in one line; empty where it can.
+        reason: Why it cannot run on VTA, in one line; empty if it can.
     """
 
     name: str

@@ -32,7 +32,7 @@ def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
 def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
     """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_block`).
 
-    `code` is a convolution's with a bias. Raises Rejected where its tiles leave no room for a residual on chip.
+    `code` is a convolution's with a bias. Raises Rejected if its tiles leave no room for a residual on chip.
     """
     tiles = _tiles(code)
     identity = code.used(MemoryType.WGT)

@@ -64,7 +64,7 @@ def _remove_casts(graph: OnnxGraph) -> None:
 
 
 def _number(graph: OnnxGraph, node: OnnxNode, place: int) -> NDArray[np.float64]:
-    """Return a scale or zero point, 0 where it is left out."""
+    """Return a scale or zero point, 0 if it is left out."""
     if len(node.inputs) <= place or not node.inputs[place]:
         return np.zeros(())
     value = graph.constants.get(node.inputs[place])

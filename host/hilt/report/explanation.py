@@ -85,9 +85,9 @@ class Prediction:
 class Explanation:
     """Everything known of a configuration.
 
-    `verdicts`: by level of checks, None where it is accepted, else reason and detail. `occupancy`: by buffer, the
+    `verdicts`: by level of checks, None if it is accepted, else reason and detail. `occupancy`: by buffer, the
     elements
-    needed and the elements there are. `program` and `prediction` are None where it cannot be lowered.
+    needed and the elements there are. `program` and `prediction` are None if it cannot be lowered.
     """
 
     workload: Conv2d
@@ -98,7 +98,7 @@ class Explanation:
     loops: tuple[LoopLine, ...]
     occupancy: Mapping[str, tuple[int, int]]
     hazard_distance: int | None
-    """Micro-ops between two updates of one accumulator element; None where none is updated twice."""
+    """Micro-ops between two updates of one accumulator element; None if none is updated twice."""
     weights_resident: bool
     bound_cycles: int
     program: ProgramFacts | None

@@ -93,7 +93,7 @@ class Facts:
         return curve
 
     def _in_order(self) -> Iterator[tuple[str, Trial]]:
-        """(layer, trial) of all: the fallbacks of every layer, then slice by slice; where there are no slices, layer
+        """(layer, trial) of all: the fallbacks of every layer, then slice by slice; if there are no slices, layer
         after layer. By the wall clock they would not be in order once it was set back."""
         left = {each.name: deque(each.trials) for each in self.runs}
         given = {each.name: _searched(each.trials) if self.slices else len(each.trials) for each in self.runs}

@@ -42,7 +42,7 @@ class Clusters:
 
     @property
     def neighbours(self) -> float:
-        """Valid neighbours of a valid configuration, on average; 0 where none is valid."""
+        """Valid neighbours of a valid configuration, on average; 0 if none is valid."""
         return 2 * len(self.edges) / max(len(self.members), 1)
 
 

@@ -261,7 +261,7 @@ class Tiling:
         return np.where(self.banded, self.band_tiles, self.threads)
 
     def edges(self) -> list[tuple[Tiling, NDArray[np.bool_]]]:
-        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing where no
+        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing if no
         configuration of all has them. Elsewhere their sizes mean nothing."""
         rest_height = self.problem.out_height % self.height
         rest_width = self.problem.out_width % self.width

@@ -52,7 +52,7 @@ def slices(store: Store, uuid: str) -> list[Slice]:
 
 
 def discard_campaign(store: Store, uuid: str) -> bool:
-    """Remove a campaign without any trial, with its runs; return False where it has trials. Raises StoreError."""
+    """Remove a campaign without any trial, with its runs; return False if it has trials. Raises StoreError."""
     with store.writing() as connection:
         runs = "SELECT id FROM runs WHERE campaign = ?"
         if connection.execute(f"SELECT 1 FROM trials WHERE run IN ({runs}) LIMIT 1", (uuid,)).fetchone():  # noqa: S608

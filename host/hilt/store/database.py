@@ -50,7 +50,7 @@ _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
 class Store:
     """One database file; may be used from several threads, and by several processes at once.
 
-    Raises StoreError (CorruptStoreError, NewerStoreError, StoreWriteError) from any call, UnknownRunError where a run
+    Raises StoreError (CorruptStoreError, NewerStoreError, StoreWriteError) from any call, UnknownRunError if a run
     is named that is not there. A call that raises has changed nothing.
     """
 
@@ -125,7 +125,7 @@ class Store:
                 raise _unknown(uuid)
 
     def discard_run(self, uuid: str) -> bool:
-        """Remove a run without any trial; return False where it has trials. Raises StoreError."""
+        """Remove a run without any trial; return False if it has trials. Raises StoreError."""
         with self.writing() as connection:
             if connection.execute(f"SELECT 1 FROM trials WHERE {_OF_RUN} LIMIT 1", (uuid,)).fetchone():  # noqa: S608
                 return False

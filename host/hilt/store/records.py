@@ -74,10 +74,10 @@ class Run:
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""
     failure: str = field(default="", compare=False)
-    """The cause of a failure, a value of hilt.engine.events.FailureCause; empty where it did not fail."""
+    """The cause of a failure, a value of hilt.engine.events.FailureCause; empty if it did not fail."""
     finished: float | None = field(default=None, compare=False)
     campaign: str | None = field(default=None, compare=False)
-    """The uuid of its campaign, where it is the run of a network's layer."""
+    """The uuid of its campaign, if it is the run of a network's layer."""
     predicted_microseconds: float | None = field(default=None, compare=False)
     """The twin's prediction of the fallback's latency, made before the first trial of a campaign's layer."""
 
@@ -129,7 +129,7 @@ class Slice:
     trials: int
     """Asked of the layer's tuner, which may have fewer."""
     expected_gain: float
-    """Microseconds of the whole network a trial; 0 where it was the layer's turn."""
+    """Microseconds of the whole network a trial; 0 if it was the layer's turn."""
 
 
 @dataclass(frozen=True)

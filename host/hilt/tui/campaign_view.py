@@ -38,7 +38,7 @@ class CampaignView:
 
     @property
     def budget_trials(self) -> int | None:
-        """Return the budget of all layers together, in trials; None where the budget is a time."""
+        """Return the budget of all layers together, in trials; None if the budget is a time."""
         campaign = self.result.campaign
         return int(campaign.budget["trials"]) if "trials" in campaign.budget else None
 
@@ -52,7 +52,7 @@ class CampaignView:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the seconds left at the pace until now; None where it is not known."""
+        """Return the seconds left at the pace until now; None if it is not known."""
         campaign = self.result.campaign
         if "seconds" in campaign.budget:
             return max(campaign.budget["seconds"] - campaign.spent_seconds, 0.0)

@@ -39,7 +39,7 @@ class SupervisorStatus:
 class SupervisorControl:
     """An open connection to a supervisor, which is the lease on it. Not for several threads at once.
 
-    Every call raises VirtualBoardError where the supervisor is gone or refuses.
+    Every call raises VirtualBoardError if the supervisor is gone or refuses.
     """
 
     def __init__(self, directory: BoardDirectory, connection: socket.socket) -> None:

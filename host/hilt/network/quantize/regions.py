@@ -22,7 +22,7 @@ class LayerRegion:
     Attributes:
         node: The Conv, ConvTranspose or Gemm.
         output: The tensor that leaves the region.
-        residual: The tensor that is added to the sums; empty where there is none.
+        residual: The tensor that is added to the sums; empty if there is none.
     """
 
     node: OnnxNode

@@ -63,7 +63,7 @@ class CampaignScreen(Screen[None]):
 
     @property
     def view(self) -> CampaignView | None:
-        """Return the campaign that is shown; None where there is none."""
+        """Return the campaign that is shown; None if there is none."""
         return self._view
 
     def compose(self) -> ComposeResult:
