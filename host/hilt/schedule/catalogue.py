@@ -44,9 +44,11 @@ def workload_names() -> list[str]:
 
 
 def load_workload(text: str) -> Conv2d:
-    """The workload of this name, or the one spelled out as `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`, with
-    bias=1, shift=8 and clip=0:127 where they differ from the defaults (no bias, 8, 0:127), and pb=0x1 where the padding
-    below and to the right is another than above and to the left.
+    """Return the workload of this name, or of its full form.
+
+    The full form is `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`. It has bias=1, shift=8 and clip=0:127 if they
+    differ from the defaults (no bias, 8, 0:127). It has pb=0x1 if the padding below and to the right is another than
+    above and to the left.
 
     Also `dense:n=1,ci=512,co=1000`, with the same options, and `conv2d_transpose:`, with s, p and op as frameworks have
     them (stride, padding and output padding of the transposed convolution): both as the Conv2d that computes them.

@@ -147,9 +147,8 @@ def _load_turns(
 ) -> dict[str, IntArray]:
     """Return for each loop the turns that load the operand which changes with the loops `needed`.
 
-    A loop that does not change the operand loads in its first turns only, if all that its inner loops need stays in
-    its
-    slots (data returns to the same slot if its number divides that of the slots), or if all of it is resident.
+    A loop that does not change the operand loads in its first turns only, in two cases: all that its inner loops need
+    stays in its slots, or all of it is resident. Data returns to the same slot if its number divides that of the slots.
     """
     turns = {}
     inside = np.ones_like(places)
