@@ -40,9 +40,9 @@ class Bitfile:
 
     path: Path
     design: str
-    """As written: name and, after semicolons, UserID and Version."""
+    """The design name as in the file: a name and, after semicolons, UserID and Version."""
     part: str
-    """As written, for example "7z020clg484" or "xczu7ev-ffvc1156-2-e"."""
+    """The part name as in the file, for example "7z020clg484" or "xczu7ev-ffvc1156-2-e"."""
     date: str
     time: str
     payload_offset: int
@@ -54,7 +54,7 @@ class Bitfile:
         return self.design.split(";")[0]
 
     def require_part(self, part: str) -> None:
-        """Raises WrongPartError unless this is for `part`, with or without the "xc" that 7-series headers leave out."""
+        """Raise WrongPartError unless this is for `part`, with or without the "xc" that 7-series headers leave out."""
         if _plain_part(self.part) != _plain_part(part):
             raise WrongPartError(
                 "{} is for part {}, this board has {}: use the bitstream of this board".format(
@@ -63,7 +63,7 @@ class Bitfile:
             )
 
     def payload(self) -> bytes:
-        """The payload. Raises TruncatedBitfileError where the file has changed since its header was read."""
+        """Return the payload. Raises TruncatedBitfileError if the file has changed since its header was read."""
         with self.path.open("rb") as file:
             file.seek(self.payload_offset)
             data = file.read(self.payload_bytes)
@@ -73,7 +73,7 @@ class Bitfile:
 
 
 def read_bitfile(path: Path) -> Bitfile:
-    """The header of a .bit file. Raises NotABitfileError, TruncatedBitfileError or OSError."""
+    """Return the header of a .bit file. Raises NotABitfileError, TruncatedBitfileError or OSError."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if _exactly(file, len(PREAMBLE), path) != PREAMBLE:

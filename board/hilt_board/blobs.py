@@ -37,23 +37,24 @@ class BlobStore:
         self._incoming = incoming
         self._upload: Optional[_Upload] = None
         self._sound: Set[str] = set()
-        """Those that are known to be what their names say."""
+        """The blobs whose SHA-256 is known to equal their names."""
         self._uses: Dict[str, int] = {}
-        """When each was used last by this daemon, counted: a board's clock may be behind that of its own files."""
+        """The last use of each blob by this daemon, as a count: the clock of a board may be behind that of its own
+        files."""
         self._counter = itertools.count(1)
         for left_over in incoming.iterdir():
             left_over.unlink()
 
     def missing(self, names: Iterable[str]) -> List[str]:
-        """Those that are not here, or damaged, which removes them; the others count as used now."""
+        """Return the names that are absent or damaged. Damaged files are removed; the others count as used now."""
         return [name for name in names if not self._use(name)]
 
     def doubt(self, names: Iterable[str]) -> None:
-        """Whoever needed these could not use one of them: they are read again before they count as being here."""
+        """Forget that these are sound: they are read again before they count as being here."""
         self._sound.difference_update(names)
 
     def put(self, message: Put, keep: Set[str]) -> Stored:
-        """Takes the next chunk; never evicts a blob in `keep`. Raises BlobError, and drops what came so far."""
+        """Take the next chunk; never evict a blob in `keep`. Raises BlobError, and drops the chunks received so far."""
         if not self.missing([message.sha256]):
             return Stored(sha256=message.sha256, received=message.total, complete=True)
         try:
@@ -108,7 +109,7 @@ class BlobStore:
             self._upload = None
 
     def _make_room(self, count: int, keep: Set[str]) -> None:
-        """Evicts until `count` more bytes fit both the limit and the disk. Raises BlobError where they cannot."""
+        """Evict blobs until `count` more bytes fit both the limit and the disk. Raises BlobError if they cannot."""
         kept = sorted(self._directory.iterdir(), key=lambda path: (self._uses.get(path.name, 0), path.stat().st_mtime))
         total = sum(path.stat().st_size for path in kept)
         evictable = [path for path in kept if path.name not in keep]
@@ -128,7 +129,7 @@ class BlobStore:
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether a file is what its name says."""
+    """Return whether the SHA-256 of a file equals its name."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -156,7 +157,7 @@ class _Upload:
         self.received += len(chunk)
 
     def finish(self, target: Path) -> None:
-        """Under its own name once it is what that says, and on the disk. Raises BlobError, OSError."""
+        """Move the file to its own name if its SHA-256 matches, after fsync. Raises BlobError, OSError."""
         if self._digest.hexdigest() != self.sha256:
             raise BlobError("blob_corrupt", "what came is not {}: send it again".format(self.sha256[:12]))
         self._file.flush()
@@ -165,7 +166,7 @@ class _Upload:
         self._path.replace(target)
 
     def drop(self) -> None:
-        with contextlib.suppress(OSError):  # what could not be written is dropped with the rest
+        with contextlib.suppress(OSError):  # data that could not be written is dropped with the rest
             self._file.close()
         if self._path.exists():
             self._path.unlink()

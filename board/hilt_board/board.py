@@ -27,14 +27,14 @@ from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
 _LOG = logging.getLogger("hilt.board")
 _MARGIN_SECONDS = 30.0
-"""What a request may take on the wall besides the device's own time: copying, loading a bitstream."""
+"""Wall seconds of a request besides the device's own time: copying, loading a bitstream."""
 _VERIFICATIONS = 2
-"""Runs of a trial besides those that are timed: what is wrong once is run again on clean inputs."""
+"""Runs of a trial besides those that are timed: a wrong output is run again once, on clean inputs."""
 _STARTS = 2
 _MENDED_BY_RESETS = ("board_broken", "out_of_memory")
 """Refusals of a worker that say nothing of the trial before a new worker has said the same."""
 _PROCESSOR_SECONDS = 1800.0
-"""What the processor's share of a network may take on the wall."""
+"""Longest wall seconds of the processor's share of a network."""
 
 
 class BoardBrokenError(Exception):
@@ -49,7 +49,7 @@ class Board:
         self._silence = silence_seconds
         self._worker: Optional[WorkerProcess] = None
         self._programmed: Optional[WorkerProcess] = None
-        """Which worker has loaded `_program`: a new one, as a hello may start, has loaded nothing."""
+        """The worker that has loaded `_program`. A new worker, as a hello may start, has loaded nothing."""
         self._loaded: Optional[Tuple[WorkerProcess, str]] = None
         """The worker that was told last to load a bitstream, and which one."""
         self._starting = asyncio.Lock()
@@ -62,7 +62,7 @@ class Board:
 
     @property
     def state(self) -> str:
-        """As in StatusReport."""
+        """The state, as in StatusReport."""
         if self._recovering:
             return "recovering"
         if self._worker is not None and self._worker.working:
@@ -73,7 +73,7 @@ class Board:
 
     @property
     def program(self) -> Optional[LoadBitstream]:
-        """What is programmed."""
+        """The bitstream that is loaded, if any."""
         return self._program
 
     @property
@@ -81,7 +81,7 @@ class Board:
         return self._worker.pid if self._worker is not None and self._worker.alive else None
 
     async def ready(self) -> Ready:
-        """What the worker says of the device; starts it if need be. Raises WorkerError, OSError."""
+        """Return the worker's description of the device; start the worker if necessary. Raises WorkerError, OSError."""
         worker = await self._alive_worker()
         assert worker.ready is not None
         return worker.ready
@@ -92,7 +92,7 @@ class Board:
         remove_firmware()
 
     async def load(self, message: LoadBitstream) -> Record:
-        """Programs the device. Answers Programmed or AgentFailure."""
+        """Program the device. Returns Programmed or AgentFailure."""
         loaded = self._program
         if not self._broken and loaded == message and self._is_programmed():
             return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
@@ -111,7 +111,7 @@ class Board:
         return reply
 
     async def measure(self, message: Measure) -> Record:
-        """Runs a trial. Answers Measured, or Failure where it could not be run."""
+        """Run a trial. Returns Measured, or Failure if it could not be run."""
         program = self._program
         if self._broken:
             return AgentFailure(code="board_broken", message=self._broken[:4096])
@@ -123,7 +123,7 @@ class Board:
             return AgentFailure(code="board_broken", message=str(error)[:4096])
 
     async def run_network(self, message: RunNetwork) -> Record:
-        """Runs a network. Answers NetworkRan, or Failure where it could not be run."""
+        """Run a network. Returns NetworkRan, or Failure if it could not be run."""
         program = self._program
         if self._broken:
             return AgentFailure(code="board_broken", message=self._broken[:4096])
@@ -145,7 +145,7 @@ class Board:
         return replace(reply, canary=await self._recover())
 
     async def reset(self, message: Reset) -> Record:
-        """Climbs the one rung that is asked for. Answers ResetDone or AgentFailure."""
+        """Take the requested recovery step. Returns ResetDone or AgentFailure."""
         if self._program is None:
             return AgentFailure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
         started = time.monotonic()
@@ -171,9 +171,10 @@ class Board:
         return replace(reply, canary=sane, worker_restarts=self.worker_restarts - restarts, seconds=seconds)
 
     async def _on_worker(self, message: Measure) -> Record:
-        """The worker's answer. What is wrong before the trial has begun is mended first: not the trial's fault.
+        """Return the worker's answer.
 
-        Raises WorkerError, BoardBrokenError.
+        A fault that is present before the trial begins is repaired first: the trial did not cause it. Raises
+        WorkerError, BoardBrokenError.
         """
         trial = message.trial
         for first in (True, False):
@@ -207,9 +208,9 @@ class Board:
         raise AssertionError("unreachable")
 
     async def _recover(self, costs: Optional[Dict[str, float]] = None) -> bool:
-        """Climbs until the canary is well, from the first rung that makes sense. If none helps, the board is broken.
+        """Take recovery steps until the canary is well, from the first one that makes sense.
 
-        `costs` is filled with the seconds that each rung took, by "reset_" and its name.
+        If none helps, the board is broken. `costs` is filled with the seconds of each step, by "reset_" and its name.
         """
         self._recovering = True
         try:
@@ -229,7 +230,7 @@ class Board:
         return False
 
     async def _climb(self, rung: str) -> bool:
-        """One rung and the canary. Returns whether the board is sane."""
+        """Take one recovery step and run the canary. Returns whether the board is sane."""
         try:
             if rung == "worker":
                 return await self._replace_worker()

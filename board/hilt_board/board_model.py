@@ -1,4 +1,4 @@
-"""What a virtual board is: a JSON file, whose path is in HILT_VERILATED.
+"""The board model of a virtual board: a JSON file, whose path is in HILT_VERILATED.
 
     {"name": "virtual:pynq", "part": "7z020clg400", "clock_hz": 100000000, "register_base": 1136656384,
      "memory": {"base": 268435456, "bytes": 134217728, "read_latency": 32, "write_latency": 16,
@@ -23,16 +23,16 @@ _MODEL_NAMES = {"base": "memory_base", "bytes": "memory_bytes"}
 
 
 class BoardModelError(Exception):
-    """The board model file is missing or says what cannot be; names the field."""
+    """The board model file is missing or holds an impossible value; the message names the field."""
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What a virtual board is, whatever runs on it."""
+    """The description of a virtual board, independent of the program that runs on it."""
 
     name: str
     part: str
-    """As the header of a .bit file has it."""
+    """The part, in the form of the header of a .bit file."""
     clock_hz: int
     register_base: int
     """Physical address of the fetch page."""
@@ -52,7 +52,7 @@ class ModelSettings:
 
 
 def load_board_model(path: Path) -> ModelSettings:
-    """Reads and checks a board model file. Raises BoardModelError."""
+    """Read and check a board model file. Raises BoardModelError."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         board_model = ModelSettings(**values)

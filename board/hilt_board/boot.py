@@ -13,14 +13,14 @@ _LOG = logging.getLogger("hilt.board")
 _SYSTEMD = Path("/run/systemd/system")
 _BOOTING = ("initializing", "starting")
 _LONGEST_SECONDS = 150.0
-"""After power-on. A boot that is not over by then may never be: something is wrong with it that is not the agent's. An
-agent that is started later waits for nothing."""
+"""Seconds after power-on. A boot that is not over by then may never be: its fault is not the agent's. An agent that is
+started later waits for nothing."""
 _PAUSE_SECONDS = 1.0
 _ANSWER_SECONDS = 10.0
 
 
 async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
-    """Returns once systemd has started all that it is to start; at once where there is none, or on a virtual board."""
+    """Wait until systemd has started all its units; return at once without systemd, or on a virtual board."""
     if os.environ.get("HILT_VERILATED") or not systemd.is_dir():
         return
     began = time.monotonic()
@@ -38,7 +38,7 @@ def _uptime() -> float:
 
 
 async def _state() -> str:
-    """As systemctl says it, in a word; empty where it cannot be asked."""
+    """Return systemd's state in one word; an empty string if systemd cannot be asked."""
     try:
         process = await asyncio.create_subprocess_exec(
             "systemctl",

@@ -1,7 +1,7 @@
-"""What a program reads and writes of the board's memory, held against the trial's own buffers before anything runs.
+"""Check the board memory that a program reads and writes against the trial's own buffers, before anything runs.
 
-An accelerator has no MMU: a STORE past its buffer overwrites whatever of the board lies there, and a LOAD from where no
-memory answers can stop the whole bus. So every LOAD and STORE must stay within one of the trial's buffers.
+An accelerator has no MMU: a STORE past its buffer overwrites whatever of the board lies there. A LOAD from an
+address without memory can stop the whole bus. So every LOAD and STORE must stay within one of the trial's buffers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class BoundsError(Exception):
 
 
 def element_bytes(manifest: Manifest, uop_bytes: int) -> Dict[int, int]:
-    """Bytes in memory of one element, by memory type. Raises BoundsError for a name that is no parameter set's."""
+    """Return the bytes in memory of one element, by memory type.
+
+    Raises BoundsError for a name that is no parameter set's.
+    """
     match = _PARAMETERS.match(manifest.parameters)
     if match is None:
         raise BoundsError("{!r} names no VTA parameters".format(manifest.parameters))
@@ -38,8 +41,9 @@ def element_bytes(manifest: Manifest, uop_bytes: int) -> Dict[int, int]:
 
 
 def check_bounds(words: Any, dram_base_bit: int, manifest: Manifest, uop_bytes: int, buffers: Iterable[Any]) -> None:
-    """`words`: relocated instructions, uint64 (n, words). `buffers`: (name, first byte, bytes) of physical memory.
+    """Check the instructions' reads and writes.
 
+    `words`: relocated instructions, uint64 (n, words). `buffers`: (name, first byte, bytes) of physical memory.
     Raises BoundsError.
     """
     first = words[:, 0]

@@ -1,9 +1,9 @@
-"""Faults on purpose, on virtual boards only: a worker that strikes some of its trials in the middle of their run.
+"""Injected faults, on virtual boards only: a worker that faults in the middle of some of its trials.
 
-HILT_CHAOS names a directory outside of the board's disk. `settings.json` there is what is wanted (hilt.virtual.chaos
-describes each kind); without it nothing happens. `injected` has a line of JSON for each fault: trial, kind and time.
-The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process; `clock` is what the
-board's clock is off by, in seconds.
+HILT_CHAOS names a directory outside of the board's disk. `settings.json` there holds the requested faults
+(hilt.virtual.chaos describes each kind); without it nothing happens. `injected` has a line of JSON for each fault:
+trial, kind, and time. The files `cut` and `gone` ask the board's SSH server for its part, `slow` its first process.
+`clock` holds the offset of the board's clock, in seconds.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _DAY = 86400.0
 _LARGEST_BUFFER, _PAGE = 1 << 28, 1 << 12
 _LEAK: List[Any] = []
 _ESCAPES = "\x1b\x07\x9b\r"
-"""A terminal obeys them; without them the reason is what it was."""
+"""Control characters that a terminal obeys; without them the reason is unchanged."""
 _FULL_SECONDS = 1.0
 _END_SECONDS = 60.0
 """Whoever waits for its end has it long before."""
 
 
 class Plan:
-    """Which trial gets a fault by what."""
+    """The plan of faults: a kind for each trial that gets one."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -55,7 +55,7 @@ class Plan:
             return None
 
     def strike(self, key: str) -> Optional[str]:
-        """The kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
+        """Return the kind of fault that this attempt ("RUN/NUMBER/ATTEMPT") meets, which is noted; or None."""
         settings = self.settings()
         trial, _, attempt = key.rpartition("/")
         if settings is None or not (settings["again"] or (attempt == "0" and trial not in self._injected)):
@@ -71,7 +71,7 @@ class Plan:
 
 
 def choose(settings: Dict[str, Any], number: str) -> Optional[str]:
-    """Of a seed and a trial's number only."""
+    """Return the fault of a trial, or None. It depends only on the seed and the trial's number."""
     digest = hashlib.sha256("{}/{}".format(settings["seed"], number).encode("ascii")).digest()
     if int.from_bytes(digest[:8], "big") >= settings["rate"] * 2**64:
         return None
@@ -131,12 +131,12 @@ _PROGRESS = (registers.DONE_READ, *_CYCLES)
 
 
 def _standing_still(read: Callable[[int], int], still: Tuple[int, ...]) -> Callable[[int], int]:
-    """These registers read 0, whatever happens."""
+    """Return a register read in which these registers are 0, whatever happens."""
     return lambda offset: 0 if offset in still else read(offset)
 
 
 def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
-    """Instead of the model's step: the program has been started, and is not done."""
+    """Return a replacement of the model's step: the program has been started, and is not done."""
 
     def step(cycles: int) -> Any:
         del model.step
@@ -148,7 +148,7 @@ def _first_step(kind: str, plan: Plan, model: Any) -> Callable[[int], Any]:
 
 @contextlib.contextmanager
 def _corrupted_once() -> Iterator[None]:
-    """The first output that is compared has a bit that the accelerator did not write."""
+    """Flip a bit in the first output that is compared."""
     compare = execution.Placed.compare
 
     def corrupted(placed: execution.Placed) -> Any:
@@ -204,7 +204,7 @@ KINDS = {*_IN_PLACE, *_ACTIONS}
 
 
 def _take_all_memory() -> None:
-    """Leak what contiguous memory there is; the worker's end frees it."""
+    """Leak all free contiguous memory; the worker's end frees it."""
     size = _LARGEST_BUFFER
     while size >= _PAGE:
         try:
@@ -214,7 +214,7 @@ def _take_all_memory() -> None:
 
 
 def _fill_disk() -> None:
-    """The daemon's journal cannot grow for a while: the limit on the size of its files stands for the disk."""
+    """Keep the daemon's journal from growing for a while: the limit on the size of its files stands for the disk."""
     size = open_home().journal.stat().st_size
     hard = resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE)[1]
     resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, hard))

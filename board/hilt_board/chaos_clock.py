@@ -11,7 +11,7 @@ ENVIRONMENT = "HILT_CHAOS"
 
 
 def clock_offset(directory: Path) -> float:
-    """What the board's clock is off by, in seconds."""
+    """Return the offset of the board's clock, in seconds."""
     try:
         return float((directory / "clock").read_text(encoding="ascii") or 0.0)
     except FileNotFoundError:
@@ -19,7 +19,7 @@ def clock_offset(directory: Path) -> float:
 
 
 def follow_clock() -> None:
-    """This process' clock on the wall is the board's, jumps included."""
+    """Set the wall clock of this process to the board's, jumps included."""
     if ENVIRONMENT not in os.environ:
         return
     directory, real = Path(os.environ[ENVIRONMENT]), time.time

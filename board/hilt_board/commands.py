@@ -44,8 +44,10 @@ class InUseError(CommandError):
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs a command; returns its exit code: 0, or after one line on stderr 1, 2 for wrong usage, 3 where the board is
-    in use by somebody else."""
+    """Run a command and return its exit code.
+
+    The code is 0, or after one line on stderr: 1, 2 for wrong usage, 3 if the board is in use by somebody else.
+    """
     from .inspection import complete_environment
 
     os.umask(0o077)
@@ -116,7 +118,11 @@ def _start(home: Home, options: argparse.Namespace) -> int:
 
 
 def _require_packages() -> None:
-    """Said here, where nothing is amiss with the board: a worker that ends for want of them would look broken."""
+    """Raise CommandError if a package is missing.
+
+    The check is here, while nothing is wrong with the board: a worker that ends without its packages would look
+    broken.
+    """
     for name in ("numpy", "pynq"):
         if importlib.util.find_spec(name) is None:
             text = "{} has no {}: set `python` of the board to the interpreter that imports pynq"
@@ -124,9 +130,10 @@ def _require_packages() -> None:
 
 
 def _same_agent_answers(home: Home) -> bool:
-    """Whether the running daemon may stay. Otherwise ends it: it hangs, or is another version and nobody uses it.
+    """Return whether the running daemon may stay; otherwise end it.
 
-    Raises InUseError where it is another version and in use, CommandError where it speaks another protocol.
+    It is ended if it hangs, or if it is another version and nobody uses it. Raises InUseError if it is another
+    version and in use, CommandError if it speaks another protocol.
     """
     from .protocol import ProtocolError
 
@@ -169,7 +176,7 @@ def _inspect(home: Home, _: argparse.Namespace) -> int:
     from .inspection import inspect
 
     answer = os.dup(1)
-    os.dup2(2, 1)  # what pynq and the libraries below it print is no part of the answer
+    os.dup2(2, 1)  # output of pynq and of its libraries is no part of the answer
     facts = inspect(home.root)
     with os.fdopen(answer, "w") as stdout:
         stdout.write(json.dumps(facts) + "\n")
@@ -207,7 +214,10 @@ def _remove_service(home: Home, _: argparse.Namespace) -> int:
 
 
 def _connect(home: Home, _: argparse.Namespace) -> int:
-    """Two threads, one for each direction, so that neither waits for the other. Ends when the daemon closes."""
+    """Copy with two threads, one for each direction, so that neither waits for the other.
+
+    Ends when the daemon closes.
+    """
     from .unix_socket import connect
 
     try:
@@ -294,7 +304,7 @@ def _log_to(home: Home) -> None:
 
 
 def _running(home: Home) -> Optional[int]:
-    """The process id of the daemon, if one holds the lock."""
+    """Return the process id of the daemon, if one holds the lock."""
     with home.process.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -306,7 +316,7 @@ def _running(home: Home) -> Optional[int]:
 
 
 def _end(home: Home, number: int) -> None:
-    """Sends the daemon a signal and waits for its end; after a while, it is killed."""
+    """Send the daemon a signal and wait for its end; after a while, kill it."""
     pid = _running(home)
     if pid is None:
         return
@@ -324,7 +334,10 @@ def _wait_for_end(home: Home) -> None:
 
 
 def _ask_status(home: Home) -> Dict[str, Any]:
-    """The daemon's StatusReport. Raises CommandError or OSError where it gives none that this version understands."""
+    """Return the daemon's StatusReport.
+
+    Raises CommandError or OSError if it gives none that this version understands.
+    """
     from .protocol import ProtocolError, StatusReport, from_frame
 
     try:
@@ -337,7 +350,7 @@ def _ask_status(home: Home) -> Dict[str, Any]:
 
 
 def _ask(home: Home) -> "Frame":
-    """What the daemon answers when it is asked for its status. Raises CommandError, OSError, ProtocolError."""
+    """Return the daemon's answer to a status request. Raises CommandError, OSError, ProtocolError."""
     from .protocol import AgentStatus, encode_frame, read_frame, to_frame
     from .unix_socket import connect
 
@@ -356,7 +369,7 @@ def _ask(home: Home) -> "Frame":
 
 @contextlib.contextmanager
 def _alarm(seconds: float, text: str):  # type: ignore[no-untyped-def]  # the context manager's own type says it
-    """Interrupts what blocks within by CommandError."""
+    """Interrupt a block that takes longer than `seconds` with CommandError."""
 
     def interrupt(*_: Any) -> None:
         raise CommandError("{} within {:g} s".format(text, seconds))
@@ -371,7 +384,7 @@ def _alarm(seconds: float, text: str):  # type: ignore[no-untyped-def]  # the co
 
 
 def _agent_hash() -> str:
-    """SHA-256 of the archive that this is; empty where it runs from a folder."""
+    """Return the SHA-256 of the running archive; empty if the agent runs from a folder."""
     from .worker_process import agent_archive
 
     archive = agent_archive()

@@ -14,7 +14,7 @@ class ContiguousAllocator:
         self._free: List[Tuple[int, int]] = [(0, size)]
 
     def take(self, count: int) -> int:
-        """Offset of `count` bytes, page aligned. Raises MemoryError."""
+        """Return the offset of `count` bytes, page aligned. Raises MemoryError."""
         count = -(-max(count, 1) // _PAGE) * _PAGE
         for index, (start, length) in enumerate(self._free):
             if length >= count:
@@ -28,7 +28,7 @@ class ContiguousAllocator:
         return max((length for _, length in self._free), default=0)
 
     def give(self, start: int, count: int) -> None:
-        """Takes back what `take` gave, and joins it with its free neighbours."""
+        """Take back a range from `take`, and join it with its free neighbours."""
         count = -(-max(count, 1) // _PAGE) * _PAGE
         merged: List[Tuple[int, int]] = []
         for each_start, each_length in sorted([*self._free, (start, count)]):

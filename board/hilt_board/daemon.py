@@ -98,14 +98,14 @@ class Daemon:
         }
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
-        """Serves until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
+        """Serve until Shutdown or SIGTERM. `ready` is called once connections are accepted."""
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         server = await asyncio.start_unix_server(self._connected, sock=listening)
         device = asyncio.ensure_future(self._serve_device())
         ready()
-        # The worker is wanted soon: importing pynq is slow on a board. A failure is told to whoever says hello.
+        # The worker is wanted soon: importing pynq is slow on a board. A failure is reported to the next client.
         warm = asyncio.ensure_future(self._board.ready())
         warm.add_done_callback(lambda task: task.cancelled() or task.exception())
         await self._stopping.wait()
@@ -211,7 +211,7 @@ class Daemon:
             self._queue.task_done()
 
     async def _device(self, message: Record) -> Record:
-        """Whatever goes wrong with one request, the next one is served."""
+        """Answer a request of the device. Whatever goes wrong with one request, the next one is served."""
         if self._stopping.is_set():
             return AgentFailure(code="shutting_down", message="agent is shutting down")
         try:
@@ -305,7 +305,7 @@ class Daemon:
 
 
 def _fitting(results: List[Measured]) -> List[Measured]:
-    """The first ones, as many as a frame takes, and one at least: each may hold two thousand figures."""
+    """Return the first results, as many as a frame takes, and one at least: each may hold two thousand figures."""
     fitting: List[Measured] = []
     size = 0
     for result in results:
@@ -321,12 +321,15 @@ def _lease_expired(holder: HostSession) -> bool:
 
 
 def boot_id() -> str:
-    """Changes with every boot. HILT_BOOT_ID says it for a virtual board, whose kernel is the host's."""
+    """Return an identifier that changes with every boot.
+
+    HILT_BOOT_ID holds it for a virtual board, whose kernel is the host's.
+    """
     return os.environ.get("HILT_BOOT_ID") or Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def tail(path: Path, count: int) -> bytes:
-    """The last `count` bytes of a file."""
+    """Return the last `count` bytes of a file."""
     with path.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - count))
         return file.read(count)

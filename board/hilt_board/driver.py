@@ -23,14 +23,14 @@ _RESET_SECONDS = 1.0
 _CLOCK_TOLERANCE = 0.01
 _CLOCK_UNCHANGED = 1e-6
 _LARGEST_DIVISOR = 63
-"""Of the two of a clock, 6 bits each (UG585 and UG1085)."""
+"""Largest value of each of the two divisors of a clock, 6 bits each (UG585 and UG1085)."""
 _OLD_DONE_SECONDS = 0.005
 """A public bitstream's `done` of the run before stays until compute begins with its first instruction; a program whose
 run is over before it was seen to fall is believed after so long. Filling both buffers takes a tenth of it."""
 
 
 class DriverError(Exception):
-    """The board cannot do what it was asked; says nothing about a configuration."""
+    """The board cannot carry out a request; the error shows nothing about a configuration."""
 
 
 class IdentityMismatchError(DriverError):
@@ -76,40 +76,41 @@ class Driver:
         self._beat = beat
         self._bitstream: Any = None
         self._directory = Path()
-        """Where the agent keeps its .bit files."""
+        """The directory in which the agent keeps its .bit files."""
         self._manifest: Optional[Manifest] = None
         self._described: Optional[Manifest] = None
-        """Of the bitstream that was loaded last, whatever became of it since."""
+        """The manifest of the bitstream that was loaded last, even if it is no longer in use."""
         self._registers: Any = None
         self._now: Callable[[], float] = _host_clock
         """The board's wall clock; a virtual board with a public bitstream has its own."""
 
     @property
     def manifest(self) -> Manifest:
-        """What is programmed. Raises NotLoadedError where nothing is."""
+        """The manifest of the loaded bitstream. Raises NotLoadedError if none is loaded."""
         if self._manifest is None:
             raise NotLoadedError("no bitstream is loaded")
         return self._manifest
 
     @property
     def counts_cycles(self) -> bool:
-        """Whether the bitstream has hilt's own registers."""
+        """Return whether the bitstream has hilt's own registers."""
         return self.manifest.identity is not None
 
     def program(self, path: Path, manifest: Manifest) -> None:
-        """Loads a .bit file and compares what the registers say with the manifest.
+        """Load a .bit file and compare the registers with the manifest.
 
-        Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and what pynq raises.
+        Raises BitfileError (truncated, wrong part), ClockError, IdentityMismatchError, and pynq's own errors.
         """
         read_bitfile(path).require_part(manifest.part)
         self._directory = path.parent
         self._load(pynq.Bitstream(str(path)), manifest)
 
     def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceRun:
-        """Runs `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
+        """Run `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
 
-        `limit_seconds` is device time: cycles where the hardware counts them, else the wall clock times the time scale.
-        After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises AddressError.
+        `limit_seconds` is device time: cycles if the hardware counts them, else the wall clock times the time
+        scale. After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises
+        AddressError.
         """
         address = physical_address(instructions)
         if self.counts_cycles:
@@ -120,15 +121,15 @@ class Driver:
         return self._wait(self._start(address, count), limit_seconds, old_done)
 
     def soft_reset(self) -> None:
-        """Stages, queues, tokens and fault as after power-on. Reloads the bitstream where it has no such register.
+        """Reset stages, queues, tokens and fault, as after power-on.
 
-        Raises StuckError, NotLoadedError.
+        Reloads the bitstream if it has no such register. Raises StuckError, NotLoadedError.
         """
         if not self.counts_cycles:
             self.reload()
             return
         self._registers.write(registers.SOFT_RESET, 1)
-        # It reads 1 until what is outstanding on the memory ports has been answered.
+        # It reads 1 until the outstanding requests on the memory ports have been answered.
         deadline = time.perf_counter() + _RESET_SECONDS
         while self._registers.read(registers.SOFT_RESET) & 1:
             if time.perf_counter() > deadline:
@@ -136,13 +137,13 @@ class Driver:
             self._beat()
 
     def reload(self) -> None:
-        """Loads the bitstream again, and checks it again. Raises NotLoadedError."""
+        """Load the bitstream again, and check it again. Raises NotLoadedError."""
         if self._described is None:
             raise NotLoadedError("no bitstream is loaded")
         try:
             # The same object has its file in /lib/firmware already: a card is not written to each time.
             self._load(self._bitstream, self._described)
-        except (DriverError, RuntimeError, OSError) as error:  # it was well before: what it says of itself is no proof
+        except (DriverError, RuntimeError, OSError) as error:  # it was well before: its own description is no proof
             raise NotLoadedError("bitstream could not be loaded again: {}".format(error)) from error
 
     def _load(self, bitstream: Any, manifest: Manifest) -> None:
@@ -180,7 +181,7 @@ class Driver:
                 )
 
     def _start(self, address: int, count: int) -> float:
-        """Returns when fetch was started. What comes before takes Python on a Cortex-A9 tens of microseconds."""
+        """Return the time at which fetch was started. The writes before it take tens of microseconds on a Cortex-A9."""
         write = self._registers.write
         write(registers.INSN_COUNT, count)
         write(registers.INSN_ADDR, address)
@@ -213,7 +214,7 @@ class Driver:
                 done_since = elapsed if done_since is None else done_since
                 if not old_done or elapsed > min(allowed, _OLD_DONE_SECONDS):
                     return DeviceRun("ok", "", None, done_since)
-            # What the next reading says counts: the kernel may have taken the processor away since this one.
+            # The next reading counts: the kernel may have taken the processor away since this one.
             late = elapsed > allowed
             self._beat()
 
@@ -240,7 +241,7 @@ class Driver:
             self._beat()
 
     def _cycles(self) -> int:
-        """64 bits in two reads: again where the low half wrapped in between."""
+        """Return a counter of 64 bits in two reads; read it again if the low half wrapped in between."""
         read = self._registers.read
         while True:
             high, low = read(registers.CYCLES_HIGH), read(registers.CYCLES_LOW)
@@ -255,8 +256,11 @@ class Driver:
 
 
 def _download(bitstream: Any) -> None:
-    """pynq 3.0 notes which bitstream was loaded last, by whomever, and opens its file before it loads another. Where
-    that is gone, as a notebook's, nothing can be loaded until the note is taken away or the board boots."""
+    """Download a bitstream; if that fails because of pynq's note of the last one, clear the note and try again.
+
+    pynq 3.0 notes which bitstream was loaded last, by whomever, and opens its file before it loads another. If that
+    file is gone, as a notebook's, nothing can be loaded until the note is taken away or the board boots.
+    """
     try:
         bitstream.download()
     except (FileNotFoundError, ValueError):
@@ -268,9 +272,9 @@ def _download(bitstream: Any) -> None:
 
 
 def _set_clock(manifest: Manifest) -> None:
-    """Gives the fabric the clock that the bitstream is built for. Raises ClockError where it cannot be had."""
+    """Give the fabric the clock that the bitstream is built for. Raises ClockError if it cannot be had."""
     wanted_hz = manifest.fclk_hz or manifest.clock_hz
-    # A board without a clock generator of pynq's (a virtual one) says what its clock is.
+    # A board without a clock generator of pynq's (a virtual one) reports its clock.
     actual_hz = getattr(pynq.Device.active_device, "clock_hz", None)
     if actual_hz is None:
         actual_hz = _divide_clock(wanted_hz)
@@ -304,8 +308,11 @@ def _divide_clock(wanted_hz: float) -> float:
 
 
 class _Ports:
-    """Of an UltraScale+ design, what pynq would read from a .hwh file. TVM's and hilt's are alike in it: registers are
-    behind M_AXI_HPM0_FPD, memory is behind S_AXI_HPC0_FPD or S_AXI_HP0_FPD."""
+    """The properties of an UltraScale+ design that pynq would read from a .hwh file.
+
+    TVM's and hilt's designs have the same ones: registers are behind M_AXI_HPM0_FPD, memory is behind
+    S_AXI_HPC0_FPD or S_AXI_HP0_FPD.
+    """
 
     family_ps = "zynq_ultra_ps_e"
     ps_name = "ps"
@@ -314,15 +321,18 @@ class _Ports:
 
 
 def _set_port_widths() -> None:
-    """The image's own design may have left the ports of an UltraScale+ narrower than ours has them: registers would be
-    read in the wrong lanes (AMD's answer record 66295)."""
+    """Set the widths of the ports of an UltraScale+.
+
+    The image's own design may have left them narrower than hilt's design has them: registers would be read in the
+    wrong lanes (AMD's answer record 66295).
+    """
     device = pynq.Device.active_device
     if platform.machine() == "aarch64" and hasattr(device, "set_axi_port_width"):
         device.set_axi_port_width(_Ports)
 
 
 def physical_address(buffer: Any) -> int:
-    """Where a pynq buffer starts. Raises AddressError past 4 GiB, where VTA's registers do not reach."""
+    """Return the start of a pynq buffer. Raises AddressError past 4 GiB, beyond the reach of VTA's registers."""
     address = int(buffer.physical_address)
     if address + buffer.nbytes > 1 << 32:
         raise AddressError("buffer at 0x{:x} is beyond the 32 bits of VTA's address registers".format(address))

@@ -24,7 +24,7 @@ class Placed:
     """A trial in contiguous memory, relocated and ready to run."""
 
     def __init__(self, trial: TrialRequest, code: bytes, manifest: Manifest, memory: ContiguousMemory) -> None:
-        """Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
+        """Place a trial. Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
         memory.begin()
         words, uops, indices = _split(trial, code)
         self.inputs = {each.name: memory.tensor(each.sha256, each.bytes) for each in trial.inputs}
@@ -57,12 +57,12 @@ class Placed:
             raise InvalidProgramError("output of {} bytes is no whole number of items".format(trial.output.bytes))
 
     def spoil_output(self) -> None:
-        """Fills the output with the complement of what is expected: an item that is not written always differs."""
+        """Fill the output with the complement of the expected tensor: an item that is not written always differs."""
         np.invert(self.expected, out=self.output)
         self.output.flush()
 
     def compare(self) -> WireVerification:
-        """Every item of the output with what is expected."""
+        """Compare every item of the output with the expected tensor."""
         read_back(self.output)
         actual, expected = np.asarray(self.output).view(self.item), self.expected.view(self.item)
         differs = actual != expected
@@ -79,14 +79,14 @@ class Placed:
 
 
 def run_trial(trial: TrialRequest, code: bytes, driver: Driver, memory: ContiguousMemory) -> Measured:
-    """Runs, verifies and times a trial. Raises DriverError where it could not be run at all."""
+    """Runs, verifies and times a trial. Raises DriverError if it could not be run at all."""
     clock = _Stopwatch()
     placed = Placed(trial, code, driver.manifest, memory)
     clock.lap("load")
     run, comparison = _verified_run(trial, placed, driver, clock)
     if comparison is not None and comparison.mismatched:
-        # An earlier program may have written over this one's inputs, or the board have lost a bit. What is wrong again,
-        # on clean inputs, is this one's fault.
+        # An earlier program may have written over this one's inputs, or the board have lost a bit. An output that is
+        # wrong again, on clean inputs, is this one's fault.
         placed = _placed_anew(trial, code, placed, driver, memory)
         run, comparison = _verified_run(trial, placed, driver, clock)
     if comparison is None:
@@ -136,7 +136,7 @@ def _verified_run(
 def _timed_runs(
     trial: TrialRequest, placed: Placed, driver: Driver, verified: DeviceRun
 ) -> Tuple[List[List[DeviceRun]], Optional[DeviceRun]]:
-    """`repeat` lists of `number` runs; or the first run that failed.
+    """Return `repeat` lists of `number` runs; or the first run that failed.
 
     Where the hardware counts cycles, the verified run is the first of them: its count has nothing of the host in it.
     """
@@ -182,7 +182,7 @@ def _mean(values: List[float]) -> float:
 
 
 def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, Any]]]:
-    """(instructions uint64 (n, words), a copy; micro-ops uint8; [(buffer, indices uint32)])."""
+    """Return (instructions uint64 (n, words), a copy; micro-ops uint8; [(buffer, indices uint32)])."""
     data = np.frombuffer(code, dtype=np.uint8)
     middle = trial.instructions * trial.instruction_bytes
     end = middle + trial.uops * trial.uop_bytes
@@ -203,7 +203,7 @@ def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, 
 
 
 def _relocate(words: Any, chosen: Any, bit: int, name: str, buffer: Any, element_bytes: int) -> None:
-    """Adds the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
+    """Add the buffer's place, in elements, to the 32-bit dram_base of the chosen instructions."""
     base, rest = divmod(physical_address(buffer), element_bytes)
     if rest:
         raise InvalidProgramError("buffer {} is not aligned to its {}-byte elements".format(name, element_bytes))
@@ -228,7 +228,7 @@ class _Stopwatch:
 
 
 def finish_only(driver: Driver, memory: ContiguousMemory, limit_seconds: float) -> DeviceRun:
-    """The smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
+    """Run the smallest program: one FINISH, whose opcode is 3 in every revision of the ISA."""
     words = 4 if driver.manifest.isa == "wide" else 2
     instructions = memory.scratch("instructions", 8 * words)
     instructions[:] = np.array([3] + [0] * (words - 1), dtype="<u8").view(np.uint8)

@@ -1,4 +1,4 @@
-"""Where the agent keeps things on the board: one private directory (mode 0700)."""
+"""The agent's files on the board: one private directory (mode 0700)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Home:
         self.blobs = root / "blobs"
         self.incoming = root / "incoming"
         self.bitstreams = root / "bitstreams"
-        """What pynq loads: a .bit name for a blob."""
+        """The folder of .bit files that pynq loads: a .bit name for a blob."""
         self.models = root / "models"
         """Virtual boards: payloads of their bitstreams."""
 
 
 def open_home() -> Home:
-    """The agent's directory, made where it is missing.
+    """Return the agent's directory, made where it is missing.
 
-    Raises HomeError where it is someone else's, a link, or open to others; OSError where it cannot be made.
+    Raises HomeError if it is someone else's, a link, or open to others; OSError if it cannot be made.
     """
     root = Path(os.environ.get("HILT_AGENT_HOME") or Path.home() / ".hilt")
     root.mkdir(mode=0o700, parents=True, exist_ok=True)

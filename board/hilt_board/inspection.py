@@ -1,4 +1,4 @@
-"""What a board is like, before anything is loaded: for `hilt boards check`. Reads; changes nothing."""
+"""An inspection of a board before anything is loaded, for `hilt boards check`. It reads and changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FPGA_MANAGER = Path("/sys/class/fpga_manager/fpga0/state")
 
 
 def inspect(root: Path) -> Dict[str, Any]:
-    """JSON-able facts; a fact that cannot be had is None. `root`: the agent's directory."""
+    """Return JSON-able facts; a fact that cannot be had is None. `root`: the agent's directory."""
     memory = _memory()
     disk = os.statvfs(str(root))
     facts: Dict[str, Any] = {
@@ -39,7 +39,10 @@ _SENSORS = Path("/sys/bus/iio/devices")
 
 
 def temperature(sensors: Path = _SENSORS) -> Optional[float]:
-    """Of the chip, in degrees Celsius, where the kernel has its sensor (XADC of a Zynq-7000, AMS of an UltraScale+)."""
+    """Return the chip's temperature in degrees Celsius.
+
+    The source is the kernel's sensor (XADC of a Zynq-7000, AMS of an UltraScale+), if there is one.
+    """
     if os.environ.get("HILT_VERILATED"):
         return None  # that of the machine it is simulated on says nothing
     for device in sorted(sensors.glob("iio:device*")):
@@ -53,9 +56,11 @@ def temperature(sensors: Path = _SENSORS) -> Optional[float]:
 
 
 def complete_environment() -> None:
-    """What a login shell of a PYNQ image sets and `sudo`, systemd and SSH commands do not: without XILINX_XRT, pynq 2.7
-    and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651). A virtual board has its own device and no
-    other, whatever the shell that switched it on has set."""
+    """Set the variables that a login shell of a PYNQ image sets and `sudo`, systemd and SSH commands do not.
+
+    Without XILINX_XRT, pynq 2.7 and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651). A virtual
+    board has its own device and no other, whatever the shell that switched it on has set.
+    """
     if os.environ.get("HILT_VERILATED"):
         for name in (_XRT, "PYNQ_REMOTE_DEVICES"):
             os.environ.pop(name, None)
@@ -64,7 +69,7 @@ def complete_environment() -> None:
 
 
 def _packages() -> Dict[str, Any]:
-    """Imported as the worker does it, since that is what fails."""
+    """Return versions of the packages, imported in the same way as by the worker, since that import can fail."""
     found: Dict[str, Any] = {"numpy": None, "pynq": None, "device": None, "import_error": None}
     try:
         import numpy
@@ -83,7 +88,7 @@ def _packages() -> Dict[str, Any]:
 
 
 def _memory() -> Dict[str, int]:
-    """Bytes by the names of /proc/meminfo."""
+    """Return the bytes by the names of /proc/meminfo."""
     lines = (_text(Path("/proc/meminfo")) or "").splitlines()
     pairs = (line.split() for line in lines)
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in pairs if len(words) == 3}

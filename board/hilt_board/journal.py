@@ -1,9 +1,9 @@
 """The journal: results on disk before they are on the wire.
 
-A text file, append only: each line is the CRC-32 (8 hex digits) of what follows it, a blank, and a JSON object: a
-result (`Measured`), or {"acknowledged": n, "next": m}, with "run" where only one run's are. Every line is on the disk
-(fsync) before `append` returns. A line that was torn by a crash or a full disk is cut off when the journal is opened.
-Acknowledged results leave the file when it is compacted.
+A text file, append only. Each line is the CRC-32 (8 hex digits) of the rest of the line, a blank, and a JSON
+object: a result (`Measured`), or {"acknowledged": n, "next": m}, with "run" if only one run's are acknowledged.
+Every line is on the disk (fsync) before `append` returns. A line that was torn by a crash or a full disk is cut off
+when the journal is opened. Acknowledged results leave the file when it is compacted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Journal:
     """The results that no client has acknowledged yet, by sequence number and by key. One process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the journal. Raises OSError."""
+        """Open or make the journal. Raises OSError."""
         self._path = path
         self._results: Dict[int, Measured] = {}
         self._by_key: Dict[str, int] = {}
@@ -62,17 +62,20 @@ class Journal:
         return len(self._results)
 
     def find(self, key: str) -> Optional[Measured]:
-        """The result of a trial that was run already, unless it is acknowledged."""
+        """Return the result of a trial that was run already, unless it is acknowledged."""
         sequence = self._by_key.get(key)
         return None if sequence is None else self._results[sequence]
 
     def since(self, sequence: int, most: int) -> List[Measured]:
-        """The oldest `most` results above `sequence`."""
+        """Return the oldest `most` results above `sequence`."""
         return [self._results[each] for each in sorted(self._results) if each > sequence][:most]
 
     def check_room(self, key: str = "") -> None:
-        """Makes room for the result of `key`: ask before a trial. Where nobody acknowledged too many results, those of
-        the oldest other run leave. Raises JournalFullError where there is none, or DiskFullError."""
+        """Make room for the result of `key`; call it before a trial.
+
+        If too many results are not acknowledged, those of the oldest other run leave. Raises JournalFullError if
+        there is no room, or DiskFullError.
+        """
         if len(self._results) >= MAX_UNACKNOWLEDGED:
             self._forget_abandoned(run_of(key))
         if len(self._results) >= MAX_UNACKNOWLEDGED:
@@ -84,7 +87,7 @@ class Journal:
             raise DiskFullError("less than 1 MiB is free on the board's disk: remove files from it")
 
     def append(self, result: Measured) -> Measured:
-        """Keeps a result and returns it with its sequence number, once it is on the disk.
+        """Keep a result and return it with its sequence number, once it is on the disk.
 
         Raises JournalFullError, DiskFullError, ValueError for a key that is known, OSError.
         """
@@ -97,7 +100,7 @@ class Journal:
         return numbered
 
     def acknowledge(self, through: int, run: str = "") -> int:
-        """Forgets results up to and including `through`, of one run where that is named; returns how far that is.
+        """Forget results up to and including `through`, of one run if it is named; return the number reached.
 
         Raises DiskFullError, OSError.
         """
@@ -129,7 +132,7 @@ class Journal:
             del self._by_key[self._results.pop(sequence).key]
 
     def _load(self) -> int:
-        """Reads all lines; returns the bytes of the file up to the end of its last whole line, and cuts it there."""
+        """Read all lines; return the bytes of the file up to the end of its last whole line, and cut it there."""
         end = 0
         with open(self._file, "rb", closefd=False) as file:
             for line in file:
@@ -175,7 +178,7 @@ class Journal:
         self._bytes += len(line)
 
     def _cut(self) -> None:
-        """Takes back what came of a failed line; where even that fails, the next line starts on a line of its own."""
+        """Remove the bytes of a failed line. If even that fails, the next line starts on a line of its own."""
         try:
             os.ftruncate(self._file, self._bytes)
         except OSError:
@@ -183,7 +186,7 @@ class Journal:
             self._bytes = os.fstat(self._file).st_size
 
     def _compact(self) -> None:
-        """Rewrites the file with what is not acknowledged. On any failure the old file stays."""
+        """Rewrite the file with the results that are not acknowledged. On any failure the old file stays."""
         lines = [_encode({"acknowledged": 0, "next": self.next})]
         lines += [_encode(self._results[sequence].to_fields()) for sequence in sorted(self._results)]
         fresh = self._path.with_name(self._path.name + ".new")
@@ -206,7 +209,7 @@ class Journal:
 
 
 def run_of(key: str) -> str:
-    """Of "run/number/attempt": the run."""
+    """Return the run of a key "run/number/attempt"."""
     return key.split("/", 1)[0]
 
 

@@ -1,4 +1,4 @@
-"""What pynq leaves on the board beside the agent's home, and its removal: nothing of hilt's outlives the agent."""
+"""The removal of the files that pynq leaves beside the agent's home: no file of hilt's outlives the agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Optional
 
 _LOG = logging.getLogger("hilt.leftovers")
 FIRMWARE = Path("/lib/firmware")
-"""Where pynq writes the bitstream for the kernel, under the name of the .bit file."""
+"""The folder in which pynq writes the bitstream for the kernel, under the name of the .bit file."""
 SOCKETS = Path("/tmp")  # noqa: S108  the place is pynq's choice
 _OURS = re.compile(r"[0-9a-f]{64}\.bin\Z")
 """The agent names bitstreams by their SHA-256, and nobody else does."""

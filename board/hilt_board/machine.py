@@ -52,7 +52,7 @@ class PublicMachine:
     """Cycles of programs on one machine."""
 
     def __init__(self, library: Path, costs: Dict[str, float]) -> None:
-        """Raises MachineError where the library exports no machine models."""
+        """Load the machine models. Raises MachineError if the library exports none."""
         try:
             self._predict = ctypes.CDLL(str(library)).vta_machine_predict
         except (OSError, AttributeError) as error:
@@ -61,7 +61,7 @@ class PublicMachine:
         self._costs = _Costs(**costs)
 
     def cycles(self, instructions: int, count: int) -> Optional[float]:
-        """Return the cycles of `count` instructions at this address of the process; None where they never end."""
+        """Return the cycles of `count` instructions at this address of the process; None if they never end."""
         result = _Result()
         offsets = (ctypes.c_uint64 * 2)(0, count)
         refused = self._predict(

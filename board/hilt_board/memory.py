@@ -14,7 +14,7 @@ from .driver import DriverError
 from .leftovers import frees_buffers
 
 TENSOR_BYTES = 64 << 20
-"""Tensors kept; beyond it the least recently used leave. Half of what a PYNQ-Z2 has (CMA of 128 MiB)."""
+"""Bytes of tensors kept; beyond it the least recently used leave. Half of the CMA of a PYNQ-Z2 (128 MiB)."""
 _PAGE = 4096
 _FREES = frees_buffers(str(getattr(pynq, "__version__", "3")))
 
@@ -28,11 +28,12 @@ class TensorError(DriverError):
 
 
 def read_back(buffer: Any) -> None:
-    """Before the processor reads what the accelerator may have written; what it wrote itself is flushed already.
+    """Synchronise the caches before the processor reads output of the accelerator.
 
-    Through a coherent port (the ACP of a Zynq-7000, in TVM's bitstreams) the accelerator writes into the processor's
-    second-level cache, where invalidating alone would throw it away: it is written to memory first. Where the port is
-    none of these the caches hold nothing that memory has not, and there is nothing to write.
+    Data that the processor wrote itself is flushed already. Through a coherent port (the ACP of a Zynq-7000, in
+    TVM's bitstreams) the accelerator writes into the processor's second-level cache. Invalidating alone would lose
+    that data, so it is written to memory first. If the port is not coherent, the caches hold nothing that memory
+    lacks, and there is nothing to write.
     """
     buffer.flush()
     buffer.invalidate()
@@ -41,7 +42,7 @@ def read_back(buffer: Any) -> None:
 class ContiguousMemory:
     """All buffers of the worker. Buffers stay valid until `clear`; a tensor, until the trial after the next `begin`.
 
-    What is not needed any more is kept for the next that fits: pynq 2.7 gives no buffer back to the kernel as long as
+    An unused buffer is kept for the next request that fits: pynq 2.7 gives no buffer back to the kernel as long as
     the process lives.
     """
 
@@ -53,7 +54,7 @@ class ContiguousMemory:
         self._spare: List[Any] = []
 
     def clear(self) -> None:
-        """Forgets the contents of all; their buffers are used again."""
+        """Forget the contents of all; their buffers are used again."""
         self._spare += [part.whole for part in (*self._tensors.values(), *self._scratch.values())]
         self._tensors.clear()
         self._scratch.clear()
@@ -68,11 +69,14 @@ class ContiguousMemory:
         self._spare.clear()
 
     def begin(self) -> None:
-        """A new trial: tensors that the last one used may leave."""
+        """Begin a trial: tensors that the last one used may leave."""
         self._in_use.clear()
 
     def tensor(self, sha256: str, count: int) -> Any:
-        """A buffer (uint8) with the blob's `count` bytes, flushed. Raises TensorError, OutOfContiguousMemoryError."""
+        """Return a buffer (uint8) with the blob's `count` bytes, flushed.
+
+        Raises TensorError, OutOfContiguousMemoryError.
+        """
         self._in_use.add(sha256)
         if sha256 not in self._tensors:
             contents = self.contents(sha256, count)
@@ -88,7 +92,7 @@ class ContiguousMemory:
         return buffer
 
     def contents(self, sha256: str, count: int) -> Any:
-        """The blob's bytes (uint8). Raises TensorError."""
+        """Return the blob's bytes (uint8). Raises TensorError."""
         try:
             contents = np.fromfile(str(self._blobs / sha256), dtype=np.uint8)
         except OSError as error:
@@ -98,7 +102,7 @@ class ContiguousMemory:
         return contents
 
     def restore(self) -> List[str]:
-        """Tensors in use that a program has overwritten, now as they were."""
+        """Return the tensors in use that a program has overwritten, now as they were."""
         restored = []
         for sha256 in sorted(self._in_use & set(self._tensors)):
             buffer = self._tensors[sha256].buffer
@@ -111,7 +115,8 @@ class ContiguousMemory:
         return restored
 
     def scratch(self, purpose: str, count: int) -> Any:
-        """The first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are old."""
+        """Return the first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are
+        old."""
         part = self._scratch.get(purpose)
         if part is None or part.whole.nbytes < count:
             if part is not None:
@@ -136,7 +141,7 @@ class ContiguousMemory:
         whole = self._take_spare(size, 2 * size)
         while whole is None:
             try:
-                # Cached, as TVM has its buffers: uncached, the processor does not see what a coherent port sees.
+                # Cached, as TVM's buffers are: uncached, the processor does not see the data of a coherent port.
                 whole = pynq.allocate(shape=(size,), dtype=np.uint8, cacheable=True)
             except (MemoryError, RuntimeError, OSError) as error:  # with one of these pynq says that there is no more
                 whole = self._take_spare(size, math.inf)
@@ -151,13 +156,13 @@ class ContiguousMemory:
         return _Part(whole, count)
 
     def _take_spare(self, least: int, most: float) -> Any:
-        """The smallest spare buffer of `least` to `most` bytes; None where there is none."""
+        """Return the smallest spare buffer of `least` to `most` bytes; None if there is none."""
         fitting = [index for index, each in enumerate(self._spare) if least <= each.nbytes <= most]
         return self._spare.pop(min(fitting, key=lambda index: self._spare[index].nbytes)) if fitting else None
 
 
 class _Part(NamedTuple):
-    """What is used of a buffer: its first `used` bytes."""
+    """The used part of a buffer: its first `used` bytes."""
 
     whole: Any
     used: int

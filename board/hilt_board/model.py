@@ -12,7 +12,7 @@ DONE, RUNNING, FAULT, IDLE = 0, 1, 2, 3
 
 
 class ModelError(Exception):
-    """The library is no model, or refuses what it was asked; one line says which."""
+    """The library is no model, or refuses a request; one line gives the cause."""
 
 
 class ModelMemory(ctypes.Structure):
@@ -47,7 +47,8 @@ class Model:
     """One accelerator and its memory. Lives until the last buffer in its memory is gone."""
 
     def __init__(self, library: Path, memory: ModelMemory) -> None:
-        """Raises ModelError where the library cannot be loaded, has another API, or refuses the memory model."""
+        """Load a model. Raises ModelError if the library cannot be loaded, has another API, or refuses the memory
+        model."""
         try:
             self._library = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
             for name, (result, arguments) in _SIGNATURES.items():
@@ -69,11 +70,12 @@ class Model:
             self._library.vta_destroy(self._device)
 
     def reset(self) -> None:
-        """Power-on state of the accelerator; memory keeps its contents."""
+        """Reset the accelerator to its power-on state; memory keeps its contents."""
         self._library.vta_reset(self._device)
 
     def view(self, offset: int, count: int) -> Any:
-        """`count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model alive."""
+        """Return `count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model
+        alive."""
         region = (ctypes.c_uint8 * count).from_address(self._memory + offset)
         region._model = self  # type: ignore[attr-defined]
         return region
@@ -87,7 +89,7 @@ class Model:
         self._check(self._library.vta_write_register(self._device, offset, value), offset)
 
     def step(self, cycles: int) -> Tuple[int, int]:
-        """Runs at most `cycles` more; returns (DONE, RUNNING, FAULT or IDLE, cycles run)."""
+        """Run at most `cycles` more; return (DONE, RUNNING, FAULT or IDLE, cycles run)."""
         ran = ctypes.c_uint64()
         status = self._library.vta_step(self._device, cycles, ctypes.byref(ran))
         if status < 0:

@@ -134,7 +134,7 @@ class _Heart:
 
 
 def _kernel_bytes_free() -> Optional[int]:
-    """Return the free bytes of the kernel's contiguous memory, where it says so."""
+    """Return the free bytes of the kernel's contiguous memory, if it says so."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("CmaFree:"):

@@ -47,7 +47,7 @@ class PublicTime:
     """Registers of a public bitstream over a golden model and a machine model."""
 
     def __init__(self, model: Model, library: Path, board_model: ModelSettings) -> None:
-        """Raise MachineError where the library has no machine models."""
+        """Raise MachineError if the library has no machine models."""
         self._model = model
         self._machine = PublicMachine(library, board_model.machine or {})
         self._clock_hz = board_model.clock_hz
@@ -113,7 +113,7 @@ class PublicTime:
         return True
 
     def _prepare(self) -> Optional[float]:
-        """Run the golden model and return the seconds that the board would take; None where it would hang."""
+        """Run the golden model and return the seconds that the board would take; None if it would hang."""
         first = self._address - self._base
         size = self._count * _INSTRUCTION_BYTES
         if first < 0 or size == 0 or first + size > self._bytes:

@@ -14,9 +14,9 @@ from .worker_process import agent_archive
 UNIT = "hilt-board.service"
 DIRECTORY = Path("/etc/systemd/system")
 ARCHIVE = Path("/usr/local/lib/hilt/hilt-board.pyz")
-"""What the service runs: root's own copy, for what lies in a user's home is the user's to change."""
+"""The archive that the service runs: root's own copy, because a user can change the files in their home."""
 
-# A daemon that ends by itself with 0 was told to, as by a newer agent that takes its place: it stays ended. One that
+# A daemon that ends by itself with 0 was asked to, as by a newer agent that takes its place: it stays ended. One that
 # finds another running (3: commands.InUseError) does too: a client's `start` was faster, and one that tries again every
 # few seconds would only disturb it.
 _TEXT = """[Unit]
@@ -44,7 +44,7 @@ class ServiceError(Exception):
 
 
 def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
-    """The unit file. Raises ServiceError for a path that systemd would read as something else."""
+    """Return the unit file. Raises ServiceError for a path that systemd would read as something else."""
     for value in (python, archive, home, xrt):
         if any(character in value for character in '"\\%$ \n'):
             raise ServiceError("{!r} cannot stand in a unit file".format(value))
@@ -52,7 +52,7 @@ def unit_text(python: str, archive: str, home: str, xrt: str) -> str:
 
 
 def install(home: Home) -> str:
-    """Writes the unit and enables it: it starts with the board. Returns what was done. Raises ServiceError."""
+    """Write the unit and enable it, so that it starts with the board. Return a message. Raises ServiceError."""
     archive = agent_archive()
     if archive is None:
         raise ServiceError("the service runs an archive; this agent runs from a folder")
@@ -70,7 +70,7 @@ def install(home: Home) -> str:
 
 
 def remove() -> str:
-    """Disables the service and removes its unit. Raises ServiceError."""
+    """Disable the service and remove its unit. Raises ServiceError."""
     if not (DIRECTORY / UNIT).exists():
         return "{} was not installed".format(UNIT)
     if os.geteuid() != 0:
@@ -83,7 +83,7 @@ def remove() -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all; for root to write and all to read."""
+    """Write a file whole or not at all; for root to write and all to read."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     fresh.write_bytes(data)

@@ -35,16 +35,16 @@ class HostSession:
         self.client: Optional[str] = None
         self.closed = False
         self.heard = time.monotonic()
-        """When the client last sent anything."""
+        """Time of the client's last bytes."""
         self._reader = reader
         self._writer = writer
         self._pending = 0
         self._answered = asyncio.Condition()
         self._sending = asyncio.Lock()
-        """Until Python 3.10, two tasks that wait for the same link to take more end in an AssertionError."""
+        """A lock: until Python 3.10, two tasks that wait for the same link to take more end in an AssertionError."""
 
     async def serve(self, handle: Handler) -> None:
-        """Until the client closes its side and has its answers, or the link breaks, or what comes is no protocol."""
+        """Serve until the client closes its side and has its answers, the link breaks, or the bytes are no protocol."""
         decoder = FrameDecoder()
         try:
             while not self.closed:
@@ -67,18 +67,21 @@ class HostSession:
             await self.close()
 
     def expect(self) -> None:
-        """A request waits for the device: its answer is due even if the client closes its side."""
+        """Note a request that waits for the device: its answer is due even if the client closes its side."""
         self._pending += 1
 
     async def answer(self, request: int, reply: Record) -> None:
-        """The reply to a request that was expected."""
+        """Send the reply to a request that was expected."""
         await self.send(request, reply)
         self._pending -= 1
         async with self._answered:
             self._answered.notify_all()
 
     async def send(self, request: int, reply: Record) -> None:
-        """A reply. A link that is broken or takes nothing closes the session; results are in the journal anyway."""
+        """Send a reply.
+
+        A link that is broken or takes nothing closes the session; results are in the journal anyway.
+        """
         async with self._sending:
             if self.closed:
                 return
@@ -89,7 +92,7 @@ class HostSession:
                 await self.close()
 
     async def close(self) -> None:
-        """At once; answers that are still due are dropped."""
+        """Close at once; answers that are still due are dropped."""
         self.closed = True
         self._writer.close()
         async with self._answered:
@@ -106,7 +109,7 @@ class HostSession:
 
 
 def request_id_of(frame: Frame) -> int:
-    """The id of a frame, 0 where it has none that is valid."""
+    """Return the id of a frame, 0 if it has none that is valid."""
     try:
         return request_id(frame)
     except MessageError:

@@ -1,4 +1,4 @@
-"""Where clients meet the daemon: a Unix socket in the agent's private directory."""
+"""The daemon's address for clients: a Unix socket in the agent's private directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _BACKLOG = 8
 
 
 def listen(home: Home) -> socket.socket:
-    """The agent's socket, of mode 0600. The caller holds the agent's lock, so an old socket file is a left-over."""
+    """Return the agent's socket, of mode 0600.
+
+    The caller holds the agent's lock, so an old socket file is a left-over.
+    """
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(FileNotFoundError):
         home.socket.unlink()
@@ -26,7 +29,7 @@ def listen(home: Home) -> socket.socket:
 
 
 def connect(home: Home) -> socket.socket:
-    """A connection to the agent. Raises ConnectionRefusedError or FileNotFoundError where none runs."""
+    """Return a connection to the agent. Raises ConnectionRefusedError or FileNotFoundError if none runs."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _short_name(home.socket) as name:

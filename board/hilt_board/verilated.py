@@ -1,8 +1,8 @@
-"""A pynq Device whose registers and memory are a model of the accelerator: what makes a virtual board a board.
+"""A pynq Device whose registers and memory are a model of the accelerator: the device of a virtual board.
 
-pynq's own Bitstream, MMIO and allocate run unchanged on it. The "bitstream" is a real .bit file whose payload is the
-shared library of the model; programming the device loads it. Importing this module registers the device with pynq, so
-the worker imports it only where HILT_VERILATED names the board's board_model.
+pynq's own Bitstream, MMIO and allocate run unchanged on it. The "bitstream" is a real .bit file whose payload is
+the shared library of the model; programming the device loads it. Importing this module registers the device with
+pynq, so the worker imports it only if HILT_VERILATED names the board's board_model.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         self._model: Optional[Model] = None
         self._allocator = ContiguousAllocator(0)
         self._public: Optional[PublicTime] = None
-        """Of a board with a public bitstream: how long the program takes that is started next."""
+        """The duration of the next program, on a board with a public bitstream."""
         self._not_before = 0.0
-        """When the program that was started last may be done."""
+        """The earliest time at which the program that was started last may be done."""
 
     @property
     def clock_hz(self) -> int:
@@ -66,7 +66,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
 
     @property
     def wall_clock(self) -> Optional[Callable[[], float]]:
-        """The clock of a board whose programs take a modelled time; None where the host's own does."""
+        """The clock of a board whose programs take a modelled time; None if the host's own does."""
         return None if self._public is None else self._public.now
 
     @property
@@ -75,9 +75,10 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         return self._allocator.free
 
     def download(self, bitstream: Any, parser: Any = None) -> None:
-        """What Bitstream.download calls. Memory keeps its contents where the same design is loaded again, as DRAM does.
+        """Load a bitstream, for Bitstream.download.
 
-        Raises BitfileError (not a .bit, truncated, wrong part) or ModelError; then the device stays as it was.
+        Memory keeps its contents if the same design is loaded again, as DRAM does. Raises BitfileError (not a .bit,
+        truncated, wrong part) or ModelError; then the device stays as it was.
         """
         bitfile = read_bitfile(Path(bitstream.bitfile_name))
         bitfile.require_part(self.board_model.part)
@@ -106,7 +107,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         self._loaded = digest
 
     def read_registers(self, address: int, length: int) -> bytes:
-        """What MMIO.read calls: `length` bytes at a physical address, in words of four."""
+        """Return `length` bytes at a physical address, in words of four, for MMIO.read."""
         model, offset = self._decode(address, length)
         if self._public is not None:
             words = [self._public.read(offset + index) for index in range(0, length, 4)]
@@ -118,7 +119,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         return b"".join(word.to_bytes(4, "little") for word in words)
 
     def write_registers(self, address: int, data: bytes) -> None:
-        """What MMIO.write calls."""
+        """Write registers, for MMIO.write."""
         model, offset = self._decode(address, len(data))
         if offset == FETCH_CONTROL:
             self._not_before = time.monotonic() + self.board_model.run_seconds
@@ -130,7 +131,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
                 model.write_register(offset + index, value)
 
     def allocate(self, shape: Any, dtype: Any, **_: Any) -> PynqBuffer:
-        """What pynq.allocate calls: a view of the model's own memory. Raises MemoryError where no more is free."""
+        """Return a view of the model's own memory, for pynq.allocate. Raises MemoryError if too little is free."""
         if self._model is None:
             raise NotProgrammedError("memory belongs to the model: load a bitstream first")
         count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
@@ -143,10 +144,10 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         )
 
     def flush(self, bo: int, offset: int, pointer: int, size: int) -> None:
-        """Nothing to do: the buffer is the memory."""
+        """Do nothing: the buffer is the memory."""
 
     def invalidate(self, bo: int, offset: int, pointer: int, size: int) -> None:
-        """Nothing to do: the buffer is the memory."""
+        """Do nothing: the buffer is the memory."""
 
     def _decode(self, address: int, length: int) -> Tuple[Model, int]:
         if self._model is None:

@@ -44,7 +44,7 @@ from .protocol import (
 _LOG = logging.getLogger("hilt.worker")
 _BEAT_SECONDS = 0.25
 _CANARY_SECONDS = 0.01
-"""Of the device: a hundred thousand times what one FINISH takes."""
+"""Seconds of the device: a hundred thousand times the duration of one FINISH."""
 
 # The most particular first.
 _FAILURES: Tuple[Tuple[Type[Exception], str], ...] = (
@@ -82,7 +82,7 @@ class Worker:
         }
 
     def serve(self) -> None:
-        """Until the daemon closes the connection."""
+        """Serve until the daemon closes the connection."""
         device = pynq.Device.active_device
         self._send(
             Ready(
@@ -169,7 +169,7 @@ class Worker:
         return ResetDone(rung=message.rung, canary=not reason, seconds=time.perf_counter() - started)
 
     def _canary(self) -> str:
-        """Run the small known program. Return what went wrong, or nothing. Raises OutOfContiguousMemoryError."""
+        """Run the small known program. Return the fault, or an empty string. Raises OutOfContiguousMemoryError."""
         assert self._program is not None
         try:
             run = finish_only(self._driver, self._memory, _CANARY_SECONDS)
@@ -185,7 +185,7 @@ class Worker:
         return "" if measured.outcome == "ok" else "{}: {}".format(measured.outcome, measured.reason)
 
     def _bitstream_path(self, sha256: str) -> Path:
-        """The blob under a name that pynq accepts."""
+        """Return the blob under a name that pynq accepts."""
         path = self._home.bitstreams / (sha256 + ".bit")
         if not path.exists():
             fresh = path.with_suffix(".new")
@@ -214,8 +214,10 @@ def _failure(error: DriverError) -> AgentFailure:
 
 
 def _not_loaded(error: Exception) -> AgentFailure:
-    """Whose fault it is that a bitstream could not be loaded. A refused one stays refused; a board that is broken may
-    be well after the next rung of the ladder."""
+    """Return the cause of a bitstream that could not be loaded.
+
+    A refused bitstream stays refused; a broken board may be well after the next step of the recovery ladder.
+    """
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
         return AgentFailure(code="disk_full", message="the board's disk is full: {}".format(error)[:4096])
@@ -227,13 +229,13 @@ def _not_loaded(error: Exception) -> AgentFailure:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process when the daemon dies: two workers must never own one device."""
+    """Ask the kernel to kill this process when the daemon dies: two workers must never own one device."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
 
 
 def run(descriptor: int, home: Home, kind: Type[Worker] = Worker) -> int:
-    """Serves the daemon at the other end of a socket. Returns the exit code."""
+    """Serve the daemon at the other end of a socket. Returns the exit code."""
     connection = socket.socket(fileno=descriptor)
     try:
         kind(connection, home).serve()

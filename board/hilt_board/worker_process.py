@@ -30,7 +30,8 @@ from .protocol import (
 _LOG = logging.getLogger("hilt.worker")
 _ROOT = Path(__file__).resolve().parents[1]
 _END_SECONDS = 5.0
-"""For a worker that has closed its connection to end: Python's own end takes a second and more where much else runs."""
+"""Seconds for a worker that has closed its connection to end: Python's own end takes a second and more on a busy
+machine."""
 START_SECONDS = 120.0
 """Importing pynq takes tens of seconds on a Zynq-7000 that has just booted."""
 
@@ -39,7 +40,7 @@ class WorkerError(Exception):
     """The worker gave no answer and is gone. The base of the errors below."""
 
     taken = False
-    """Whether it had begun with the request. If not, its end says nothing about the request."""
+    """A flag: the worker had begun with the request. If not, its end shows nothing about the request."""
 
 
 class WorkerDiedError(WorkerError):
@@ -51,13 +52,13 @@ class WorkerSilentError(WorkerError):
 
 
 def agent_command(*arguments: str) -> List[str]:
-    """The command that runs this very agent again."""
+    """Return the command that runs this very agent again."""
     archive = agent_archive()
     return [sys.executable, *([str(archive)] if archive else ["-m", "hilt_board"]), *arguments]
 
 
 def agent_environment() -> Dict[str, str]:
-    """The environment for `agent_command`: a folder need not be the working directory to be found."""
+    """Return the environment for `agent_command`: a folder need not be the working directory to be found."""
     if agent_archive():
         return dict(os.environ)
     paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
@@ -65,7 +66,7 @@ def agent_environment() -> Dict[str, str]:
 
 
 def agent_archive() -> Optional[Path]:
-    """The archive that this agent runs from; None where it runs from a folder."""
+    """Return the archive that this agent runs from; None if it runs from a folder."""
     return _ROOT if _ROOT.is_file() else None
 
 
@@ -82,7 +83,7 @@ class WorkerProcess:
         self._stderr = asyncio.ensure_future(self._log_lines())
         self.ready: Optional[Ready] = None
         self.working = False
-        """Whether it has begun with a request that it has not answered yet."""
+        """A flag: the worker has begun with a request that it has not answered yet."""
 
     @property
     def pid(self) -> int:
@@ -94,7 +95,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls) -> "WorkerProcess":
-        """A worker that owns the device. Raises WorkerError with what it wrote last, or OSError."""
+        """Start a worker that owns the device. Raises WorkerError with its last output, or OSError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -121,7 +122,7 @@ class WorkerProcess:
         return worker
 
     async def request(self, message: Record, seconds: float, silence: float) -> Record:
-        """Its answer to a request.
+        """Send a request and return its answer.
 
         Raises WorkerSilentError when it takes more than `seconds` in all, or gives no sign of life for `silence`
         seconds; WorkerDiedError when it ends. After either it is gone.
@@ -147,7 +148,7 @@ class WorkerProcess:
         return await self._answer(seconds, silence)
 
     async def kill(self) -> None:
-        """Ends the worker and all it started."""
+        """End the worker and all it started."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -192,7 +193,7 @@ class WorkerProcess:
             raise WorkerDiedError("worker spoke nonsense: {}".format(error)) from None
 
     async def _how_it_ended(self) -> str:
-        """Waits for its end, which has come or is made to come."""
+        """Wait for the end of the worker, or cause it, and describe it."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._process.wait(), _END_SECONDS)
         ended = self._process.returncode
@@ -204,7 +205,7 @@ class WorkerProcess:
         return "worker ended with exit code {}: {}".format(ended, " ".join(self._last_lines))
 
     async def _log_lines(self) -> None:
-        """What the worker (or a library in it) writes goes to the agent's log."""
+        """Copy the standard error of the worker (and of its libraries) to the agent's log."""
         assert self._process.stderr is not None
         while True:
             data = await self._process.stderr.read(1 << 16)

@@ -36,10 +36,10 @@ class VtaDevice:
     """The accelerator that a network runs on."""
 
     parameters = ""
-    """VTA's name for the parameters; empty where it is not known."""
+    """VTA's name for the parameters; empty if it is not known."""
     isa = ""
     bitstream = ""
-    """SHA-256 of the file; empty where it is not known."""
+    """SHA-256 of the file; empty if it is not known."""
     clock_hz = 0
 
     def check(self, target: Dict[str, Any], name: str) -> None:
@@ -159,7 +159,7 @@ class PynqDevice(VtaDevice):
             self._pynq.Clocks.fclk0_mhz = self.clock_hz / 1e6
 
     def _described(self, target: Dict[str, Any]) -> str:
-        """Return the parameters' name where the registers agree with it, else what they say."""
+        """Return the parameters' name if the registers agree with it, else the registers' values."""
         wanted = target.get("identity")
         if not wanted:
             return ""
@@ -183,7 +183,7 @@ def allocate(pynq: Any, size: int) -> Any:
 
 
 def _free() -> str:
-    """Return how much contiguous memory the kernel has, where it says so."""
+    """Return how much contiguous memory the kernel has, if it says so."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("CmaFree:"):

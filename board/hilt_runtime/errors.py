@@ -1,4 +1,4 @@
-"""The errors of running a network; each message is one line that says what to do."""
+"""The errors of running a network; each message is one line that names the remedy."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class Network:
         """Place a bundle on a device.
 
         Args:
-            bundle: The file that `hilt compile` wrote, or what `read_bundle` returned of it.
-            device: What it runs on; without one, VTA on this very board.
+            bundle: The file that `hilt compile` wrote, or the result of `read_bundle` for it.
+            device: The device that runs it; without one, VTA on this very board.
             bitstream: The .bit file to program that with; without one the board must be programmed already.
             keep: Give every tensor memory of its own, so that all can be looked at afterwards.
 
@@ -178,7 +178,7 @@ class Network:
         values.update(zip(step["outputs"], outputs))
 
     def _read_back(self, buffer: str) -> None:
-        # Behind a coherent port what VTA wrote may still be in the processor's cache: written to memory first.
+        # Behind a coherent port VTA's output may still be in the processor's cache: written to memory first.
         self._views[buffer].flush()
         self._views[buffer].invalidate()
 

@@ -22,7 +22,7 @@ def _at(inputs: Inputs, place: int) -> Optional[np.ndarray]:
 def _refuse_extras(
     name: str, inputs: Inputs, attributes: Attributes, lengths: int, activations: Tuple[str, ...]
 ) -> None:
-    """Refuse what this code does not compute."""
+    """Refuse attributes and inputs that this code does not compute."""
     given = [str(value) for value in attributes.get("activations", [])]
     if given and any(value != activations[place % len(activations)] for place, value in enumerate(given)):
         raise ValueError("{} with activations {} is not known; hilt computes {}".format(name, given, activations))

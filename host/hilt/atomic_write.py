@@ -16,9 +16,11 @@ class UnwritableFileError(Exception):
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
-    """A text file to write in, which takes the place of `path`, or of what it links to, when all is written and on
-    disk. On an error `path` is as it was. A pipe or a device is written as it comes, for it is not ours to replace.
-    Raises UnwritableFileError, and OSError, which names the file, where the disk is full."""
+    """Open a text file that replaces `path`, or the target of its link, when all is written and on disk.
+
+    On an error `path` is as it was. A pipe or a device is written directly, for it is not hilt's to replace. Raises
+    UnwritableFileError, and OSError, which names the file, if the disk is full.
+    """
     try:
         if path.exists() and not path.is_file():
             special = path.open("w", encoding="utf-8", newline="")  # of a folder this says that it is one
@@ -48,7 +50,7 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """The system does not say which file it has no room for."""
+    """Add the file name to the error of a full disk: the system does not report which file it has no room for."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Where hilt keeps things: its sources, its state (HILT_HOME) and what it can build again (HILT_CACHE)."""
+"""hilt's folders: its sources, its state (HILT_HOME) and the files it can build again (HILT_CACHE)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def _asset(name: str) -> Path:
 
 
 def hls_directory() -> Path:
-    """The accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
+    """Return the accelerator's sources: hls/ of the clone, or the copy in an installed wheel."""
     return _asset("hls")
 
 
 def bitstreams_directory() -> Path:
-    """The manifest and the VTA parameter files."""
+    """Return the folder of the manifest and the VTA parameter files."""
     return _asset("bitstreams")
 
 
 def board_package_directory() -> Path:
-    """The `hilt_board` package that is shipped to boards."""
+    """Return the `hilt_board` package that is shipped to boards."""
     in_clone = _CLONE / "board" / "hilt_board"
     return in_clone if in_clone.is_dir() else _PACKAGE.parent / "hilt_board"
 
@@ -42,7 +42,7 @@ def board_package_directory() -> Path:
 def home() -> Path:
     """Return the folder of the state that must not be lost: the database, keys, known hosts, virtual boards.
 
-    It is its owner's alone: made with mode 0700, and tightened to that, with its entries, where it was there before.
+    It is its owner's alone: made with mode 0700, and tightened to that, with its entries, if it was there before.
 
     Raises:
         UnusableFolderError: It cannot be made, or is a folder that all users share.
@@ -53,7 +53,7 @@ def home() -> Path:
 
 
 def cache() -> Path:
-    """What can be built again: Verilated models, agent archives. Raises UnusableFolderError."""
+    """Return the folder of rebuildable files: Verilated models, agent archives. Raises UnusableFolderError."""
     return _made("HILT_CACHE", platformdirs.user_cache_dir("hilt"))
 
 

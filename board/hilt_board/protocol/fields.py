@@ -24,12 +24,12 @@ class MessageError(ProtocolError):
 
 
 def checked(check: Check, **keywords: Any) -> Any:
-    """A dataclass field with its check; keywords as of dataclasses.field."""
+    """Return a dataclass field with its check; keywords as of dataclasses.field."""
     return dataclasses.field(metadata={"check": check}, **keywords)
 
 
 class Record:
-    """Base of messages and of what they hold: frozen dataclasses whose every field is checked on construction."""
+    """A base of messages and their records: frozen dataclasses whose every field is checked on construction."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
@@ -37,7 +37,7 @@ class Record:
             object.__setattr__(self, field.name, field.metadata["check"](getattr(self, field.name), where))
 
     def to_fields(self) -> Dict[str, Any]:
-        """JSON-able fields; what `from_fields` takes."""
+        """Return JSON-able fields, in the form that `from_fields` takes."""
         return {
             field.name: _plain(getattr(self, field.name))
             for field in dataclasses.fields(self)  # type: ignore[arg-type]
@@ -46,7 +46,10 @@ class Record:
 
     @classmethod
     def from_fields(cls: Type[R], values: Any, where: str, **extra: Any) -> R:
-        """The record of a JSON object. Fields it does not know, or lacks without a default, raise MessageError."""
+        """Return the record of a JSON object.
+
+        Fields it does not know, or lacks without a default, raise MessageError.
+        """
         if not isinstance(values, dict):
             raise MessageError("{}: an object is needed, not {}".format(where, type(values).__name__))
         known = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -166,7 +169,7 @@ def record(cls: Type[R]) -> Check:
 
 
 def body(most: int) -> Any:
-    """A field that travels as (part of) the frame's binary body, not in its JSON."""
+    """Return a field that travels as (part of) the frame's binary body, not in its JSON."""
 
     def check(value: Any, where: str) -> bytes:
         if not isinstance(value, bytes) or len(value) > most:
@@ -177,7 +180,7 @@ def body(most: int) -> Any:
 
 
 def body_field(cls: Type[Any]) -> Optional[str]:
-    """The name of the field of `cls` that is the frame's body."""
+    """Return the name of the field of `cls` that is the frame's body."""
     for field in dataclasses.fields(cls):
         if not field.metadata.get("on_wire", True):
             return field.name

@@ -24,7 +24,7 @@ _PREFIX = struct.Struct("<4sHHIIII")
 
 
 class ProtocolError(Exception):
-    """What arrived is not the protocol; the connection cannot be used further. The base of all errors here."""
+    """The received bytes are not the protocol; the connection cannot be used further. The base of all errors here."""
 
 
 class FrameError(ProtocolError):
@@ -63,7 +63,7 @@ class _Prefix:
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The bytes of a frame. Raises FrameError where it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
+    """Return the bytes of a frame. Raises FrameError if it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
     try:
         header = json.dumps(frame.header, separators=(",", ":"), allow_nan=False, sort_keys=True).encode("utf-8")
     except (TypeError, ValueError, UnicodeError, RecursionError) as error:
@@ -75,9 +75,10 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 class FrameDecoder:
-    """Incremental: feed it what arrived, it returns the frames completed. Holds at most one frame and what was fed.
+    """An incremental decoder: `feed` takes the received bytes and returns the completed frames.
 
-    After an error it stays in error: a byte stream that lost its framing cannot be trusted again.
+    It holds at most one frame and the bytes of the last call. After an error it stays in error: a byte stream that
+    lost its framing cannot be trusted again.
     """
 
     def __init__(self) -> None:
@@ -86,7 +87,7 @@ class FrameDecoder:
         self._error: Optional[FrameError] = None
 
     def feed(self, data: bytes) -> List[Frame]:
-        """Frames completed by `data`, in order. Raises FrameError (and again at every later call)."""
+        """Return the frames completed by `data`, in order. Raises FrameError (and again at every later call)."""
         if self._error is not None:
             raise self._error
         self._buffer += data
@@ -106,7 +107,7 @@ class FrameDecoder:
         return frames
 
     def end(self) -> None:
-        """The stream ended. Raises TruncatedError within a frame, or the error that is pending."""
+        """End the stream. Raises TruncatedError within a frame, or the error that is pending."""
         if self._error is not None:
             raise self._error
         if self._buffer:
@@ -131,9 +132,9 @@ class FrameDecoder:
 
 
 def read_frame(read: Callable[[int], bytes]) -> Optional[Frame]:
-    """Blocking: the next frame from `read(n)`, which returns 1..n bytes, or b"" at the end of the stream.
+    """Read the next frame, blocking, from `read(n)`, which returns 1..n bytes, or b"" at the end of the stream.
 
-    Returns None where the stream ends between frames. Raises FrameError; what `read` raises passes through.
+    Returns None if the stream ends between frames. Raises FrameError; errors of `read` pass through.
     """
     start = _read_exactly(read, PREFIX_BYTES, at_boundary=True)
     if not start:

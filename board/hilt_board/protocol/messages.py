@@ -1,5 +1,5 @@
 # ruff: noqa: RUF009 (checked() makes a dataclass field)
-"""Messages: what host, daemon and worker say to each other. Plain data, every field checked; nothing here executes.
+"""Messages between host, daemon and worker. Plain data, every field checked; nothing here executes.
 
 A frame's JSON is {"type": name, "id": number, ...fields}; a reply carries the id of its request. docs/protocol.md.
 """
@@ -29,7 +29,7 @@ from .frames import MAX_BODY_BYTES, PROTOCOL_VERSION, Frame
 from .trials import COUNT, SECONDS, SIZE, Manifest, Measured, TrialRequest
 
 CHUNK_BYTES = 1 << 20
-"""What a `Put` should carry: large enough to be fast, small enough that other messages are not held up long."""
+"""Bytes of one `Put`: large enough to be fast, small enough not to hold up other messages for long."""
 MAX_PENDING = 256
 """Requests that a session may have unanswered; the next one is refused with `queue_full`."""
 MAX_RESULTS = 128
@@ -41,7 +41,7 @@ FAILURES = (
     "board_busy",  # another session has the lease; says which
     "queue_full",  # more than MAX_PENDING requests unanswered
     "blob_missing",  # a sha256 that is not on the board: put it first
-    "blob_corrupt",  # what was put is not what its sha256 says
+    "blob_corrupt",  # the bytes of the blob do not match its sha256
     "blob_order",  # chunks must follow each other from offset 0
     "disk_full",  # nothing was stored
     "journal_full",  # too many results that were never acknowledged
@@ -66,8 +66,8 @@ class AgentHello(Record):
     """Takes the lease of the board. Answered by Welcome, or Failure `board_busy`."""
 
     client: str = checked(is_text(200))
-    """Who asks, unlike any other client; told to whoever finds the board busy. A second session of the same client
-    replaces the first, whose link is dead."""
+    """The name of the client, unlike any other; a client that finds the board busy receives it. A second session of
+    the same client replaces the first, whose link is dead."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Limits(Record):
 @dataclass(frozen=True)
 class Welcome(Record):
     agent: str = checked(is_text(64))
-    """SHA-256 of the running agent archive; empty where it runs from a folder."""
+    """SHA-256 of the running agent archive; empty if it runs from a folder."""
     boot_id: str = checked(is_text(64))
     """Changes when the board reboots."""
     device: str = checked(is_text(64))
@@ -89,9 +89,9 @@ class Welcome(Record):
     pynq: str = checked(is_text(64))
     numpy: str = checked(is_text(64))
     bitstream: Optional[str] = checked(optional(is_sha256))
-    """What is programmed, if anything."""
+    """The bitstream that is loaded, if any."""
     clock_hz: Optional[int] = checked(optional(is_integer(1, 10**10)))
-    """Clock of what is programmed."""
+    """Clock of the loaded bitstream, in Hz."""
     time_scale: float = checked(is_number(1.0, 1e9))
     """Wall seconds that a second of the device may take: 1 on a board, more where it is simulated."""
     journal_next: int = checked(COUNT)
@@ -112,7 +112,7 @@ class AgentFailure(Record):
 
 @dataclass(frozen=True)
 class Have(Record):
-    """Which of these are on the board?"""
+    """A question: are these blobs on the board?"""
 
     sha256: Tuple[str, ...] = checked(list_of(is_sha256, 4096))
 
@@ -149,8 +149,10 @@ class Stored(Record):
 
 @dataclass(frozen=True)
 class LoadBitstream(Record):
-    """Load a bitstream blob. `canary` (with its code) is what decides later whether the board is sane; without one, a
-    program of a single FINISH."""
+    """Load a bitstream blob.
+
+    `canary` (with its code) decides later whether the board is sane; without one, a program of a single FINISH.
+    """
 
     bitstream: str = checked(is_sha256)
     manifest: Manifest = checked(record(Manifest))
@@ -170,7 +172,7 @@ class Programmed(Record):
     bitstream: str = checked(is_sha256)
     clock_hz: int = checked(is_integer(1, 10**10))
     seconds: float = checked(SECONDS)
-    """0 where it was loaded already."""
+    """0 if it was loaded already."""
 
 
 # --- trials ---
@@ -202,11 +204,11 @@ class RunNetwork(Record):
     limit_seconds: float = checked(SECONDS)
     """Device time that all of it may take."""
     images: int = checked(is_integer(1, 1 << 16), default=1)
-    """Inferences with different inputs; where there are several, the first axis of every input counts them."""
+    """Inferences with different inputs; if there are several, the first axis of every input counts them."""
     repeat: int = checked(is_integer(1, 1 << 16), default=1)
     """Inferences with each of the inputs."""
     keep: bool = checked(is_boolean, default=False)
-    """Whether every tensor is returned, not the outputs only."""
+    """A flag: return every tensor, not the outputs only."""
     inputs: bytes = body(MAX_BODY_BYTES)
     """Arrays by name (hilt_runtime.arrays)."""
 
@@ -216,7 +218,7 @@ class NetworkRan(Record):
     outcome: str = checked(one_of("ok", "timeout", "bus_error", "crash"))
     reason: str = checked(is_text(4096), default="")
     canary: Optional[bool] = checked(optional(is_boolean), default=None)
-    """Whether the board was well again afterwards, where it had to be reset."""
+    """A flag: the board was well again afterwards, if it had to be reset."""
     result: bytes = body(MAX_BODY_BYTES)
     """Arrays by name, and `runs`: seconds and steps of each inference (hilt_runtime.arrays); empty without `ok`."""
 
@@ -243,7 +245,7 @@ class Acknowledge(Record):
 
     through: int = checked(COUNT)
     run: str = checked(is_text(200), default="")
-    """Only those whose key begins with "run/": another run's host may still want its own. Empty: of all runs."""
+    """A run: only results whose key begins with "run/", as another host may still want its own. Empty: of all runs."""
 
 
 @dataclass(frozen=True)
@@ -271,12 +273,12 @@ class StatusReport(Record):
     """Run since the daemon was started."""
     unacknowledged: int = checked(COUNT)
     agent: str = checked(is_text(64))
-    """As Welcome.agent."""
+    """The same as Welcome.agent."""
     free_bytes: int = checked(COUNT)
-    """On the disk that holds blobs and journal."""
+    """Free bytes of the disk that holds blobs and journal."""
     uptime_seconds: float = checked(SECONDS)
     temperature: Optional[float] = checked(optional(is_number(-273.15, 1000.0)), default=None)
-    """Of the chip, in degrees Celsius; None where the board has no sensor that its kernel shows."""
+    """Temperature of the chip, in degrees Celsius; None if the kernel shows no sensor."""
 
 
 @dataclass(frozen=True)
@@ -369,7 +371,7 @@ _ID = is_integer(0, 0xFFFFFFFF)
 
 
 def to_frame(message: Record, request: int = 0) -> Frame:
-    """The frame of a message. `request`: its own number for a request, the request's for a reply."""
+    """Return the frame of a message. `request`: its own number for a request, the request's for a reply."""
     field = body_field(type(message))
     header: Dict[str, Any] = {"type": _NAMES[type(message)], "id": _ID(request, "id"), **message.to_fields()}
     return Frame(header, getattr(message, field) if field else b"")
@@ -395,5 +397,5 @@ def from_frame(frame: Frame) -> Tuple[int, Record]:
 
 
 def request_id(frame: Frame) -> int:
-    """The id of a frame, also of one whose message is invalid. Raises MessageError where it has none."""
+    """Return the id of a frame, also of one whose message is invalid. Raises MessageError if it has none."""
     return int(_ID(frame.header.get("id"), "id"))

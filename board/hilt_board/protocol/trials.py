@@ -1,5 +1,5 @@
 # ruff: noqa: RUF009 (checked() makes a dataclass field)
-"""Records that messages hold: what a bitstream is, what a trial is, how it ended."""
+"""Records that messages hold: a bitstream, a trial, its outcome."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SECONDS = is_number(0.0, 1e9)
 
 @dataclass(frozen=True)
 class Identity(Record):
-    """What hilt's registers 0x44, 0x48, 0x4C, 0x50 of the fetch page must read (docs/architecture.md)."""
+    """The values that hilt's registers 0x44, 0x48, 0x4C, 0x50 of the fetch page must read (docs/architecture.md)."""
 
     version: int = checked(is_integer(0, 0xFFFFFFFF))
     blocks: int = checked(is_integer(0, 0xFFFFFFFF))
@@ -49,7 +49,7 @@ class Identity(Record):
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """What the bitstream is. Without `identity` only the public register map is used."""
+    """The description of a bitstream. Without `identity` only the public register map is used."""
 
     board: str = checked(is_name)
     part: str = checked(is_name)
@@ -61,7 +61,7 @@ class Manifest(Record):
     """Physical address of the fetch page; load, compute and store follow at 0x1000 each."""
     identity: Optional[Identity] = checked(optional(record(Identity)), default=None)
     fclk_hz: Optional[int] = checked(optional(is_integer(1, 10**10)), default=None)
-    """What the processing system gives the fabric, where a PLL of the design makes `clock_hz` of it."""
+    """Clock that the processing system gives the fabric, if a PLL of the design makes `clock_hz` of it."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Input(Record):
 
 @dataclass(frozen=True)
 class Output(Record):
-    """The tensor the program writes and what it must hold afterwards, compared in items of `item`."""
+    """The tensor the program writes and its expected values, compared in items of `item`."""
 
     name: str = checked(is_name)
     bytes: int = checked(is_integer(1, MAX_BLOB_BYTES))
@@ -105,7 +105,7 @@ class TrialRequest(Record):
     key: str = checked(is_key)
     """"run/number/attempt": a key that the journal knows is answered from it and not run again."""
     bitstream: str = checked(is_sha256)
-    """What must be programmed."""
+    """SHA-256 of the bitstream that must be loaded."""
     instructions: int = checked(is_integer(1, 1 << 21))
     instruction_bytes: int = checked(one_of(16, 32))
     uops: int = checked(is_integer(0, 1 << 23))
@@ -140,14 +140,14 @@ class TrialRequest(Record):
         return self.instructions * self.instruction_bytes + self.uops * self.uop_bytes + 4 * indices
 
     def check_code(self, code: bytes) -> None:
-        """Raises MessageError where `code` is not as long as this trial says."""
+        """Raise MessageError unless the length of `code` is the one in this trial."""
         if len(code) != self.code_bytes:
             raise MessageError("code of {} bytes, the trial says {}".format(len(code), self.code_bytes))
 
 
 @dataclass(frozen=True)
 class WireVerification(Record):
-    """Of every item of the output with the expected tensor."""
+    """The comparison of every item of the output with the expected tensor."""
 
     compared: int = checked(COUNT)
     mismatched: int = checked(COUNT)
@@ -157,23 +157,23 @@ class WireVerification(Record):
 
 @dataclass(frozen=True)
 class Measured(Record):
-    """How a trial ended; written to the journal before it is sent. Figures are there only for `ok`."""
+    """The outcome of a trial; written to the journal before it is sent. Figures are there only for `ok`."""
 
     key: str = checked(is_key)
     outcome: str = checked(one_of(*OUTCOMES))
     reason: str = checked(is_text(4096), default="")
     sequence: int = checked(COUNT, default=0)
-    """Its place in the journal, from 1; what Acknowledge names."""
+    """Its place in the journal, from 1; the number that Acknowledge names."""
     cycles: Tuple[float, ...] = checked(list_of(is_number(0, 2.0**63), 1000), default=())
-    """Per repeat, averaged over `number` runs; empty where the hardware does not count."""
+    """Per repeat, averaged over `number` runs; empty if the hardware does not count."""
     microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
     """Per repeat, averaged: cycles at the manifest's clock where the hardware counts, else wall clock."""
     comparison: Optional[WireVerification] = checked(optional(record(WireVerification)), default=None)
     worker_restarts: int = checked(COUNT, default=0)
     """Workers that this trial cost."""
     canary: Optional[bool] = checked(optional(is_boolean), default=None)
-    """Whether the board was found sane afterwards; None where nothing gave a reason to ask."""
+    """The sanity of the board afterwards; None if nothing gave a reason to check."""
     seconds: Dict[str, float] = checked(map_of(SECONDS, 16), default_factory=dict)
     """Wall-clock cost by step."""
     wall_microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
-    """The same runs by the wall clock, where the hardware counts: the two clocks check each other."""
+    """The same runs by the wall clock, if the hardware counts: the two clocks check each other."""

@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = 30
 
 
 def path_of(bitstream: Bitstream) -> Path:
-    """The file of a bitstream that was fetched or added. Raises BitstreamError where it was not."""
+    """Return the file of a bitstream that was fetched or added. Raises BitstreamError if it was not."""
     path = user_directory() / f"{bitstream.sha256}.bit"
     if not bitstream.sha256 or not path.is_file():
         how = (
@@ -36,9 +36,10 @@ def path_of(bitstream: Bitstream) -> Path:
 
 
 def add(file: Path, bitstream: Bitstream) -> Bitstream:
-    """Checks a .bit file against its entry, keeps it and returns the entry with its sha256, now in the user's manifest.
+    """Check a .bit file against its entry, keep it and return the entry with its sha256.
 
-    Raises the errors of `verify`, and OSError where it cannot be stored."""
+    The entry is now in the user's manifest. Raises the errors of `verify`, and OSError if it cannot be stored.
+    """
     _, digest = verify(bitstream, file)
     known = replace(bitstream, sha256=digest)
     target = user_directory() / f"{digest}.bit"
@@ -51,8 +52,10 @@ def add(file: Path, bitstream: Bitstream) -> Bitstream:
 
 
 def fetch(bitstream: Bitstream) -> Bitstream:
-    """Downloads a bitstream from its source, checks it and adds it. Raises BitstreamError where there is no source or
-    it does not answer, and the errors of `verify`."""
+    """Download a bitstream from its source, check it and add it.
+
+    Raises BitstreamError if there is no source or it does not answer, and the errors of `verify`.
+    """
     if not bitstream.source:
         raise BitstreamError(f"{bitstream.name} has no source; build it (hls/vivado), then hilt bitstream add")
     with tempfile.TemporaryDirectory(prefix="hilt-fetch-") as folder:
@@ -100,7 +103,7 @@ def _table(bitstream: Bitstream) -> str:
 
 @contextmanager
 def _whole(target: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when it is complete and on disk."""
+    """Yield a file that appears under its name only when it is complete and on disk."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     try:

@@ -52,7 +52,7 @@ class Bitstream:
     bus_bits: int = 64
     hazards: Literal["interlock", "none"] = "none"
     identity: bool = False
-    """Whether it has hilt's own registers (docs/architecture.md); if so, they must agree."""
+    """A flag: it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
     built: str = ""
     source: str = ""
@@ -79,7 +79,7 @@ class Bitstream:
             raise ManifestError(f"{self.name}: source must start with {_HTTPS}")
 
     def accelerator(self) -> Accelerator:
-        """The VTA in it. Raises the parameter errors of hilt.vta where the entry describes none."""
+        """Return the VTA in it. Raises the parameter errors of hilt.vta where the entry describes none."""
         return Accelerator(
             load_parameters(self.parameters),
             IsaRevision(self.isa),
@@ -100,14 +100,14 @@ def user_directory() -> Path:
 
 
 def load_manifest() -> dict[str, Bitstream]:
-    """All entries by name; the user's own come after the shipped ones and replace those of the same name."""
+    """Return all entries by name; the user's own come after the shipped ones and replace those of the same name."""
     return read_manifest(paths.bitstreams_directory() / "manifest.toml") | read_manifest(
         user_directory() / "manifest.toml"
     )
 
 
 def read_manifest(path: Path) -> dict[str, Bitstream]:
-    """The entries of one file; none where it does not exist. Raises ManifestError."""
+    """Return the entries of one file; none if it does not exist. Raises ManifestError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def read_manifest(path: Path) -> dict[str, Bitstream]:
 
 
 def find(name: str) -> Bitstream:
-    """The entry of that name. Raises UnknownBitstreamError."""
+    """Return the entry of that name. Raises UnknownBitstreamError."""
     manifest = load_manifest()
     if name not in manifest:
         close = difflib.get_close_matches(name, manifest) or sorted(manifest)

@@ -14,9 +14,12 @@ class HashMismatchError(BitstreamError):
 
 
 def verify(bitstream: Bitstream, path: Path) -> tuple[Bitfile, str]:
-    """The file's header and its sha256. Raises NotABitfileError, TruncatedBitfileError or WrongPartError of
-    hilt_board.bitfile for a file that is none, is cut short or is for another part, and HashMismatchError for one whose
-    bytes are not those of the manifest; in that order, so that the message names the plainest cause."""
+    """Return the file's header and its sha256.
+
+    Raises NotABitfileError, TruncatedBitfileError or WrongPartError of hilt_board.bitfile for a file that is none,
+    is cut short or is for another part, and HashMismatchError for one whose bytes are not those of the manifest; in
+    that order, so that the message names the plainest cause.
+    """
     bitfile = read_bitfile(path)
     bitfile.require_part(bitstream.part)
     with path.open("rb") as file:

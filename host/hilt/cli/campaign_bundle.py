@@ -18,9 +18,9 @@ NAME = "network.hilt"
 def finish_with_bundle(campaign: str, model: Path, board: str, folder: Path, *, quiet: bool = False) -> None:
     """Compile a model with a campaign's schedules, write the bundle to a folder, run one verified inference.
 
-    Says the network's latency with the campaign's fallback schedules and with its best ones. A model that is not
-    quantised has no bundle, which is said in one line. All of it goes to standard error if `quiet`. Raises what
-    compiling and running raise.
+    Print the network's latency with the campaign's fallback schedules and with its best ones. A model that is not
+    quantised has no bundle; one line reports that. All of it goes to standard error if `quiet`. Raises the errors
+    of compiling and running.
     """
     from hilt.cli.compile import schedules_of
     from hilt.network.board_run import target_of
@@ -45,7 +45,7 @@ def finish_with_bundle(campaign: str, model: Path, board: str, folder: Path, *, 
 
 
 def _latencies(graph: Graph, board: str, before: Compiled, after: Compiled) -> str:
-    """Run both bundles with random inputs, verify every tensor of the second, and return what they took."""
+    """Run both bundles with random inputs, verify every tensor of the second, and return their latencies as a line."""
     from hilt.cli.run_network import inputs_for, tell
     from hilt.network.board_run import BoardRunner
     from hilt.network.profile import profile

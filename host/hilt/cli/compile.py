@@ -26,7 +26,7 @@ def compile_model(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compile a network for a board: what runs on VTA, with which schedule, and what on the processor."""
+    """Compile a network for a board: the parts on VTA, with their schedules, and the parts on the processor."""
     from hilt.network.board_run import target_of
     from hilt.network.bundle import write_bundle
     from hilt.network.compile import compile_network
@@ -67,7 +67,7 @@ def schedules_of(identifier: str, *, fallback: bool = False) -> Tuned:
 
 
 def print_compiled(compiled: Compiled, graph: Graph) -> None:
-    """Print where each node runs and why, and what the network will take."""
+    """Print each node's place and the reason, and the predicted latency of the network."""
     manifest: dict[str, Any] = compiled.manifest
     layers = {layer["name"]: layer for layer in manifest["layers"]}
     peak = manifest["target"]["macs_per_cycle"]

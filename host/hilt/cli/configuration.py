@@ -15,7 +15,10 @@ _MOST_SHOWN = 40
 
 
 def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
-    """An index, or knob values by name. A knob of one value need not be named, nor the loop order where it is TVM's."""
+    """Return an index, or knob values by name.
+
+    A knob of one value need not be named, nor the loop order where it is TVM's.
+    """
     parts = [part for word in words for part in word.replace(",", " ").split()]
     if len(parts) == 1 and _is_number(parts[0]):
         return int(parts[0])

@@ -11,7 +11,7 @@ from hilt.schedule.onnx_model import Network
 
 
 def output_folder(path: Path) -> Path:
-    """The folder, made where it is missing. Raises UnwritableFileError."""
+    """Make and return the folder. Raises UnwritableFileError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,8 +31,10 @@ def check_folder(path: Path) -> None:
 
 
 def replaceable(path: Path) -> Path:
-    """The file that another takes the place of, where the path leads by its links. Raises UnwritableFileError for a
-    folder, a pipe or a device, which is not ours to replace."""
+    """Return the file to replace, at the end of the links of a path.
+
+    Raises UnwritableFileError for a folder, a pipe or a device, which is not hilt's to replace.
+    """
     try:
         if path.exists() and not path.is_file():
             raise UnwritableFileError(f"cannot write {path}: it is no ordinary file")

@@ -27,7 +27,7 @@ class Ending:
     """The end of following."""
 
     finished: Finished | None
-    """The last event; None where the user detached and the run goes on."""
+    """The last event; None if the user detached and the run goes on."""
     interrupted: bool
     """Ctrl-C was pressed."""
 

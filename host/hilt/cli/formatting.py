@@ -32,7 +32,7 @@ def knobs_text(knobs: Mapping[str, int]) -> str:
 
 
 def latency_text(run: Run, cycles: int | None, microseconds: float) -> str:
-    """`451,584 cycles = 4515.8 µs at 100 MHz, 51.2 GOP/s, 100.0% of the roofline bound`"""
+    """Return, for example, `451,584 cycles = 4515.8 µs at 100 MHz, 51.2 GOP/s, 100.0% of the roofline bound`."""
     counted = f"{cycles:,} cycles = " if cycles is not None else ""
     clock = f" at {run.clock_hz / 1e6:g} MHz" if cycles is not None else ""
     return (
@@ -67,7 +67,7 @@ def state_text(record: Run | Campaign, running: bool) -> str:
 
 
 def outcomes_text(store: Store, run: Run) -> list[tuple[str, int, str]]:
-    """(outcome, trials, its most frequent reasons) by how many."""
+    """Return (outcome, trials, its most frequent reasons) by how many."""
     rows = []
     for outcome, count in sorted(store.counts(run.uuid).items(), key=lambda item: (-item[1], item[0])):
         reasons = list(store.reasons(run.uuid, outcome).items()) if outcome is not Outcome.OK else []

@@ -20,7 +20,7 @@ def confirm_host_key(boards: str) -> None:
 def _confirm(board: str) -> None:
     """Ask on the terminal whether a board's unknown key is its own.
 
-    Raises UnknownHostKeyError where nobody can be asked or the answer is no, and the link's errors on the way to
+    Raises UnknownHostKeyError if nobody can be asked or the answer is no, and the link's errors on the way to
     the key.
     """
     from hilt.measure import DATASET_PREFIX

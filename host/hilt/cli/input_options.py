@@ -1,4 +1,4 @@
-"""Options that fix what an ONNX model leaves open."""
+"""Options for values that an ONNX model leaves open."""
 
 from __future__ import annotations
 

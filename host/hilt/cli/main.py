@@ -57,7 +57,7 @@ def run(arguments: list[str]) -> int:
             return exit_codes.Exit.OK
         raise
     except Exception as error:
-        if hasattr(error, "format_message"):  # what is wrong with the command line itself
+        if hasattr(error, "format_message"):  # an error in the command line itself
             message = " ".join(error.format_message().split()).rstrip(".")
             if message:  # a group without a command has printed its help
                 advice = "" if message.endswith("?") else "; `hilt --help` and `hilt COMMAND --help` say how"

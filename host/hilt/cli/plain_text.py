@@ -17,7 +17,7 @@ __all__ = ["plain", "plain_output"]
 
 
 class _PlainStream:
-    """A text stream that leaves control characters out of what is written to it."""
+    """A text stream that leaves control characters out of written text."""
 
     def __init__(self, unfiltered: TextIO) -> None:
         self.unfiltered = unfiltered

@@ -34,7 +34,7 @@ def quantize(
     search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Quantise a network to int8 with power-of-two scales, and print what that costs."""
+    """Quantise a network to int8 with power-of-two scales, and print the cost."""
     from hilt.network.quantize.files import quantise_file, write_model
 
     check_folder(output)
@@ -67,7 +67,7 @@ def values_of(result: Quantisation) -> dict[str, Any]:
 
 
 def print_result(result: Quantisation) -> None:
-    """Print the loss by layer, and what else quantising costs."""
+    """Print the loss by layer, and the other costs of quantising."""
     listed = tables.table("layer", "operator", ">MMAC", ">scale", ">signal to noise")
     for layer in result.layers:
         cells = (f"{layer.macs / 1e6:.2f}", f"2^{-layer.exponent}", f"{layer.decibels:.1f} dB")

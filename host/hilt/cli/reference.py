@@ -58,7 +58,7 @@ def commands() -> list[CommandReference]:
 
 
 def text() -> str:
-    """The whole reference, Markdown."""
+    """Return the whole reference, Markdown."""
     listed = commands()
     contents = " · ".join(f"[{each.words.removeprefix('hilt ')}](#{each.words.replace(' ', '-')})" for each in listed)
     parts = [_HEAD, contents, *(_section(each) for each in listed), f"## Exit codes\n\n{exit_codes.HELP}"]
@@ -119,7 +119,7 @@ def _parameter(declared: ParamMeta) -> Parameter | None:
 
 
 def _kind(hint: object) -> tuple[object, bool]:
-    """The type of one value, and whether there may be many: of `list[str] | None`, str and True."""
+    """Return the type of one value, and whether there may be many: of `list[str] | None`, str and True."""
     inner = hint
     if get_origin(inner) in (Union, types.UnionType):
         inner = next(each for each in get_args(inner) if each is not type(None))

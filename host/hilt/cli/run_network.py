@@ -78,7 +78,7 @@ def run_network(
 def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
     """Return the network's inputs by name, from a file, or random ones where there is none.
 
-    Raises BadParameter where the file does not hold them.
+    Raises BadParameter if the file does not hold them.
     """
     import numpy as np
 
@@ -164,6 +164,6 @@ def print_profile(figures: Profile) -> None:
 
 
 def tell(event: BoardEvent) -> None:
-    """Say what becomes of the board, on standard error, where it is a fault."""
+    """Print the board's state on standard error, if it is a fault."""
     if event.state in ("lost", "recovering") and event.detail:
         typer.echo(f"{event.board}: {event.state}: {event.detail}", err=True)

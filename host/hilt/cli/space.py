@@ -72,7 +72,7 @@ def orders_of(count: int) -> Orders:
 
 
 def space_of(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
-    """The space that the options name."""
+    """Return the space that the options name."""
     from hilt.schedule import space_for
 
     if kind == "ml2":
@@ -130,7 +130,7 @@ def _one(
 
 
 def _values_text(values: tuple[int, ...]) -> str:
-    """1 2 4 8, or 1 to 56."""
+    """Return the values as text: 1 2 4 8, or 1 to 56."""
     if len(values) > 2 and values == tuple(range(values[0], values[-1] + 1)):
         return f"{values[0]} to {values[-1]}"
     return " ".join(map(str, values))

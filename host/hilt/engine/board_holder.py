@@ -22,7 +22,7 @@ def holder_of(store: Store, home: Path, board: str, waiting: str) -> str | None:
         waiting: The uuid of the run or campaign that wants the board.
 
     Returns:
-        None where no other engine of this home works on any of these boards.
+        None if no other engine of this home works on any of these boards.
     """
     names = set(board_names_of(board))
     for run in store.runs():

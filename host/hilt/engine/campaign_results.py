@@ -17,7 +17,7 @@ FALLBACK_ATTEMPTS = 8
 
 
 def fallback_of(trials: Iterable[Trial]) -> Trial | None:
-    """Return the fallback schedule of a run that began with its search, None where there is none yet.
+    """Return the fallback schedule of a run that began with its search, None if there is none yet.
 
     It is among the first FALLBACK_ATTEMPTS trials: the first configurations by index that compile, until one is right.
     """

@@ -73,7 +73,7 @@ class EngineClient:
         return client
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
-        """Events as they come; ends when the engine closes, or when `timeout` seconds pass without one.
+        """Yield events as they come; end when the engine closes, or when `timeout` seconds pass without one.
 
         It may be called again after a timeout. Raises EngineProtocolError.
         """
@@ -92,7 +92,7 @@ class EngineClient:
             self._take(received)
 
     async def stream(self) -> AsyncIterator[Event]:
-        """Events as they come, in asyncio; ends when the engine closes. Raises EngineProtocolError."""
+        """Yield events as they come, in asyncio; end when the engine closes. Raises EngineProtocolError."""
         loop = asyncio.get_running_loop()
         while True:
             for event in self._parsed():

@@ -62,7 +62,7 @@ def previous(path: Path) -> Path:
 
 
 def read_event_log(path: Path, most_bytes: int = 1024 * 1024) -> list[Event]:
-    """Return the last events, oldest first; none where there is no such file. Unreadable lines are left out."""
+    """Return the last events, oldest first; none if there is no such file. Unreadable lines are left out."""
     found: list[Event] = []
     for each in (previous(path), path):
         try:

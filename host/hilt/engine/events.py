@@ -117,7 +117,7 @@ class BoardChanged:
     detail: str
     at: float
     celsius: float | None = None
-    """The chip's temperature, where the board told it with this change."""
+    """The chip's temperature, if the board told it with this change."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ class TunerUpdated:
     trials: int
     """Results that it was told of."""
     confidence: float | None
-    """Its probability that nothing is better than the best by 1 % or more; None where it does not say."""
+    """Its probability that nothing is better than the best by 1 % or more; None if it does not say."""
     at: float
     assessment: str = ""
-    """How sure it is, why it asks for no more, and how far board and timing model lie apart: one line for people."""
+    """One line for people: the tuner's confidence, why it stops, and the distance between board and timing model."""
 
 
 @dataclass(frozen=True)

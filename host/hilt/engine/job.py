@@ -34,7 +34,7 @@ class Job(Protocol):
 
     @property
     def verdict(self) -> str:
-        """After the search: how sure the tuner is of its best, and why it stopped; empty if it does not say."""
+        """The tuner's verdict after the search: its confidence in its best, and why it stopped; empty without one."""
 
     def begin(self, stack: ExitStack, publish: Publish, watch: Publish) -> None:
         """Open everything that must stay open until the end on `stack`.
@@ -52,7 +52,7 @@ class Job(Protocol):
         """Pass the command of a client on to the search."""
 
     def search(self, measurer: Measurer) -> bool:
-        """Spend the budget; return False where a stop came first."""
+        """Spend the budget; return False if a stop came first."""
 
     def end(self, finished: Finished) -> None:
         """Store how the job ended, before its clients hear of it. Raises StoreError."""
@@ -65,7 +65,7 @@ class RunJob:
     """One run."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        """Take the run. Raises RunOverError where it has finished."""
+        """Take the run. Raises RunOverError if it has finished."""
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
         self._store = store

@@ -199,7 +199,7 @@ class TuningLoop:
         self._record(rejected)
 
     def measure(self, batch: TrialBatch) -> None:
-        """Has the board answer the batch, a group at a time, unless stopped between two groups."""
+        """Let the board answer the batch, a group at a time, unless stopped between two groups."""
         indices = dict(batch.trials())
         waiting = deque(_Pending(ordinal, indices[ordinal]) for ordinal in batch.programs)
         while waiting and self._may_measure():
@@ -215,7 +215,7 @@ class TuningLoop:
         def report(ordinal: int, result: Result) -> None:
             pending = group[ordinal]
             if result.outcome is Outcome.BOARD_LOST and self._control.stopping:
-                again[ordinal] = pending  # the stop closed the board: its journal has what it still answers
+                again[ordinal] = pending  # the stop closed the board: its journal has the last answers
             elif result.outcome is Outcome.BOARD_LOST:
                 again[ordinal] = self._after_loss(pending, result.reason)
             elif result.outcome in DOUBTFUL and result.outcome not in pending.doubts:
@@ -266,7 +266,7 @@ class TuningLoop:
         return not self._control.stopping
 
     def confirm(self) -> bool:
-        """Measures the best ones again where that is needed; False where it was stopped before."""
+        """Measure the best ones again if that is needed; return False if it was stopped before."""
         return self._remeasurer.confirm()
 
     def _set_state(self, state: RunState, detail: str) -> None:
@@ -301,5 +301,5 @@ class TuningLoop:
 
 
 def assess(tuner: Tuner) -> Assessment | None:
-    """Return the tuner's view of its own run; None where it has none."""
+    """Return the tuner's view of its own run; None if it has none."""
     return tuner.assessment() if isinstance(tuner, Assessing) else None

@@ -53,7 +53,7 @@ class StopForecast:
     """
 
     def __init__(self, stop_at: float | None) -> None:
-        """`stop_at` is the confidence at which the tuner stops, from 0 to 1; None where it does not stop by itself."""
+        """`stop_at` is the confidence at which the tuner stops, from 0 to 1; None if it does not stop by itself."""
         self._target = None if stop_at is None or not 0 < stop_at < 1 else 1 - stop_at
         self._first: tuple[int, float] | None = None
         self._last: tuple[int, float] | None = None
@@ -67,7 +67,7 @@ class StopForecast:
 
     @property
     def trials(self) -> float | None:
-        """Trials of the whole run; None where the confidence has not grown yet."""
+        """Trials of the whole run; None if the confidence has not grown yet."""
         if self._target is None or self._first is None or self._last is None:
             return None
         (first, doubt), (last, least) = self._first, self._last

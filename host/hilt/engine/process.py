@@ -75,7 +75,7 @@ def main(
     open_job: OpenJob = open_run,
     program: str = "hilt.engine",
 ) -> int:
-    """Run one job to its end or until it is stopped; return 0, or 1 where it failed (its record has the reason)."""
+    """Run one job to its end or until it is stopped; return 0, or 1 if it failed (its record has the reason)."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Run one job; clients attach to it.")
     parser.add_argument("uuid", help="the whole uuid of a run or a campaign")
     parser.add_argument("--home", type=Path, required=True, help="hilt's home directory")
@@ -158,7 +158,7 @@ class _EngineSession:
         return Finished(RunState.STOPPED, f"`hilt resume {self._job.uuid[:8]}` goes on")
 
     def _open(self, board: BoardDescription) -> Measurer | None:
-        """Return the open board; with --wait, once it is free, or None where a stop came first."""
+        """Return the open board; with --wait, once it is free, or None if a stop came first."""
         while True:
             try:
                 return opened_unless_stopped(

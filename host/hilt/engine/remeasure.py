@@ -86,7 +86,7 @@ class Remeasurer:
             self._publish(Logged("warning", text, time()))
 
     def confirm(self) -> bool:
-        """Measures the best trials again, one after another in each round; False where it was stopped before."""
+        """Measure the best trials again, one after another in each round; return False if it was stopped before."""
         finalists = self._store.fastest(self._run.uuid, FINALISTS) if self._is_needed else []
         if len(finalists) < 2:
             return True
@@ -133,7 +133,7 @@ class Remeasurer:
     def _answer(self, purpose: Purpose, request: Request) -> Result:
         """Return the board's answer to a request.
 
-        Raises BoardLostError where the only board is gone during the confirmation: no winner is named from a
+        Raises BoardLostError if the only board is gone during the confirmation: no winner is named from a
         part of the answers, and the run can be resumed.
         """
         must = purpose is Purpose.CONFIRMATION and len(self._boards) == 1

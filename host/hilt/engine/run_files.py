@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.5
 
 
 class RunFiles:
-    """`<home>/runs/<uuid>/`, mode 0700, made when first asked for. Raises StoreWriteError where it cannot be made."""
+    """`<home>/runs/<uuid>/`, mode 0700, made when first asked for. Raises StoreWriteError if it cannot be made."""
 
     def __init__(self, home: Path, uuid: str) -> None:
         self.uuid = uuid
@@ -60,7 +60,7 @@ class RunFiles:
     def connect(self) -> socket.socket:
         """Connect to the engine.
 
-        Raises OSError where no engine listens, BlockingIOError where one has long accepted nobody: a blocking
+        Raises OSError if no engine listens, BlockingIOError if one has long accepted nobody: a blocking
         connection would wait for ever.
         """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -108,7 +108,7 @@ class RunFiles:
                     file.truncate(0)
 
     def wait_until_free(self, seconds: float) -> bool:
-        """Return True once no engine holds the run, False where one still does after so many seconds."""
+        """Return True once no engine holds the run, False if one still does after so many seconds."""
         deadline = monotonic() + seconds
         while self.is_running():
             if monotonic() > deadline:
@@ -117,7 +117,7 @@ class RunFiles:
         return True
 
     def is_running(self) -> bool:
-        """Return True where an engine holds the run now."""
+        """Return True if an engine holds the run now."""
         if not self.lock_path.exists():
             return False
         with self._open_lock() as file:

@@ -262,7 +262,8 @@ def _identity(run: Run) -> dict[str, object]:
 
 
 def _output_elements(workload: Conv2d, board: BoardDescription) -> int:
-    """Elements of the output as the accelerator lays it out: batch and channels padded to whole blocks."""
+    """Return the number of elements of the output as the accelerator lays it out: batch and channels in whole
+    blocks."""
     parameters = board.accelerator.parameters
     padded = (
         blocks(workload.batch, parameters.batch) * parameters.batch,

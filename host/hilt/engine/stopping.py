@@ -13,11 +13,11 @@ from hilt.engine.run_control import Control
 from hilt.measure import Measurer
 
 GRACE_SECONDS = 1.0
-"""For the trials that are on the board."""
+"""Seconds for the trials that are on the board."""
 
 
 def opened_unless_stopped(control: Control, open_measurer: Callable[[], Measurer]) -> Measurer | None:
-    """Return the opened measurer, or None where a stop came first; then one that opens later is closed at once."""
+    """Return the opened measurer, or None if a stop came first; then one that opens later is closed at once."""
     opened: list[Measurer] = []
     errors: list[BaseException] = []
     changed = threading.Condition()

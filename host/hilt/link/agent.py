@@ -20,7 +20,7 @@ from hilt.link.session import SshSession
 from hilt_board.protocol import Welcome
 
 DIRECTORY = ".hilt-agents"
-"""On the board, in the user's home; apart from the agent's own ~/.hilt, which may be root's."""
+"""A folder on the board, in the user's home; apart from the agent's own ~/.hilt, which may be root's."""
 
 _IN_USE = 3
 """Exit code of the agent's `start` where its daemon is another version that somebody uses."""
@@ -44,7 +44,7 @@ class Archive:
 
 @functools.cache
 def build_archive() -> Archive:
-    """From the hilt_board and hilt_runtime packages beside this one; the same sources make the same bytes."""
+    """Return the archive of the packages hilt_board and hilt_runtime; the same sources make the same bytes."""
     board = paths.board_package_directory()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -64,14 +64,14 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 class AgentConnection:
-    """A session, the agent's client on it, and what the agent said of itself. A context manager."""
+    """A session, the agent's client on it, and the agent's Welcome. A context manager."""
 
     def __init__(self, session: SshSession, client: AgentClient, welcome: Welcome, uploaded: bool) -> None:
         self.session = session
         self.client = client
         self.welcome = welcome
         self.uploaded = uploaded
-        """Whether the agent had to be sent."""
+        """A flag: the agent had to be sent."""
 
     @classmethod
     def open(cls, endpoint: Endpoint, who: str, deadline: Deadline) -> AgentConnection:
@@ -101,7 +101,7 @@ class AgentConnection:
         return cls(session, client, welcome, uploaded)
 
     def close(self) -> None:
-        """Ends lease and session. The daemon stays, with its journal."""
+        """End lease and session. The daemon stays, with its journal."""
         self.client.close()
         self.session.close()
 
@@ -115,7 +115,7 @@ class AgentConnection:
 
 
 def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
-    """Makes sure that the board holds this agent, whole. Returns whether it had to be sent."""
+    """Ensure that the board holds this agent, whole. Returns whether it had to be sent."""
     # Asked of the board each time: a file that lost its tail with the power is sent again.
     if session.sha256(archive.remote_path, deadline) == archive.sha256:
         return False
@@ -124,7 +124,7 @@ def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
 
 
 def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
-    """Runs a command of the agent's to its end and returns what it printed. Raises LinkError."""
+    """Run a command of the agent's to its end and return its output. Raises LinkError."""
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
         archive = build_archive()
         deploy(session, archive, deadline)
@@ -135,7 +135,7 @@ def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> s
 
 
 def command(endpoint: Endpoint, archive: str) -> list[str]:
-    """The words that run the agent `archive` (its path on the board); a command of the agent's follows."""
+    """Return the words that run the agent `archive` (its path on the board); a command of the agent's follows."""
     return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
 
 

@@ -1,8 +1,8 @@
-"""Where boards are reached: endpoints, and HILT_HOME/boards.toml for the real ones.
+"""The addresses of boards: endpoints, and HILT_HOME/boards.toml for the real ones.
 
 [pynq-z2]
 host = "192.168.2.99"
-bitstream = "pynq"             # a name of the bitstream manifest; what follows may be left out
+bitstream = "pynq"             # a name of the bitstream manifest; the following lines may be left out
 port = 22
 user = "xilinx"
 key = "~/.ssh/id_ed25519"      # without it: the SSH agent's keys and those of ~/.ssh
@@ -39,14 +39,14 @@ REMOTE_PATH = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,254}\Z")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """How to reach a board over SSH. Raises BoardFileError for a value that could be read as something else."""
+    """The SSH address of a board. Raises BoardFileError for a value that could be read as something else."""
 
     name: str
     host: str
     port: int = 22
     user: str = "xilinx"
     key_file: Path | None = None
-    """None: the SSH agent's keys and those of ~/.ssh."""
+    """The private key file; None: the SSH agent's keys and those of ~/.ssh."""
     host_key: str | None = None
     """The board's key as "TYPE BASE64" where it is known from elsewhere; None: HILT_HOME/known_hosts decides."""
     python: str = "/usr/local/share/pynq-venv/bin/python3"
@@ -72,13 +72,13 @@ class RegisteredBoard:
     bitstream: str
     """A name of the manifest (hilt.bitstreams)."""
     power: Mapping[str, Any] | None = None
-    """How its power is switched (hilt.link.power); None: by hand."""
+    """The configuration of its power switch (hilt.link.power); None: switched by hand."""
     memory: Mapping[str, float] | None = None
     """The memory that `hilt boards selftest` found: read_latency and write_latency in cycles, bytes_per_cycle."""
 
 
 def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
-    """The boards of HILT_HOME/boards.toml by name; none where there is no such file. Raises BoardFileError."""
+    """Return the boards of HILT_HOME/boards.toml by name; none if there is no such file. Raises BoardFileError."""
     path = path or paths.home() / "boards.toml"
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def registered_boards(path: Path | None = None) -> dict[str, RegisteredBoard]:
 
 
 def registered_board(name: str) -> RegisteredBoard:
-    """The board of that name. Raises UnknownBoardError, BoardFileError."""
+    """Return the board of that name. Raises UnknownBoardError, BoardFileError."""
     boards = registered_boards()
     if name in boards:
         return boards[name]
@@ -108,9 +108,9 @@ def registered_board(name: str) -> RegisteredBoard:
 
 
 def add_board(name: str, values: Mapping[str, Any]) -> Path:
-    """Appends a board to HILT_HOME/boards.toml, whose other lines stay as they are; returns the file.
+    """Append a board to HILT_HOME/boards.toml, whose other lines stay as they are; return the file.
 
-    Raises BoardFileError: a name that cannot be one or is taken, or values that cannot be.
+    Raises BoardFileError for a name that is invalid or taken, or for impossible values.
     """
     path = paths.home() / "boards.toml"
     if not _NAME.match(name):
@@ -130,7 +130,7 @@ def add_board(name: str, values: Mapping[str, Any]) -> Path:
 
 
 def remove_board(name: str) -> None:
-    """Takes back what `add_board` appended last. Raises BoardFileError where that was another board."""
+    """Remove the entry that `add_board` appended last. Raises BoardFileError if that was another board."""
     path = paths.home() / "boards.toml"
     with _locked(path):
         text = path.read_text(encoding="utf-8")

@@ -64,14 +64,14 @@ HEARTBEAT_SECONDS = 5.0
 SILENT_SECONDS = 15.0
 _CHUNKS_IN_FLIGHT = 4
 _BEAT = encode_frame(to_frame(AgentStatus()))
-"""Of request 0, for whose answer nobody waits."""
+"""The frame of request 0, for whose answer nobody waits."""
 _UNREQUESTED = 0
 
 R = TypeVar("R", bound=Record)
 
 
 class ByteStream(Protocol):
-    """What the client speaks over; hilt.link.session.ExecStream is one."""
+    """The stream that the client speaks over; hilt.link.session.ExecStream is one."""
 
     def receive(self) -> bytes: ...
     def send(self, data: bytes) -> None: ...
@@ -103,24 +103,27 @@ class AgentClient:
     # --- typed calls ---
 
     def hello(self, client: str, deadline: Deadline) -> Welcome:
-        """Takes the lease of the board. Raises BoardBusyError. From then on silence ends the connection; until then
-        the deadline does, for the agent answers nothing else while its worker starts."""
+        """Take the lease of the board. Raises BoardBusyError.
+
+        From then on silence ends the connection. Until then the deadline does, for the agent answers nothing else
+        while its worker starts.
+        """
         welcome = self._call(AgentHello(client), Welcome, deadline)
         self._heart.start()
         return welcome
 
     def missing(self, blobs: Iterable[str], deadline: Deadline) -> set[str]:
-        """Those of these SHA-256 that the board does not have."""
+        """Return the SHA-256 in `blobs` that the board does not have."""
         return set(self._call(Have(tuple(blobs)), Missing, deadline).sha256)
 
     def put(self, data: bytes, deadline: Deadline) -> str:
-        """Stores a blob in chunks and returns its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
+        """Store a blob in chunks and return its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
         digest = hashlib.sha256(data).hexdigest()
         self.put_as(digest, data, deadline)
         return digest
 
     def put_as(self, sha256: str, data: bytes, deadline: Deadline) -> None:
-        """Stores `data` as the blob `sha256`; the board refuses what is not."""
+        """Store `data` as the blob `sha256`; the board refuses data with another SHA-256."""
         waiting: list[Future[Record]] = []
         for offset in range(0, max(len(data), 1), CHUNK_BYTES):
             waiting.append(self.send(Put(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
@@ -138,15 +141,18 @@ class AgentClient:
         canary: TrialRequest | None = None,
         code: bytes = b"",
     ) -> Programmed:
-        """Raises BitstreamRefusedError (wrong part, damaged, registers that say another accelerator)."""
+        """Load a bitstream.
+
+        Raises BitstreamRefusedError (wrong part, damaged, registers of another accelerator).
+        """
         return self._call(LoadBitstream(bitstream, manifest, canary, code), Programmed, deadline)
 
     def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:
-        """Sends a trial; `reply(future, Measured, deadline)` waits for its result."""
+        """Send a trial; `reply(future, Measured, deadline)` waits for its result."""
         return self.send(Measure(trial, code))
 
     def results(self, since: int, deadline: Deadline) -> list[Measured]:
-        """What the journal holds above a sequence number, oldest first."""
+        """Return the results in the journal above a sequence number, oldest first."""
         found: list[Measured] = []
         while True:
             report = self._call(Results(found[-1].sequence if found else since), ResultsReport, deadline)
@@ -155,7 +161,7 @@ class AgentClient:
                 return found
 
     def acknowledge(self, through: int, deadline: Deadline, run: str = "") -> None:
-        """The board may forget results up to this sequence number, of one run where that is named."""
+        """Let the board forget results up to this sequence number, of one run if that is named."""
         self._call(Acknowledge(through, run), Acknowledged, deadline)
 
     def status(self, deadline: Deadline) -> StatusReport:
@@ -166,18 +172,18 @@ class AgentClient:
         return self._call(Reset(rung), ResetDone, deadline)
 
     def log(self, count: int, deadline: Deadline) -> str:
-        """The last `count` bytes of the agent's log."""
+        """Return the last `count` bytes of the agent's log."""
         return self._call(Log(count), LogText, deadline).text.decode("utf-8", "replace")
 
     def shutdown(self, deadline: Deadline) -> None:
-        """Ends the agent after the trial that is running; returns when the connection has ended."""
+        """End the agent after the trial that is running; return when the connection has ended."""
         self._call(Shutdown(), ShuttingDown, deadline)
         self._reader.join(deadline.remaining("the agent's end"))
 
     # --- requests and replies ---
 
     def send(self, message: Record) -> Future[Record]:
-        """Sends a request; its future holds the reply, or the LinkError that prevented it."""
+        """Send a request; its future holds the reply, or the LinkError that prevented it."""
         future: Future[Record] = Future()
         number = next(self._numbers)
         with self._state:
@@ -193,7 +199,7 @@ class AgentClient:
         return future
 
     def reply(self, future: Future[Record], expected: type[R], deadline: Deadline) -> R:
-        """Waits for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
+        """Wait for a reply. Raises RefusedError, BoardBusyError, BitstreamRefusedError, LinkError."""
         try:
             message = future.result(deadline.remaining(f"the agent on {self._board}"))
         except FutureTimeoutError:
@@ -213,7 +219,7 @@ class AgentClient:
             return self._lost
 
     def close(self) -> None:
-        """Ends the connection and with it the lease; the agent goes on with what it runs."""
+        """End the connection and with it the lease; the agent continues its current work."""
         self._fail(LinkLostError(f"connection to {self._board} was closed"))
         self._reader.join()
         if self._heart.is_alive():
@@ -240,7 +246,7 @@ class AgentClient:
             self._fail(error)
 
     def _settle(self, number: int, message: Record) -> None:
-        """Hand a message to the request that it answers. Raises ProtocolViolationError where nobody asked for it."""
+        """Hand a message to the request that it answers. Raises ProtocolViolationError if nobody asked for it."""
         if number == _UNREQUESTED and isinstance(message, (StatusReport, AgentFailure)):
             return  # the answer to a heartbeat, or the reason for the end of the stream that follows
         with self._state:
@@ -254,7 +260,7 @@ class AgentClient:
             )
 
     def _beat(self) -> None:
-        """A peer that answers nothing, not even this, is gone, whatever TCP believes."""
+        """Send heartbeats. A peer that answers nothing, not even these, is gone, whatever TCP reports."""
         beaten = self._heard = self._clock()
         while not self._closing.wait(HEARTBEAT_SECONDS):
             if self._clock() - self._heard > SILENT_SECONDS:

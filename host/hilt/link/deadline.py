@@ -14,7 +14,7 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def remaining(self, what: str) -> float:
-        """Seconds left, above 0. Raises LinkTimeoutError, saying that `what` took too long, where none are."""
+        """Return the seconds left, above 0. Raises LinkTimeoutError, with the name in `what`, if none are left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise LinkTimeoutError(f"{what} took too long")

@@ -1,6 +1,6 @@
-"""What can go wrong between host and board, as types; each message says what is wrong and what to do.
+"""Errors between host and board, as types; each message names the fault and the remedy.
 
-`permanent` errors stay until somebody mends them: nothing is gained by trying again.
+`permanent` errors stay until a person repairs the cause: a retry gains nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class LinkError(Exception):
 
 
 class BoardFileError(LinkError):
-    """HILT_HOME/boards.toml cannot be read, or says what cannot be."""
+    """HILT_HOME/boards.toml cannot be read, or holds an impossible value."""
 
     permanent = True
 
@@ -32,7 +32,7 @@ class UnknownHostKeyError(LinkError):
     def __init__(self, host: str, port: int, key: str, fingerprint: str) -> None:
         self.host, self.port = host, port
         self.key = key
-        """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
+        """The key, in the format of OpenSSH: "ssh-ed25519 BASE64"."""
         self.fingerprint = fingerprint
         super().__init__(
             f"host key of {host} port {port} is not known: {key.split()[0]} {fingerprint}; "
@@ -81,7 +81,7 @@ class LinkTimeoutError(LinkError):
 
 
 class UploadError(LinkError):
-    """What arrived on the board is not what was sent, or could not be written there."""
+    """The bytes on the board differ from those sent, or could not be written there."""
 
 
 class AgentError(LinkError):
@@ -110,7 +110,7 @@ class OutOfMemoryError(RefusedError):
 
 
 class BitstreamRefusedError(RefusedError):
-    """The bitstream is not for this board, damaged, or not what its manifest says."""
+    """The bitstream is not for this board, damaged, or different from its manifest."""
 
     permanent = True
 

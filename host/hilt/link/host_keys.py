@@ -19,7 +19,7 @@ class HostKeys:
         self.path = path or paths.home() / "known_hosts"
 
     def of(self, host: str, port: int) -> list[str]:
-        """The keys accepted for a host, each "TYPE BASE64"; none where nobody accepted one."""
+        """Return the keys accepted for a host, each "TYPE BASE64"; none if nobody accepted one."""
         wanted = host_pattern(host, port)
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -29,7 +29,7 @@ class HostKeys:
         return [f"{each[1]} {each[2]}" for each in fields if len(each) >= 3 and wanted in each[0].split(",")]
 
     def accept(self, unknown: UnknownHostKeyError) -> None:
-        """Remembers the key of a first contact: somebody has compared its fingerprint."""
+        """Remember the key of a first contact: somebody has compared its fingerprint."""
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -42,11 +42,11 @@ class HostKeys:
 
 
 def host_pattern(host: str, port: int) -> str:
-    """How known_hosts names a host: with its port unless that is 22."""
+    """Return the name of a host in known_hosts: with its port unless that is 22."""
     return host if port == 22 else f"[{host}]:{port}"
 
 
 def fingerprint(key: str) -> str:
-    """ "SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
+    """Return "SHA256:..." of "TYPE BASE64", as ssh-keygen -l prints it."""
     digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
     return "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("=")

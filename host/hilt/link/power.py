@@ -1,6 +1,6 @@
 """Power switches: labgrid's drivers, by configuration. The only module that imports labgrid, and only when used.
 
-The `power` table of a board in HILT_HOME/boards.toml holds what a target of labgrid's own configuration holds:
+The `power` table of a board in HILT_HOME/boards.toml has the format of a target in labgrid's own configuration:
 
     [pynq-z2.power.resources]
     NetworkPowerPort = { model = "shelly_gen2", host = "http://192.168.2.50", index = "0" }
@@ -19,7 +19,7 @@ from typing import Any
 from hilt.link.errors import PowerError
 
 SECONDS = 120.0
-"""For switching once, the driver's own delay included."""
+"""Longest seconds of one switching, the driver's own delay included."""
 _LABGRID = threading.Lock()
 """labgrid keeps one stack of steps for the whole process: two boards of a fleet switched at once would mix it up."""
 
@@ -50,11 +50,14 @@ class PowerSwitch:
         self._switch("off")
 
     def cycle(self) -> None:
-        """Off, the driver's delay, on."""
+        """Switch off, wait the driver's delay, switch on."""
         self._switch("cycle")
 
     def _switch(self, what: str) -> None:
-        """In a thread that is left to itself when it takes too long: labgrid's drivers wait without a limit."""
+        """Call the method `what` of the driver, in a thread that is abandoned if it takes too long.
+
+        labgrid's drivers wait without a limit.
+        """
         done: Future[None] = Future()
 
         def switch() -> None:

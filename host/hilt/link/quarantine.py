@@ -21,7 +21,8 @@ CHECKLIST = (
     "its network cable, and whether it boots with nothing loaded"
 )
 _LONGEST_FILE_NAME = 128
-"""Of the characters of a board's name; file systems take 255 bytes, and a file that is being written has some more."""
+"""Characters of a board's name that are used; file systems take 255 bytes, and a file that is being written has some
+more."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Quarantine:
 
 
 def quarantine(name: str, reason: str) -> None:
-    """Keeps the board apart from now on. Raises UnwritableFileError."""
+    """Keep the board apart from now on. Raises UnwritableFileError."""
     path = _path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with atomic_write(path) as file:
@@ -41,12 +42,12 @@ def quarantine(name: str, reason: str) -> None:
 
 
 def quarantined() -> dict[str, Quarantine]:
-    """All boards that are kept apart, by name."""
+    """Return all boards that are kept apart, by name."""
     return {_name(path): _read(path) for path in sorted(_directory().glob("*.json"))}
 
 
 def check_free(name: str) -> None:
-    """Raises QuarantinedError where the board is kept apart."""
+    """Raise QuarantinedError if the board is kept apart."""
     path = _path(name)
     if path.exists():
         found = _read(path)
@@ -57,7 +58,7 @@ def check_free(name: str) -> None:
 
 
 def release(name: str) -> bool:
-    """Lets the board be used again; False where it was not kept apart."""
+    """Let the board be used again; return False if it was not kept apart."""
     path = _path(name)
     existed = path.exists()
     path.unlink(missing_ok=True)

@@ -54,7 +54,7 @@ class Completed:
 
     @property
     def last_line(self) -> str:
-        """Of its errors, else of its output: most often what it complains about."""
+        """The last line of its errors, else of its output: most often its error message."""
         lines = (self.errors.strip() or self.output.strip()).decode("utf-8", "replace").splitlines()
         return lines[-1][:500] if lines else f"exit code {self.status}"
 
@@ -66,21 +66,21 @@ class ExecStream:
         self._channel = channel
 
     def receive(self) -> bytes:
-        """1 to 64 KiB, or b"" when it ended. Blocks until then or until the stream is closed elsewhere."""
+        """Return 1 to 64 KiB, or b"" when it ended. Block until then or until the stream is closed elsewhere."""
         try:
             return self._channel.recv(1 << 16)
         except _FAILURES as error:
             raise LinkLostError(f"connection to the board failed: {error}") from None
 
     def send(self, data: bytes) -> None:
-        """Blocks while the board does not take it; closing the stream elsewhere ends that."""
+        """Send bytes; block while the board does not take them. Closing the stream elsewhere ends that."""
         try:
             self._channel.sendall(data)
         except _FAILURES as error:
             raise LinkLostError(f"connection to the board failed: {error or 'closed'}") from None
 
     def errors(self) -> str:
-        """The end of what it wrote to its standard error so far."""
+        """Return the end of its standard error so far."""
         with contextlib.suppress(*_FAILURES):
             if self._channel.recv_stderr_ready():
                 return self._channel.recv_stderr(4096).decode("utf-8", "replace").strip()
@@ -100,8 +100,11 @@ class SshSession:
 
     @classmethod
     def connect(cls, endpoint: Endpoint, host_keys: HostKeys, deadline: Deadline) -> SshSession:
-        """Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
-        LinkTimeoutError."""
+        """Connect to a board.
+
+        Raises UnknownHostKeyError, HostKeyChangedError, KnownHostsError, AuthenticationError, UnreachableError,
+        LinkTimeoutError.
+        """
         client = paramiko.SSHClient()
         known = [endpoint.host_key] if endpoint.host_key else host_keys.of(endpoint.host, endpoint.port)
         for key in known:
@@ -141,7 +144,7 @@ class SshSession:
         return cls(endpoint, client)
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
-        """Runs a command to its end. `words` are plain words: no spaces, quotes or what else a shell reads."""
+        """Run a command to its end. `words` are plain words: no spaces, quotes or other characters of a shell."""
         channel = self._open(words, deadline)
         try:
             channel.shutdown_write()
@@ -160,14 +163,17 @@ class SshSession:
             channel.close()
 
     def stream(self, words: Sequence[str], deadline: Deadline) -> ExecStream:
-        """Starts a command that is spoken with. `words` as in `execute`."""
+        """Start a command with a stream to and from it. `words` as in `execute`."""
         channel = self._open(words, deadline)
         channel.settimeout(None)
         return ExecStream(channel)
 
     def put(self, data: bytes, path: str, deadline: Deadline) -> None:
-        """Writes a file whose name ends in nothing a shell would read, whole or not at all: temporary name, size and
-        SHA-256 as the board reads it back, then renamed. `path` counts from the user's home. Raises UploadError."""
+        """Write a file whose name has no characters of a shell, whole or not at all.
+
+        The file gets a temporary name, its size and SHA-256 are compared as the board reads it back, then it is
+        renamed. `path` counts from the user's home. Raises UploadError.
+        """
         digest = hashlib.sha256(data).hexdigest()
         temporary = f"{path}.{digest[:16]}.new"
         with self._ended_at(deadline, "the upload"):
@@ -194,7 +200,7 @@ class SshSession:
                 raise UploadError(f"{path} cannot be written on {self.endpoint.name}: {error}") from None
 
     def sha256(self, path: str, deadline: Deadline) -> str | None:
-        """Of a file as the board reads it; None where there is none."""
+        """Return the SHA-256 of a file as the board reads it; None if there is no such file."""
         completed = self.execute(["sha256sum", path], deadline)
         return completed.output[:64].decode("ascii", "replace") if completed.status == 0 else None
 
@@ -225,8 +231,11 @@ class SshSession:
 
     @contextlib.contextmanager
     def _ended_at(self, deadline: Deadline, what: str) -> Iterator[None]:
-        """paramiko waits without a limit for what a server says to a request on a channel. At the deadline the whole
-        connection is closed, which ends that. Raises LinkTimeoutError, LinkLostError."""
+        """Close the whole connection at the deadline, if the block has not ended by then.
+
+        paramiko waits without a limit for a server's answer to a request on a channel; closing the connection ends
+        that wait. Raises LinkTimeoutError, LinkLostError.
+        """
         timer = threading.Timer(deadline.remaining(what), self._client.close)
         timer.daemon = True
         timer.start()

@@ -42,7 +42,7 @@ class BoardRunner:
     def __init__(self, name: str, listen: Listen = lambda event: None) -> None:
         """Connect to the board and program it.
 
-        Raises LinkError or VirtualBoardError where that fails.
+        Raises LinkError or VirtualBoardError if that fails.
         """
         check_free(name)
         self.board: BoardTarget = resolve(name)
@@ -164,7 +164,7 @@ def require_target(bundle: Bundle, board: BoardTarget) -> None:
 
 
 def target_of(name: str) -> CompileTarget:
-    """Return what `hilt compile` compiles for, of a board by name.
+    """Return the target of `hilt compile` for a board by name.
 
     Raises UnknownBoardError, UnknownBoardModelError, BoardFileError or BitstreamError.
     """

@@ -26,7 +26,7 @@ class Calibration:
 
     Attributes:
         samples: Arrays by input name, with the model's shapes.
-        labels: The class of each sample; None where there are none.
+        labels: The class of each sample; None if there are none.
     """
 
     samples: tuple[Feeds, ...]

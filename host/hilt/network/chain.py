@@ -1,8 +1,8 @@
 """Consecutive layers in one instruction stream.
 
-Each layer takes the end of the on-chip buffers that the layer before it did not take, where both fit: its weights and
-micro-ops are then loaded while the layer before it computes. What must wait is derived from what instructions read and
-write (chain_tokens), across layers as within one.
+Each layer takes the end of the on-chip buffers that the layer before it did not take, if both fit: its weights and
+micro-ops are then loaded while the layer before it computes. The waits are derived from the reads and writes of the
+instructions (chain_tokens), across layers as within one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     """Return one program of all layers, in their order, with a buffer for each name in the links' `buffers`.
 
     Args:
-        links: The layers. A layer may read what an earlier one has written.
+        links: The layers. A layer may read the output of an earlier one.
         sizes: Bytes of each buffer, by the links' names.
         accelerator: The accelerator that the layers were lowered for.
     """

@@ -1,12 +1,13 @@
-"""Dependence tokens of a stream of instructions, derived from what each instruction reads and writes.
+"""Dependence tokens of a stream of instructions, derived from the reads and writes of each instruction.
 
-The stream is in an order in which running one instruction after another is right. The load, compute and store stages
-run it side by side; each token makes one stage wait for an instruction of its neighbour. A stage runs its instructions
-in order, so a wait for one instruction is a wait for all earlier ones of that stage, and needs no second token.
+The stream is in an order in which running one instruction after another is right. The load, compute and store
+stages run it side by side; each token makes one stage wait for an instruction of its neighbour. A stage runs its
+instructions in order, so a wait for one instruction is a wait for all earlier ones of that stage, and needs no
+second token.
 
-A LOAD that reads what a STORE has written waits for that STORE by way of compute: the compute instruction before the
-LOAD pops the STORE's token and pushes one to the load stage. A STORE ends when the memory has answered, so the data is
-there.
+A LOAD that reads the data of a STORE waits for that STORE by way of compute: the compute instruction before the
+LOAD pops the STORE's token and pushes one to the load stage. A STORE ends when the memory has answered, so the data
+is there.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class _Scheduler:
         self.last_store = number
 
     def _last_store_of(self, buffer: int, extent: _Span) -> int:
-        """Return the last STORE that wrote some of these elements; -1 where none did."""
+        """Return the last STORE that wrote some of these elements; -1 if none did."""
         for first, end, number in reversed(self.stored.get(buffer, ())):
             if first < extent[1] and extent[0] < end:
                 return number

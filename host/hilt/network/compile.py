@@ -1,4 +1,4 @@
-"""From an integer graph to a bundle: placement, schedules, programs, memory, steps."""
+"""The compiler from an integer graph to a bundle: placement, schedules, programs, memory, steps."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def root_of(graph: OnnxGraph, node: OnnxNode, roots: Mapping[str, str]) -> str |
         roots: The same for the tensors of earlier nodes; a tensor that is not there is its own root.
 
     Returns:
-        The root, or None where the node is of another kind, reads two tensors, or a constant that is no scalar.
+        The root, or None if the node is of another kind, reads two tensors, or a constant that is no scalar.
     """
     if node.domain or (node.op not in UNARY and node.op not in BINARY):
         return None

@@ -1,11 +1,12 @@
-"""The integer graph of a network: what runs on VTA and on the processor beside it, with exact semantics.
+"""The integer graph of a network: the operators on VTA and on the processor beside it, with exact semantics.
 
 Operators with lower-case names are integer operators and the borders to float; `OPERATORS` lists them. An operator
 whose name starts with a capital is ONNX's operator of that name at opset 17, computed by the processor on whatever
 numpy types its inputs have (`hilt_runtime.operators`).
 
 Rounding is VTA's: `rounded(x, shift)` is `(x + (1 << (shift - 1))) >> shift` for a shift above 0 and `x` for 0, in
-int32 that wraps, with an arithmetic shift. `quantize` and the entries of a `table` round half to even, as ONNX does.
+int32 that wraps, with an arithmetic shift. `quantize` and the entries of a `table` round half to even, as ONNX
+does.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Tensor:
         name: Unique within the graph.
         shape: All dimensions, the batch too; feature maps are (N, C, H, W).
         dtype: numpy's name: int8, int32, float32, int64, bool.
-        scale: The real value of one step of an int8 tensor, a power of two; None where the values are themselves.
+        scale: The real value of one step of an int8 tensor, a power of two; None if the values are themselves.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Tensor:
 
     @property
     def exponent(self) -> int:
-        """Return k of scale 2**-k. Raise GraphError where the scale is no power of two."""
+        """Return k of scale 2**-k. Raise GraphError if the scale is no power of two."""
         return exponent_of(self.scale, self.name)
 
     @property
@@ -100,7 +101,7 @@ class Node:
         outputs: Names of the tensors that it makes.
         attributes: Plain values (numbers, strings, lists of them), fit for JSON.
         source: Names of the ONNX nodes that it stands for.
-        reason: Why it cannot run on VTA, in one line; empty where it can.
+        reason: Why it cannot run on VTA, in one line; empty if it can.
     """
 
     name: str

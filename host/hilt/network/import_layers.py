@@ -148,7 +148,7 @@ class LayerMatcher:
         return IntegerNode(op, node.name, inputs, attributes, [node.name, *chain.source], constants)
 
     def _bias(self, node: OnnxNode, sums: Sequence[int]) -> NDArray[np.int32] | bool | None:
-        """Return the int32 bias in steps of the sums, None where there is none, False where it is no constant."""
+        """Return the int32 bias in steps of the sums, None if there is none, False if it is no constant."""
         if len(node.inputs) < 3 or not node.inputs[2]:
             return None
         leaf = self._view.quantised(node.inputs[2])

@@ -53,8 +53,8 @@ class VtaLayer:
         output: The tensor that is made.
         residual: The tensor that is added; "" for none.
         residual_shift: By how much the residual is shifted left.
-        shifts: The right shift of each channel block, where they differ; else empty.
-        fold: How the processor writes the data; None where it lies as any packed tensor.
+        shifts: The right shift of each channel block, if they differ; else empty.
+        fold: How the processor writes the data; None if it lies as any packed tensor.
     """
 
     node: Node
@@ -70,7 +70,7 @@ class VtaLayer:
 
 
 def folded(layer: VtaLayer) -> VtaLayer | None:
-    """Return a convolution with its kernel's columns as channels; None where it has groups or one column only."""
+    """Return a convolution with its kernel's columns as channels; None if it has groups or one column only."""
     workload, weights = layer.workload, layer.weights
     if workload.groups > 1 or workload.kernel[1] == 1:
         return None

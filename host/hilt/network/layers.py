@@ -122,7 +122,7 @@ def _layer(
 
 
 def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
-    """An identity convolution of one operand with the other as its residual."""
+    """Return an identity convolution of one operand with the other as its residual."""
     first, second = (graph.tensors.get(name) for name in node.inputs[:2])
     output = graph.tensors[node.outputs[0]]
     if first is None or second is None or not first.shape == second.shape == output.shape:

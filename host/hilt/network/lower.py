@@ -23,7 +23,7 @@ class Code:
     """A layer's instructions in an order in which they may run one after another; no tokens, no FINISH.
 
     `records` are INSTRUCTION records (n,), each dram_base counted from the start of its buffer; `buffers` (n,) are
-    positions in `names`, -1 where an instruction touches no memory. `uops` are UOP records (m,), all of which one LOAD
+    positions in `names`, -1 if an instruction touches no memory. `uops` are UOP records (m,), all of which one LOAD
     brings to the start of the micro-op buffer.
     """
 

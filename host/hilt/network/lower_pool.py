@@ -130,7 +130,7 @@ class _Lowering:
         )
 
     def _load(self, plane: int, top: int, high: int, place: int) -> None:
-        """A tile's box: input rows from `top` on, zeros where it reaches past the input."""
+        """Load a tile's box: input rows from `top` on, zeros where it reaches past the input."""
         (height, width), left = self.pool.size, self.pool.pads[1]
         before = max(-top, 0)
         pad_end = max(top + high - height, 0)

@@ -1,9 +1,9 @@
 """A residual added in the convolution's own accumulators: out = clip((conv + bias + (residual << r)) >> shift).
 
-When a tile's accumulators have been reset, its residual is loaded to the input buffer, piece by piece, and multiplied
-by an identity block of 2^min(r, 6); what is left of r shifts the accumulators left. The convolution accumulates on top.
-The residual lies in memory as the output does, so the tile's STOREs say which part of it belongs to the tile. It costs
-one GEMM micro-op for each output element, and no pass over memory of its own.
+When a tile's accumulators have been reset, its residual is loaded to the input buffer, piece by piece, and
+multiplied by an identity block of 2^min(r, 6); the rest of r shifts the accumulators left. The convolution
+accumulates on top. The residual lies in memory as the output does, so the tile's STOREs give the part of it that
+belongs to the tile. It costs one GEMM micro-op for each output element, and no pass over memory of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
 def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
     """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_block`).
 
-    `code` is a convolution's with a bias. Raises Rejected where its tiles leave no room for a residual on chip.
+    `code` is a convolution's with a bias. Raises Rejected if its tiles leave no room for a residual on chip.
     """
     tiles = _tiles(code)
     identity = code.used(MemoryType.WGT)
@@ -126,7 +126,7 @@ class _Adder:
         return Code(records, owners, self._names, all_uops)
 
     def _piece(self, store: np.void, first: int, rows: int) -> None:
-        """Load `rows` rows of what a STORE writes and add them to their accumulators."""
+        """Load `rows` rows of the residual at the addresses of a STORE and add them to their accumulators."""
         source = self._sources[self._turn % len(self._sources)]
         self._turn += 1
         target = int(store["sram_base"]) + first * int(store["x_size"])

@@ -30,7 +30,7 @@ class OutputStage:
 def with_shifts(code: Code, shifts: Sequence[int], output: OutputStage, accelerator: Accelerator) -> Code:
     """Return `code` with the channel block b shifted right by `shifts[b]`.
 
-    `code` is a convolution's that shifts by one or more. Raises Rejected where the micro-op buffer is too small.
+    `code` is a convolution's that shifts by one or more. Raises Rejected if the micro-op buffer is too small.
     """
     records = code.records
     is_shift = (records["opcode"] == Opcode.ALU) & (records["alu_opcode"] == AluOpcode.SHR) & (records["imm"] > 0)

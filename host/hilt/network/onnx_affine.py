@@ -35,7 +35,7 @@ def fold_affine(graph: OnnxGraph) -> None:
 
 
 def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return factor and term by output channel of a node that reads a layer; None where it has no such form."""
+    """Return factor and term by output channel of a node that reads a layer; None if it has no such form."""
     channels = graph.shape(layer.outputs[0])[1]
     ones, zeros = np.ones(channels, np.float64), np.zeros(channels, np.float64)
     if node.op == "BatchNormalization":
@@ -62,7 +62,7 @@ def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[
 
 
 def _by_channel(constant: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """Return a constant as one value a channel; None where it varies along another axis."""
+    """Return a constant as one value a channel; None if it varies along another axis."""
     if constant.ndim > len(shape):
         return None
     full = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)

@@ -1,4 +1,4 @@
-"""One form for each kind of layer, in ONNX's own operators: what quantisation and import then have to know."""
+"""One form for each kind of layer, in ONNX's own operators: the only forms for quantisation and import to know."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _pads(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
 
 def _dilations(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Write a dilated kernel with its zeros, where they are few."""
+    """Write a dilated kernel with its zeros, if they are few."""
     dilations = node.attributes.get("dilations", [1, 1])
     if node.op != "Conv" or max(dilations) == 1 or node.inputs[1] not in graph.constants or len(dilations) != 2:
         return None
@@ -199,7 +199,7 @@ def _dilations(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
 
 def _adjacent_reshapes(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Let a Reshape read what the Reshape before it reads; remove_unused drops the first where nobody reads it."""
+    """Let a Reshape read the input of the Reshape before it; remove_unused drops the first if nobody reads it."""
     if node.op != "Reshape":
         return None
     producers = graph.producers()

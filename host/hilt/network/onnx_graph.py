@@ -118,7 +118,7 @@ class OnnxGraph:
 
 
 def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
-    """Read a model. Shapes are what the file says; model-local functions are inlined.
+    """Read a model. Shapes are those in the file; model-local functions are inlined.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""From a quantised ONNX model to an integer graph."""
+"""The import of a quantised ONNX model as an integer graph."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class _Importer:
         return Tensor(name, self._graph.shape(name), dtype or self._graph.dtypes.get(name, "float32"), scale)
 
     def _quantise(self, node: OnnxNode) -> None:
-        """Emit what makes the int8 tensor of a QuantizeLinear."""
+        """Emit the node that makes the int8 tensor of a QuantizeLinear."""
         source, result = node.inputs[0], node.outputs[0]
         exponent = self._view.exponent(node)
         same = self._view.activation(source)

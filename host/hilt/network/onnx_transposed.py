@@ -16,7 +16,7 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
     Of stride 1 it is one convolution with the kernel turned round. Of stride s in both directions it is one
     convolution with s * s times the output channels on the input's own grid (no multiplication by inserted zeros),
-    DepthToSpace and, where the sizes ask for it, Slice. Unequal strides keep the ConvTranspose.
+    DepthToSpace and, if the sizes ask for it, Slice. Unequal strides keep the ConvTranspose.
     """
     if node.op != "ConvTranspose" or node.inputs[1] not in graph.constants or len(graph.shape(node.inputs[0])) != 4:
         return None

@@ -64,7 +64,7 @@ def _remove_casts(graph: OnnxGraph) -> None:
 
 
 def _number(graph: OnnxGraph, node: OnnxNode, place: int) -> NDArray[np.float64]:
-    """Return a scale or zero point, 0 where it is left out."""
+    """Return a scale or zero point, 0 if it is left out."""
     if len(node.inputs) <= place or not node.inputs[place]:
         return np.zeros(())
     value = graph.constants.get(node.inputs[place])
@@ -187,7 +187,7 @@ def _concat(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
 
 
 def _dynamic(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
-    """Let what is quantised at run time stay as it is, with scale 1 and zero point 0."""
+    """Keep a tensor that is quantised at run time as it is, with scale 1 and zero point 0."""
     graph.constants[node.outputs[1]] = np.ones((), np.float32)
     graph.constants[node.outputs[2]] = np.zeros((), np.uint8)
     return [OnnxNode(node.name, "Identity", node.inputs[:1], node.outputs[:1])]

@@ -1,4 +1,4 @@
-"""Which nodes run on VTA and which on the processor, in which order, and why."""
+"""The partition of nodes between VTA and the processor: place, order and reason of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tuned = Mapping[Conv2d, Mapping[str, int]]
 
 
 def shape_of(workload: Conv2d) -> Conv2d:
-    """Return a workload without what no schedule depends on: its name, bias, shift and clip."""
+    """Return a workload without the fields that affect no schedule: its name, bias, shift and clip."""
     return replace(workload, name="", bias=True, shift=8, clip=(0, 127))
 
 

@@ -30,7 +30,7 @@ from hilt.vta.program import Program
 
 _LIMIT_FACTOR = 8
 _LIMIT_SECONDS = 1.0
-"""A program is given up after so many times what the twin counts for it, and so many seconds of the device."""
+"""The limit of a program: so many times the twin's cycles for it, plus so many seconds of the device."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """The time of an inference: VTA by layer, the processor by operator, transfers, and starts.
 
 VTA counts the cycles of each program. Of a program with several layers, each layer's share is the twin's, which counts
-hilt's RTL exactly; where the two totals differ, as on a physical board, the shares are scaled to the measured total.
+hilt's RTL exactly; if the two totals differ, as on a physical board, the shares are scaled to the measured total.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Profile:
         layers: VTA, by layer.
         steps: The processor, by step.
         vta: VTA's own time.
-        start: From the call that starts VTA to its end, without VTA's own time; 0 where the board is simulated, whose
+        start: From the call that starts VTA to its end, without VTA's own time; 0 if the board is simulated, whose
             wall clock says nothing.
         processor: All steps of the processor.
         total: The processor's steps, VTA's own time and the starts.

@@ -35,7 +35,7 @@ class Quantised:
 
 
 class QdqView:
-    """A fixed graph, asked for what its tensors are in integers."""
+    """A fixed graph with queries for its tensors in integers."""
 
     def __init__(self, graph: OnnxGraph) -> None:
         """Read a fixed graph, which must not change afterwards."""
@@ -43,7 +43,7 @@ class QdqView:
         self.producers = graph.producers()
 
     def quantised(self, name: str) -> Quantised | None:
-        """Return the integer tensor that a float tensor is dequantised from; None where it is a float one.
+        """Return the integer tensor that a float tensor is dequantised from; None if it is a float one.
 
         Raises:
             OnnxError: Its scale is no power of two, or its zero point is not 0.

@@ -91,7 +91,7 @@ class Searcher:
         return Schedule({"rows": rows}, int(cycles), "twin")
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
-        """Return a schedule of given knobs with its cycles. Raises Rejected where they do not fit."""
+        """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""
         from hilt.network.lower import lower_convolution
 
         code = lower_convolution(workload, knobs, self.accelerator)

@@ -70,7 +70,7 @@ class _Placed(np.ndarray[Any, np.dtype[np.uint8]]):
     physical_address: int = 0
 
     def flush(self) -> None:
-        """Do nothing: the model sees what is written."""
+        """Do nothing: the model sees every write."""
 
     def invalidate(self) -> None:
-        """Do nothing: what the model writes is seen."""
+        """Do nothing: the model's writes are visible."""

@@ -17,8 +17,8 @@ class CompileTarget:
         board: The board's name, as `--board` takes it.
         accelerator: Parameters, ISA revision, bus and clock.
         memory: The memory behind it, for the twin.
-        bitstream: What names its bitstream on this board; empty where any of these parameters will do.
-        bitstream_file: SHA-256 of the .bit file, where that is known.
+        bitstream: The name of its bitstream on this board; empty if any of these parameters will do.
+        bitstream_file: SHA-256 of the .bit file, if that is known.
         register_base: The address of its registers.
         identity: The identity registers (0x48, 0x4C, 0x50) of hilt's RTL; empty for a public bitstream.
     """
@@ -32,7 +32,7 @@ class CompileTarget:
     identity: tuple[int, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return what the bundle's manifest says of it."""
+        """Return the bundle manifest's entry for it."""
         accelerator = self.accelerator
         return {
             "board": self.board,

@@ -15,14 +15,14 @@ class WrongTensorError(ValueError):
 
 @dataclass(frozen=True)
 class Verified:
-    """How many tensors and elements were compared, all of them equal."""
+    """The number of tensors and elements that were compared, all of them equal."""
 
     tensors: int
     elements: int
 
 
 def compare(board: Mapping[str, Any], reference: Mapping[str, Any]) -> Verified:
-    """Return what was compared.
+    """Return the number of tensors and elements that were compared.
 
     Args:
         board: The board's tensors by name.

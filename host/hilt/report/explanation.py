@@ -85,9 +85,9 @@ class Prediction:
 class Explanation:
     """Everything known of a configuration.
 
-    `verdicts`: by level of checks, None where it is accepted, else reason and detail. `occupancy`: by buffer, the
+    `verdicts`: by level of checks, None if it is accepted, else reason and detail. `occupancy`: by buffer, the
     elements
-    needed and the elements there are. `program` and `prediction` are None where it cannot be lowered.
+    needed and the elements there are. `program` and `prediction` are None if it cannot be lowered.
     """
 
     workload: Conv2d
@@ -98,7 +98,7 @@ class Explanation:
     loops: tuple[LoopLine, ...]
     occupancy: Mapping[str, tuple[int, int]]
     hazard_distance: int | None
-    """Micro-ops between two updates of one accumulator element; None where none is updated twice."""
+    """Micro-ops between two updates of one accumulator element; None if none is updated twice."""
     weights_resident: bool
     bound_cycles: int
     program: ProgramFacts | None
@@ -230,7 +230,7 @@ def _occupation(spans: NDArray[np.void], cycles: int, columns: int) -> NDArray[n
 
 
 def _elapsed(sorted_times: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over all times before an edge of how long before, for each edge."""
+    """Return the sum over all times before an edge of how long before, for each edge."""
     before = np.searchsorted(sorted_times, edges)
     sums = np.concatenate(([0.0], np.cumsum(sorted_times)))
     elapsed: NDArray[np.float64] = edges * before - sums[before]

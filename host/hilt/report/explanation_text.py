@@ -15,7 +15,7 @@ _SHADES = " ░▒▓█"
 
 
 def explanation_text(explained: Explanation, *, assembly: bool = False) -> str:
-    """Sections with a heading each, at most 100 columns wide but for the assembly."""
+    """Return sections with a heading each, at most 100 columns wide but for the assembly."""
     knobs = " ".join(f"{name}={value}" for name, value in explained.knobs.items())
     sections = [
         [f"{explained.workload.name}, configuration {explained.index}: {knobs}"],
@@ -112,7 +112,7 @@ def _prediction_lines(explained: Explanation, predicted: Prediction) -> list[str
 
 
 def _shade(share: float) -> str:
-    """Any work at all is seen."""
+    """Return the shade of a share of work; any work at all is visible."""
     step = min(round(share * (len(_SHADES) - 1)), len(_SHADES) - 1)
     return _SHADES[max(step, 1) if share > 0 else 0]
 

@@ -93,7 +93,7 @@ class Facts:
         return curve
 
     def _in_order(self) -> Iterator[tuple[str, Trial]]:
-        """(layer, trial) of all: the fallbacks of every layer, then slice by slice; where there are no slices, layer
+        """(layer, trial) of all: the fallbacks of every layer, then slice by slice; if there are no slices, layer
         after layer. By the wall clock they would not be in order once it was set back."""
         left = {each.name: deque(each.trials) for each in self.runs}
         given = {each.name: _searched(each.trials) if self.slices else len(each.trials) for each in self.runs}
@@ -108,25 +108,25 @@ class Facts:
 
 
 def _first(left: dict[str, deque[Trial]], name: str, end: int | None) -> Iterator[tuple[str, Trial]]:
-    """Takes the trials of this layer whose numbers are below `end`, or all."""
+    """Yield the trials of this layer whose numbers are below `end`, or all."""
     while left[name] and (end is None or left[name][0].ordinal < end):
         yield name, left[name].popleft()
 
 
 def _searched(trials: Sequence[Trial]) -> int:
-    """Trials in which the fallback was searched."""
+    """Return the number of trials in which the fallback was searched."""
     right = (trial.ordinal + 1 for trial in trials if trial.outcome is Outcome.OK)
     return min(next(right, FALLBACK_ATTEMPTS), FALLBACK_ATTEMPTS)
 
 
 def facts_of_run(store: Store, run: Run) -> Facts:
-    """Raises StoreError."""
+    """Return the facts of a run. Raises StoreError."""
     result = LayerResult(Layer(run.workload, nodes=[run.workload], macs=run.macs), run)
     return Facts((_run_facts(store, run, result),), _events(store, run.uuid))
 
 
 def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
-    """Raises StoreError."""
+    """Return the facts of a campaign. Raises StoreError."""
     uuid = result.campaign.uuid
     runs = tuple(_run_facts(store, each.run, each) for each in result.layers if each.run is not None)
     # Campaigns of schema 7 and older without a budget had an engine for each layer.

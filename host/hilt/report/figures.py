@@ -40,7 +40,7 @@ _REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
 
 
 def new_figure(height: float) -> tuple[Figure, Axes]:
-    """A figure WIDTH inches wide. Raises MissingLibraryError without Matplotlib."""
+    """Return a figure WIDTH inches wide. Raises MissingLibraryError without Matplotlib."""
     try:
         import matplotlib
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -54,7 +54,7 @@ def new_figure(height: float) -> tuple[Figure, Axes]:
 
 
 def inline_svg(figure: Figure, name: str, description: str) -> str:
-    """An <svg> element for a page: no prologue, no metadata, and names that no other figure of the page has."""
+    """Return an <svg> element for a page: no prologue, no metadata, and names that no other figure of the page has."""
     text = _svg(figure, name)
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = _REFERENCE.sub(rf"\g<1>{name}-", text)

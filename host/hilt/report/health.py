@@ -48,8 +48,10 @@ def board_rows(facts: Facts) -> list[dict[str, object]]:
 
 
 def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:
-    """(step, trials, median seconds, seconds in all) of wall clock, longest first. `answer` holds all that a board does
-    for a trial, so the steps overlap."""
+    """Return (step, trials, median seconds, seconds in all) of wall clock, longest first.
+
+    `answer` holds all that a board does for a trial, so the steps overlap.
+    """
     spent: dict[str, list[float]] = {}
     for trial in _trials(facts):
         for step, seconds in trial.seconds.items():
@@ -59,7 +61,7 @@ def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:
 
 
 def usage_rows(facts: Facts) -> list[tuple[str, str]]:
-    """(board, how it was used), for each time that it was released."""
+    """Return (board, how it was used), for each time that it was released."""
     return [
         (event.board, event.detail)
         for event in facts.events
@@ -68,7 +70,8 @@ def usage_rows(facts: Facts) -> list[tuple[str, str]]:
 
 
 def event_rows(facts: Facts) -> list[tuple[str, str, str]]:
-    """(time, board or level, words) of the last MOST_EVENTS changes of a board's health and warnings, oldest first."""
+    """Return (time, board or level, text) of the last MOST_EVENTS changes of a board's health and warnings, oldest
+    first."""
     told = [row for event in facts.events for row in _told(event)]
     return told[-MOST_EVENTS:]
 

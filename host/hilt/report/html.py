@@ -22,7 +22,10 @@ from hilt.trial import Outcome
 
 
 def write_campaign_report(path: Path, store: Store, result: CampaignResult) -> None:
-    """Whole or not at all. Raises MissingLibraryError without the extra `report`, StoreError, UnwritableFileError."""
+    """Write the report whole or not at all.
+
+    Raises MissingLibraryError without the extra `report`, StoreError, UnwritableFileError.
+    """
     write_report(path, facts_of_campaign(store, result))
 
 
@@ -39,7 +42,7 @@ def write_report(path: Path, facts: Facts) -> None:
 
 
 def render(facts: Facts) -> str:
-    """The page. All that comes from users is escaped by the template. Raises MissingLibraryError."""
+    """Return the page. All that comes from users is escaped by the template. Raises MissingLibraryError."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:

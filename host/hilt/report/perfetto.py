@@ -1,8 +1,8 @@
-"""A program's timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track for each stage, one
-slice for each instruction, one arrow for each dependence token.
+"""A program's timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing.
 
-The format is the JSON of Chrome's trace events. Its times are microseconds; here one cycle is one nanosecond, so what a
-viewer shows as 481,550 ns are 481,550 cycles, whatever the clock.
+It has one track for each stage, one slice for each instruction, one arrow for each dependence token. The format is
+the JSON of Chrome's trace events. Its times are microseconds; here one cycle is one nanosecond, so a display of
+481,550 ns is 481,550 cycles, whatever the clock.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _POPS = (("pop_prev", -1), ("pop_next", +1))
 def stage_timeline(
     title: str, instructions: NDArray[np.uint64], accelerator: Accelerator, spans: NDArray[np.void], fetch_busy: int
 ) -> dict[str, Any]:
-    """The trace: `instructions` uint64 (n, words) and when each was executed, hilt.simulator.twin.SPAN (n,).
+    """Return the trace: `instructions` uint64 (n, words) and when each was executed, hilt.simulator.twin.SPAN (n,).
 
-    Fetch has no instructions of its own; its one slice is the `fetch_busy` cycles in which it brings them. Instructions
-    that were never executed have no slice.
+    Fetch has no instructions of its own; its one slice is the `fetch_busy` cycles in which it brings them.
+    Instructions that were never executed have no slice.
     """
     records = decode(instructions, accelerator)
     texts = disassemble(instructions, accelerator)

@@ -56,14 +56,14 @@ def accelerator_of(facts: RunFacts) -> Accelerator:
 
 
 def space_of(facts: RunFacts) -> Space:
-    """The run's space."""
+    """Return the run's space."""
     kind = SpaceName(facts.run.space_kind)
     orders = orders_of(kind, facts.run.orders)
     return space_for(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), orders=orders, kind=kind)
 
 
 def curve(facts: RunFacts) -> Figure:
-    """Each verified trial, the best so far, the fallback and the bound; failures on the axis."""
+    """Draw each verified trial, the best so far, the fallback and the bound; failures on the axis."""
     figure, axes = new_figure(2.5)
     points = [(each.ordinal, each.microseconds) for each in facts.trials if each.verified and each.microseconds]
     failed = [each.ordinal for each in facts.trials if each.outcome is not Outcome.OK]
@@ -90,7 +90,7 @@ def curve(facts: RunFacts) -> Figure:
 
 
 def network_curve(facts: Facts) -> Figure:
-    """Milliseconds of the network with the best schedules so far."""
+    """Draw the milliseconds of the network with the best schedules so far."""
     figure, axes = new_figure(2.4)
     places, totals = zip(*facts.total_curve, strict=True)
     axes.step(places, [each / 1e3 for each in totals], where="post", color=BEST)
@@ -104,7 +104,7 @@ def network_curve(facts: Facts) -> Figure:
 
 
 def allocation(facts: Facts) -> Figure:
-    """Trials by layer, verified and not."""
+    """Draw the trials by layer, verified and not."""
     figure, axes = new_figure(0.9 + 0.24 * len(facts.runs))
     names = [_short_name(each) for each in facts.runs]
     valid = np.array([each.valid for each in facts.runs])
@@ -122,7 +122,8 @@ def allocation(facts: Facts) -> Figure:
 
 
 def roofline(facts: Facts) -> Figure:
-    """GOP/s over operations per byte that a layer needs to move at least, under the accelerator's peak and its bus."""
+    """Draw GOP/s over operations per byte that a layer needs to move at least, under the accelerator's peak and its
+    bus."""
     figure, axes = new_figure(3.4)
     shown = [each for each in facts.runs if each.best is not None and each.best.microseconds]
     accelerator = accelerator_of(shown[0])
@@ -219,7 +220,7 @@ def _across(space: Space) -> int:
 
 
 def _cells(configurations: list[int], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Column and row: the first knobs, which turn fastest, go across."""
+    """Return the column and row: the first knobs, which turn fastest, go across."""
     indices = np.array(configurations, dtype=np.int64)
     return indices % width, indices // width
 
@@ -250,7 +251,7 @@ def _short_name(facts: RunFacts) -> str:
 
 
 def _log(axes: Axes, which: str) -> None:
-    """Makes axis `x` or `y` logarithmic, with plain numbers at 1, 2 and 5."""
+    """Make axis `x` or `y` logarithmic, with plain numbers at 1, 2 and 5."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set(**{f"{which}scale": "log"})

@@ -83,7 +83,7 @@ def _boards(run: Run) -> list[str]:
 
 
 def _options(run: Run) -> list[str]:
-    """All that differs from the defaults or may do so one day."""
+    """Return all options that differ from the defaults or may do so one day."""
     words = ["--tuner", run.tuner, "--seed", str(run.seed), "--batch", str(run.batch), "--space", run.space_kind]
     words += ["--orders", str(run.orders)] if run.space_kind == "autotvm" else []
     words += ["--checks", run.checks]

@@ -100,7 +100,7 @@ def importance(facts: RunFacts) -> dict[str, float]:
 
 
 def importance_plot(facts: RunFacts, name: str) -> Plot | None:
-    """Return bars of `importance`; None where there are too few trials."""
+    """Return bars of `importance`; None if there are too few trials."""
     shares = importance(facts)
     if not shares:
         return None
@@ -114,7 +114,7 @@ def importance_plot(facts: RunFacts, name: str) -> Plot | None:
 
 
 def coordinates_plot(facts: RunFacts, name: str) -> Plot | None:
-    """Return parallel coordinates: an axis for each knob, a line for each trial; None where there are none."""
+    """Return parallel coordinates: an axis for each knob, a line for each trial; None if there are none."""
     trials = counting(facts)
     if not trials:
         return None

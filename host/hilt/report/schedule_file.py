@@ -18,7 +18,7 @@ VERSION = 1
 
 
 def schedule_values(result: CampaignResult) -> dict[str, Any]:
-    """Plain values. A layer without a verified schedule has null for it."""
+    """Return plain values. A layer without a verified schedule has null for it."""
     runs = [each.run for each in result.layers if each.run is not None]
     first = runs[0] if runs else None
     return {
@@ -47,7 +47,7 @@ def schedule_values(result: CampaignResult) -> dict[str, Any]:
 
 
 def write_schedule(path: Path, result: CampaignResult) -> None:
-    """Whole or not at all. Raises UnwritableFileError, OSError."""
+    """Write the file whole or not at all. Raises UnwritableFileError, OSError."""
     with atomic_write(path) as file:
         json.dump(schedule_values(result), file, indent=1)
         file.write("\n")

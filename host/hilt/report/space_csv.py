@@ -15,8 +15,10 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def write_space_csv(path: Path, space: Space, summarize_validity: ValiditySummary) -> None:
-    """Columns: index, the knobs by name, verdict (accepted or rejected) and reason (empty where accepted). The file is
-    whole or not there. Raises OSError."""
+    """Write the space as CSV; the file is whole or not there. Raises OSError.
+
+    Columns: index, the knobs by name, verdict (accepted or rejected) and reason (empty if accepted).
+    """
     words = [("accepted" if reason is Reason.OK else "rejected", _reason_text(reason)) for reason in Reason]
     ordinals = {int(reason): place for place, reason in enumerate(Reason)}
     with atomic_write(path) as file:

@@ -58,7 +58,7 @@ def rows(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(path: Path, runs: Sequence[RunFacts]) -> None:
-    """Whole or not at all. Raises UnwritableFileError, OSError."""
+    """Write the file whole or not at all. Raises UnwritableFileError, OSError."""
     with atomic_write(path) as file:
         writer = csv.DictWriter(file, columns(runs), lineterminator="\n")
         writer.writeheader()
@@ -66,7 +66,7 @@ def write_csv(path: Path, runs: Sequence[RunFacts]) -> None:
 
 
 def write_parquet(path: Path, runs: Sequence[RunFacts]) -> None:
-    """Whole or not at all. Raises MissingLibraryError without pyarrow, UnwritableFileError, OSError."""
+    """Write the file whole or not at all. Raises MissingLibraryError without pyarrow, UnwritableFileError, OSError."""
     try:
         import pyarrow
         import pyarrow.parquet

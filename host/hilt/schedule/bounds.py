@@ -8,10 +8,10 @@ from hilt.vta.accelerator import Accelerator
 
 
 def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: float | None = None) -> int:
-    """The roofline bound in cycles: the larger of one GEMM micro-op a cycle and every needed byte moved once.
+    """Return the roofline bound in cycles: the larger of one GEMM micro-op a cycle and every needed byte moved once.
 
-    Channels and batch count in whole blocks, for the accelerator computes and moves nothing smaller. `bytes_per_cycle`
-    is the memory's; the width of the bus where it is not given.
+    Channels and batch count in whole blocks, for the accelerator computes and moves nothing smaller.
+    `bytes_per_cycle` is the memory's; the width of the bus where it is not given.
     """
     problem = TilingProblem.of(workload, accelerator)
     pixels = problem.out_height * problem.out_width
@@ -21,7 +21,7 @@ def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: fl
 
 
 def least_bytes(workload: Conv2d, accelerator: Accelerator) -> int:
-    """Input that any output depends on, weights, bias and output, each once."""
+    """Return the needed bytes: input that any output depends on, weights, bias and output, each once."""
     problem = TilingProblem.of(workload, accelerator)
     parameters = accelerator.parameters
     rows, columns = (_needed(workload, axis) for axis in (0, 1))
@@ -34,7 +34,7 @@ def least_bytes(workload: Conv2d, accelerator: Accelerator) -> int:
 
 
 def _needed(workload: Conv2d, axis: int) -> int:
-    """Input rows (columns) that some output depends on."""
+    """Return the number of input rows (columns) that some output depends on."""
     size = (workload.height, workload.width)[axis]
     out = (workload.out_height, workload.out_width)[axis]
     first = range(-workload.padding[axis], out * workload.stride[axis] - workload.padding[axis], workload.stride[axis])
@@ -42,5 +42,5 @@ def _needed(workload: Conv2d, axis: int) -> int:
 
 
 def giga_operations_per_second(workload: Conv2d, microseconds: float) -> float:
-    """GOP/s; a multiply-accumulate is two operations, and padding of channels is none."""
+    """Return GOP/s; a multiply-accumulate is two operations, and padding of channels is none."""
     return 2 * workload.macs / microseconds / 1e3

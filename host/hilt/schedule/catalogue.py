@@ -39,14 +39,16 @@ def _tables() -> dict[str, dict[str, dict[str, object]]]:
 
 
 def workload_names() -> list[str]:
-    """Every name that load_workload knows, such as `resnet18.C5`, in the catalogue's order."""
+    """Return every name that load_workload knows, such as `resnet18.C5`, in the catalogue's order."""
     return [f"{network}.{layer}" for network, layers in _tables().items() for layer in layers]
 
 
 def load_workload(text: str) -> Conv2d:
-    """The workload of this name, or the one spelled out as `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`, with
-    bias=1, shift=8 and clip=0:127 where they differ from the defaults (no bias, 8, 0:127), and pb=0x1 where the padding
-    below and to the right is another than above and to the left.
+    """Return the workload of this name, or of its full form.
+
+    The full form is `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`. It has bias=1, shift=8 and clip=0:127 if they
+    differ from the defaults (no bias, 8, 0:127). It has pb=0x1 if the padding below and to the right is another than
+    above and to the left.
 
     Also `dense:n=1,ci=512,co=1000`, with the same options, and `conv2d_transpose:`, with s, p and op as frameworks have
     them (stride, padding and output padding of the transposed convolution): both as the Conv2d that computes them.
@@ -78,7 +80,7 @@ def _dense(text: str, arguments: str) -> dict[str, object]:
 
 
 def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
-    """The convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
+    """Return the convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
     transposed convolution's with inputs and outputs exchanged and both axes of the kernel turned round."""
     fields = {key: field for key, field in _SPELLED.items() if field != "input_dilation"} | {"op": "output_padding"}
     values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
@@ -107,7 +109,7 @@ _OPERATORS = {"conv2d": _conv2d, "dense": _dense, "conv2d_transpose": _conv2d_tr
 
 
 def _spelled(text: str, arguments: str, fields: Mapping[str, str], required: tuple[str, ...]) -> dict[str, Any]:
-    """Values by field of the workload `text`, whose keys are those of `fields`."""
+    """Return the values by field of the workload `text`, whose keys are those of `fields`."""
     values: dict[str, Any] = {"name": text}
     for part in arguments.split(","):
         key, _, value = part.partition("=")

@@ -47,13 +47,13 @@ class Analysis:
     needs: Needs
 
     def verdict(self, checks: Checks) -> IntArray:
-        """The first Reason that holds, as its number (n,); 0 is accepted."""
+        """Return the first Reason that holds, as its number (n,); 0 is accepted."""
         found = np.zeros(len(self.tiling.batch), dtype=np.int64)
         needs = self._needs_of(checks)
         for reason in sorted(needs, reverse=True):
             need, limit = needs[reason]
             found[need > limit] = reason
-        if checks == "tvm":  # what TVM accepts must be lowered here too
+        if checks == "tvm":  # configurations that TVM accepts must be lowered here too
             found = np.where(found == 0, self.verdict("compiler"), found)
         return found
 
@@ -83,12 +83,12 @@ class Analysis:
 def verdicts(
     workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = "compiler"
 ) -> IntArray:
-    """Reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
+    """Return the reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
     return analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns).verdict(checks)
 
 
 def hazard_distance(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> IntArray:
-    """Micro-ops (n,) between two updates of one accumulator element, at least; NO_HAZARD where none is updated twice in
+    """Micro-ops (n,) between two updates of one accumulator element, at least; NO_HAZARD if none is updated twice in
     one instruction. Below HAZARD_DISTANCE, hardware without interlock loses sums."""
     return analyse(workload, accelerator, columns).hazard_distance
 
@@ -145,7 +145,7 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
 
 
 def _bias_sets(tiling: Tiling) -> IntArray:
-    """Combinations of an accumulator's place and the channels whose bias is added there, at most."""
+    """Return the combinations of an accumulator's place and the channels whose bias is added there, at most."""
     sets: IntArray = np.minimum(tiling.acc_places * tiling.co_tiles, tiling.tiles)
     return sets
 

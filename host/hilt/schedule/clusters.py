@@ -42,7 +42,7 @@ class Clusters:
 
     @property
     def neighbours(self) -> float:
-        """Valid neighbours of a valid configuration, on average; 0 where none is valid."""
+        """Valid neighbours of a valid configuration, on average; 0 if none is valid."""
         return 2 * len(self.edges) / max(len(self.members), 1)
 
 
@@ -78,7 +78,7 @@ def _edges(space: Space, members: IntArray, valid: NDArray[np.bool_]) -> IntArra
 
 
 def _largest_first(labels: IntArray) -> IntArray:
-    """The same clusters with new numbers."""
+    """Return the same clusters with new numbers."""
     _, first, counts = np.unique(labels, return_index=True, return_counts=True)
     number = np.empty(len(counts), dtype=np.int64)
     number[np.lexsort((first, -counts))] = np.arange(len(counts))

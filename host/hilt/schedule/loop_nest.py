@@ -47,9 +47,9 @@ class LoopNest:
     """Positions in hilt.schedule.loops.LOOPS."""
     extent: IntArray
     touched: dict[str, IntArray]
-    """For each operand, the elements (blocks) that one run of the loop with all inside it touches."""
+    """Elements (blocks) of each operand that one run of the loop with all inside it touches."""
     stride: dict[str, IntArray]
-    """For each operand, the step in elements of one turn of the loop in the whole tensor; 0 if it does not move."""
+    """Step of each operand, in elements, of one turn of the loop in the whole tensor; 0 if it does not move."""
 
 
 def loop_nest(analysis: Analysis) -> LoopNest:
@@ -95,7 +95,7 @@ def loop_nest(analysis: Analysis) -> LoopNest:
 
 
 def _whole_strides(problem: TilingProblem) -> dict[str, IntArray]:
-    """Elements from one turn of each of LOOPS to the next in the whole tensors, (7,)."""
+    """Return the elements from one turn of each of LOOPS to the next in the whole tensors, (7,)."""
     workload = problem.workload
     plane, out_plane = workload.height * workload.width, problem.out_height * problem.out_width
     kernel_width = workload.kernel[1]
@@ -117,7 +117,8 @@ def _whole_strides(problem: TilingProblem) -> dict[str, IntArray]:
 
 
 def _box(problem: TilingProblem, covered: IntArray) -> dict[str, IntArray]:
-    """Elements of each operand that a box of so many turns of each of LOOPS (n, 7) touches, padding included."""
+    """Return the elements of each operand that a box of so many turns of each of LOOPS (n, 7) touches, padding
+    included."""
     b, co, h, w, ci, kh, kw = covered.T
     workload = problem.workload
     rows = np.where(h == 1, kh, (h - 1) * workload.stride[0] + kh)

@@ -39,7 +39,7 @@ class LoopChoice:
 
 
 def extents(tiling: Tiling) -> IntArray:
-    """(n, 7) in the order of LOOPS."""
+    """Return (n, 7) in the order of LOOPS."""
     extent = np.empty((len(tiling.batch), len(LOOPS)), dtype=np.int64)
     for loop, size in enumerate((tiling.batch, tiling.co, tiling.height, tiling.width, tiling.ci)):
         extent[:, loop] = size
@@ -48,8 +48,8 @@ def extents(tiling: Tiling) -> IntArray:
 
 
 def choose(tiling: Tiling, budget: NDArray[np.int64]) -> LoopChoice:
-    """The fewest micro-ops whose updates are far enough apart; where no pair of loops gives that within `budget`
-    micro-ops (n,), the fewest that fit; where none fits, the fewest."""
+    """The fewest micro-ops whose updates are far enough apart; if no pair of loops gives that within `budget`
+    micro-ops (n,), the fewest that fit; if none fits, the fewest."""
     extent = extents(tiling)
     counted_out, counted_in = extent[:, _OUT], extent[:, _IN]
     # The same with 1 for the loops of the other kind.

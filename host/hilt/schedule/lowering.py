@@ -77,7 +77,7 @@ def lower_many(
 
 
 def _batches(instructions: IntArray) -> Iterator[tuple[int, int]]:
-    """Consecutive configurations that are lowered together, by how many instructions (n,) each takes at most."""
+    """Yield consecutive configurations that are lowered together, by the most instructions (n,) of each."""
     first, total = 0, 0
     for row, count in enumerate(instructions.tolist()):
         if total and total + count > _INSTRUCTIONS_TOGETHER:
@@ -106,7 +106,7 @@ class _Lowering:
         self.stream = InstructionStream(len(self.steps.tile), self.formats.instruction_words)
 
     def _shapes(self) -> IntArray:
-        """The shape of each tile (tiles,), as plans.shapes counts."""
+        """Return the shape of each tile (tiles,), as plans.shapes counts."""
         kinds, shapes, program = self.plans.kinds, self.plans.shapes, self.tiles.program
         whole: IntArray = program * kinds
         found = whole
@@ -127,7 +127,7 @@ class _Lowering:
         return self._assemble()
 
     def _load_inputs(self) -> None:
-        """Each tile's box, zeros where it reaches past the input."""
+        """Load each tile's box, zeros where it reaches past the input."""
         steps, tiles, workload, problem = self.steps, self.tiles, self.workload, self.problem
         spans, program = self.spans, tiles.program
         row, column = spans.at(program, tiles.h), spans.at(program + len(self.plans), tiles.w)
@@ -164,7 +164,7 @@ class _Lowering:
         self.stream.add("wgt", loading, words, counts)
 
     def _compute(self) -> None:
-        """Reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
+        """Emit reset, GEMM, and after the last reduction step bias, shift and clip of the whole tile."""
         steps, workload, uops, formats = self.steps, self.workload, self.uops, self.formats
 
         whole = self._whole_tiles()
@@ -188,7 +188,10 @@ class _Lowering:
         self.stream.add("", steps.last, _joined(whole, epilogue), np.full(len(whole), len(epilogue)))
 
     def _whole_tiles(self) -> Words:
-        """The loops over all outputs of each tile (tiles, words). Their fields lie at the same bits in GEMM and ALU."""
+        """Return the loops over all outputs of each tile (tiles, words).
+
+        Their fields lie at the same bits in GEMM and ALU.
+        """
         shapes, place = self.plans.shapes, self.steps.acc_place
         rows, pixels = shapes.batch * shapes.co, shapes.height * shapes.width
         loops: dict[str, int | IntArray] = {
@@ -201,7 +204,7 @@ class _Lowering:
         return words
 
     def _bias(self) -> Words:
-        """The addition of the bias to each tile (tiles, words)."""
+        """Return the addition of the bias to each tile (tiles, words)."""
         shapes, begin = self.plans.shapes, self.uops.bias_begin
         batch, rows = (each.take(self.shape_of_tile) for each in (shapes.batch, shapes.co))
         pixels = (shapes.height * shapes.width).take(self.shape_of_tile)
@@ -267,7 +270,7 @@ class _Lowering:
         return self.formats.memory.pack(columns, len(elements), self.wrap)
 
     def _templates(self) -> Words:
-        """A LOAD or STORE of each kind of box from the start of its memories (boxes, words)."""
+        """Return a LOAD or STORE of each kind of box from the start of its memories (boxes, words)."""
         form = self.formats.memory
         # Revision A has no bits for OUT, and a STORE needs none (hilt.vta.isa.encode).
         out = int(MemoryType.OUT) & form.by_name["memory_type"].high
@@ -294,25 +297,26 @@ class _Lowering:
         return counts, words
 
     def _put(self, words: Words, field: Field, values: IntArray) -> None:
-        """Into a field of `words` (n, words) that is still 0 the `values` (n,), which the checks have found to fit."""
+        """Put the `values` (n,), which the checks have found to fit, into a field of `words` (n, words) that is still
+        0."""
         bits = (values & field.mask if self.wrap else values).view(np.uint64)
         words[:, field.word] |= bits << np.uint64(field.bit)
 
     def _set(self, words: Words, positions: IntArray | slice, flag: str, where: BoolArray | None = None) -> None:
-        """Sets a token flag in the instructions at `positions` of `words` (n, words), or those for which it holds."""
+        """Set a token flag in the instructions at `positions` of `words` (n, words), or those for which it holds."""
         field = self.formats.memory.by_name[flag]
         bit = np.uint64(1 << field.bit)
         words[positions, field.word] |= bit if where is None else where * bit
 
 
 def _ends(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """The first and the last of each `counts` (m,) instructions."""
+    """Return the first and the last of each `counts` (m,) instructions."""
     end = np.cumsum(counts)
     return end - counts, end - 1
 
 
 def _joined(words: Words, operations: list[list[int]]) -> Words:
-    """Each of `words` (n, words) with each of the operations' words: (n x operations, words)."""
+    """Return each of `words` (n, words) with each of the operations' words: (n x operations, words)."""
     joined = np.empty((len(words), len(operations), words.shape[1]), dtype=np.uint64)
     for number, operation in enumerate(operations):
         for word, bits in enumerate(operation):
@@ -322,7 +326,7 @@ def _joined(words: Words, operations: list[list[int]]) -> Words:
 
 @lru_cache(maxsize=64)
 def _epilogue(form: Format, shift: int, clip: tuple[int, int]) -> list[list[int]]:
-    """The words of shift and clip, the last of which tells the store; over no loops yet."""
+    """Return the words of shift and clip, the last of which tells the store; over no loops yet."""
     operations = [(AluOpcode.SHR, shift)] if shift else []
     operations += [(AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])]
     common = {"opcode": int(Opcode.ALU), "use_imm": 1}

@@ -110,8 +110,11 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
 
 
 def _occurring(sizes: IntArray, program: IntArray, code: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The codes that occur in each program, ascending: their program and the code itself; and of every `code` given,
-    which of those it is. A program's codes are below its `sizes` (programs,)."""
+    """Return the codes that occur in each program, ascending: their program and the code itself; and of every `code`
+    given, which of those it is.
+
+    A program's codes are below its `sizes` (programs,).
+    """
     start = starts(sizes)
     place = start.take(program) + code
     there = np.zeros(int(sizes.sum()), dtype=np.bool_)

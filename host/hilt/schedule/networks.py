@@ -12,7 +12,7 @@ from hilt.schedule.workload import WorkloadError
 
 
 def network_names() -> list[str]:
-    """Every network of the catalogue (workloads.toml)."""
+    """Return every network of the catalogue (workloads.toml)."""
     return list(_tables())
 
 

@@ -54,7 +54,7 @@ class Network:
     others: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; from_dict makes the same network of them."""
+        """Return plain values, for JSON; from_dict makes the same network of them."""
         return {"name": self.name, "layers": [asdict(layer) for layer in self.layers], "others": dict(self.others)}
 
     @classmethod
@@ -75,7 +75,7 @@ class _UnsupportedError(Exception):
 
 
 def read_network(path: Path) -> Network:
-    """Raises OnnxError. A batch that the model leaves open is 1."""
+    """Read the network of an ONNX file. Raises OnnxError. A batch that the model leaves open is 1."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -99,7 +99,7 @@ def network_of(model: Any, name: str) -> Network:
 
 
 def _with_batch(model: Any) -> Any:
-    """The model with 1 for an open first dimension of its inputs, so that shapes follow."""
+    """Return the model with 1 for an open first dimension of its inputs, so that shapes follow."""
     weights = {initializer.name for initializer in model.graph.initializer}
     for value in model.graph.input:
         dimensions = value.type.tensor_type.shape.dim
@@ -214,7 +214,7 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
 def _planar(
     node: Any, shapes: _Shapes, data_place: int, weight_place: int
 ) -> tuple[list[int], list[int], dict[str, Any]]:
-    """Shapes of data and weights of a two-dimensional convolution, and its attributes."""
+    """Return the shapes of data and weights of a two-dimensional convolution, and its attributes."""
     data, weight = shapes.of(node, data_place), shapes.of(node, weight_place)
     if len(data) != 4 or len(weight) != 4:
         raise _UnsupportedError(f"a convolution of {len(data) - 2} dimensions; VTA has those of two")
@@ -229,7 +229,7 @@ def _planar(
 def _padding(
     attributes: Mapping[str, Any], size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Above and to the left; below and to the right."""
+    """Return the padding above and to the left, and the padding below and to the right."""
     automatic = attributes.get("auto_pad", b"NOTSET")
     if automatic == b"NOTSET":
         return _sides(_numbers(attributes, "pads", (0, 0, 0, 0)))
@@ -270,7 +270,7 @@ def _sides(pads: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _product(node: Any, shapes: _Shapes) -> Conv2d:
-    """A dense layer is a convolution of one pixel by a kernel of one, each row of the data an image."""
+    """Return a convolution for a dense layer: one pixel, a kernel of one, each row of the data an image."""
     data_place, weight_place, bias_place = _PRODUCTS[node.op_type]
     if node.input[weight_place] not in shapes.weights and len(shapes.of(node, weight_place)) != 2:
         raise _UnsupportedError("both of its operands are computed")

@@ -35,7 +35,7 @@ class Plans:
         exists = [np.ones(len(analysis.resident), dtype=np.bool_), *(there for _, there, _ in analysis.edges)]
         loops = [analysis.loops, *(choice for _, _, choice in analysis.edges)]
         counted, resident = [(each.out, each.into) for each in loops], analysis.resident
-        if len(rows) < len(resident):  # else they keep what the checks have computed of them
+        if len(rows) < len(resident):  # else they keep the results of the checks
             tilings, resident = [each.take(rows) for each in tilings], resident.take(rows)
             exists = [each.take(rows) for each in exists]
             counted = [(out.take(rows), into.take(rows)) for out, into in counted]

@@ -49,7 +49,7 @@ TVM_RUNTIME = frozenset({Reason.TVM_THREADS, Reason.TVM_ACC_HAZARD})
 """TVM v0.9 compiles these; its runtime refuses them (TVM_FACTS.md section 1, R6 and R7)."""
 
 Needs = Mapping[Reason, tuple[IntArray, int]]
-"""For each reason, the need of a configuration (n,) and the limit. A need above the limit is rejected."""
+"""The need of each configuration (n,) and the limit, by reason. A need above the limit is rejected."""
 
 
 class Rejected(Exception):  # noqa: N818  # the name of the outcome
@@ -62,7 +62,7 @@ class Rejected(Exception):  # noqa: N818  # the name of the outcome
 
 
 def detail(reason: Reason, need: int, limit: int) -> str:
-    """The rejection in numbers."""
+    """Return the rejection in numbers."""
     return _DETAILS.get(reason, "needs {need}, the field holds {limit}").format(need=need, limit=limit)
 
 

@@ -21,6 +21,6 @@ def starts(lengths: IntArray) -> IntArray:
 
 
 def divided(number: IntArray, by: IntArray) -> tuple[IntArray, IntArray]:
-    """Quotient and remainder; faster than divmod."""
+    """Return quotient and remainder; faster than divmod."""
     quotient = number // by
     return quotient, number - quotient * by

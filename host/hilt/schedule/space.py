@@ -49,14 +49,14 @@ class Space:
         return tuple(knob.name for knob in self.knobs)
 
     def positions(self, indices: ArrayLike) -> NDArray[np.int64]:
-        """Raises ConfigurationError for an index outside the space."""
+        """Return the position of each knob. Raises ConfigurationError for an index outside the space."""
         array = np.asarray(indices, dtype=np.int64)
         if array.size and not 0 <= int(array.min()) <= int(array.max()) < len(self):
             raise ConfigurationError(f"an index is outside the space of {len(self)} configurations")
         return array[..., None] // self._strides % self.sizes
 
     def indices(self, positions: ArrayLike) -> NDArray[np.int64]:
-        """The inverse of positions. Raises ConfigurationError for a position that its knob does not have."""
+        """Return the inverse of positions. Raises ConfigurationError for a position that its knob does not have."""
         array = np.asarray(positions, dtype=np.int64)
         if np.any((array < 0) | (array >= self.sizes)):
             raise ConfigurationError("a position is outside its knob")
@@ -67,15 +67,16 @@ class Space:
         return self._values[np.arange(len(self.knobs)), self.positions(indices)]
 
     def columns(self, indices: ArrayLike) -> dict[str, NDArray[np.int64]]:
-        """The same by knob name, each (n,)."""
+        """Return the same by knob name, each (n,)."""
         return dict(zip(self.names, np.moveaxis(self.values(indices), -1, 0), strict=True))
 
     def knobs_at(self, index: int) -> dict[str, int]:
-        """Knob name to value, as lower() takes it."""
+        """Return the knobs (name to value), as lower() takes them."""
         return {name: int(value) for name, value in zip(self.names, self.values(index), strict=True)}
 
     def index(self, knobs: Mapping[str, int]) -> int:
-        """Raises ConfigurationError for a configuration that is not of this space."""
+        """Return the index of a configuration. Raises ConfigurationError for a configuration that is not of this
+        space."""
         if set(knobs) != set(self.names):
             raise ConfigurationError(f"a configuration of {sorted(knobs)}; this space has {sorted(self.names)}")
         positions = []
@@ -86,7 +87,7 @@ class Space:
         return int(self.indices(positions))
 
     def neighbours(self, index: int) -> NDArray[np.int64]:
-        """Configurations at Manhattan distance 1 in positions, ascending."""
+        """Return the configurations at Manhattan distance 1 in positions, ascending."""
         here = self.positions(index)
         steps = np.concatenate((np.eye(len(self.knobs), dtype=np.int64), -np.eye(len(self.knobs), dtype=np.int64)))
         around = here + steps
@@ -162,6 +163,6 @@ def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1,
 
 
 def factors(number: int) -> tuple[int, ...]:
-    """Its divisors, ascending."""
+    """Return the divisors of a number, ascending."""
     low = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
     return tuple(sorted({*low, *(number // divisor for divisor in low)}))

@@ -48,7 +48,7 @@ class Steps:
     inp_load: BoolArray
     wgt_load: BoolArray
     wait_free: BoolArray
-    """Whether its loads pop a compute->load token, because they overwrite used data."""
+    """A flag: its loads pop a compute->load token, because they overwrite used data."""
     signal_free: BoolArray
     """Its GEMM pushes that token."""
     acc_place: IntArray
@@ -60,7 +60,7 @@ class Steps:
 
 
 def steps_of(plans: Plans) -> Steps:
-    """All steps of the programs."""
+    """Return all steps of the programs."""
     tiling = plans.tiling
     tiles = _tiles(tiling)
     count = np.bincount(tiles.program, minlength=len(plans))
@@ -191,8 +191,8 @@ class _Grid:
         )
 
     def places(self, key: IntArray, turns: IntArray, lanes: IntArray) -> IntArray:
-        """The first place of a round, (steps,): whenever the keys (steps,) of a round are not those of the one before,
-        the next of `turns` (programs,) times `lanes` places."""
+        """Return the first place of a round, (steps,): whenever the keys (steps,) of a round are not those of the one
+        before, the next of `turns` (programs,) times `lanes` places."""
         changed = np.zeros(int(self.rounds.sum()), dtype=np.int64)
         changed[self.round.take(np.flatnonzero(key != key.take(self.before)))] = 1
         first = starts(self.rounds)
@@ -212,7 +212,7 @@ def _order(place: IntArray) -> tuple[IntArray, BoolArray]:
 
 
 def _before(ordered: tuple[IntArray, BoolArray]) -> IntArray:
-    """The last tile before each (tiles,) that had its place, or -1."""
+    """Return the last tile before each (tiles,) that had its place, or -1."""
     order, same_place = ordered
     before = np.full(len(order), -1)
     before[order[1:]] = np.where(same_place, order[:-1], -1)

@@ -31,9 +31,12 @@ class InstructionStream:
     def assemble(
         self, program: IntArray, programs: int, prologue: list[tuple[str, Words]], epilogue: Words
     ) -> tuple[Words, IntArray, dict[str, IntArray]]:
-        """All instructions (n, words), with those of `prologue` (buffer, (programs, words)) before and `epilogue`
-        (words,) behind each of the programs; where each program starts (programs + 1,); and by buffer the instructions
-        that count from it, ascending. `program` (steps,) ascends."""
+        """Return all instructions (n, words), with those of `prologue` (buffer, (programs, words)) before and
+        `epilogue` (words,) behind each of the programs; where each program starts (programs + 1,); and by buffer
+        the instructions that count from it, ascending.
+
+        `program` (steps,) ascends.
+        """
         around = len(prologue) + 1
         start = starts(self._filled) + program * around + len(prologue)
         lengths = np.bincount(program, weights=self._filled, minlength=programs).astype(np.int64) + around

@@ -50,7 +50,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
         bias = generator.integers(-largest, largest + 1, workload.out_channels, dtype=np.int32)
     groups = workload.block_groups(accelerator.parameters.block)
     weights = _together(weights, groups, workload.groups // groups)
-    # The reference runs on what lies in memory, so that padded channels and images have their expected value too.
+    # The reference runs on the tensors in memory, so that padded channels and images have their expected value too.
     packed = {"inp": pack_data(data, accelerator.parameters), "wgt": pack_weights(weights, accelerator.parameters)}
     expected = reference.conv2d(
         _padded(_whole(data, accelerator.parameters.batch, accelerator.parameters.block), workload),
@@ -68,7 +68,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
 
 
 def _together(weights: NDArray[np.int8], groups: int, merged: int) -> NDArray[np.int8]:
-    """The weights of `groups` groups that are `merged` groups each: with zeros from inputs of the others."""
+    """Return the weights of `groups` groups that are `merged` groups each: with zeros from inputs of the others."""
     if merged == 1:
         return weights
     out_channels, channels = weights.shape[:2]

@@ -88,7 +88,7 @@ class TilingProblem:
         return self.all_co * self.ci * self.taps
 
     def box_height(self, height: _Size) -> _Size:
-        """Input rows of `height` output rows as they lie on chip, padding included."""
+        """Return the input rows of `height` output rows as they lie on chip, padding included."""
         return (height - 1) * self.box_row_stride + self.workload.kernel[0]
 
     def box_width(self, width: _Size) -> _Size:
@@ -176,12 +176,12 @@ class Tiling:
 
     @classmethod
     def interleaved(cls, tilings: Sequence[Tiling]) -> Tiling:
-        """The first configuration of each, then the second of each, and so on."""
+        """Return the first configuration of each, then the second of each, and so on."""
         columns = zip(*(each._arrays() for each in tilings), strict=True)
         return cls(tilings[0].problem, *(np.stack(column, axis=1).ravel() for column in columns))
 
     def _arrays(self) -> list[IntArray]:
-        """Its fields but for the problem, in their order."""
+        """Return the fields but for the problem, in their order."""
         return [getattr(self, field.name) for field in fields(self)[1:]]
 
     @cached_property
@@ -261,7 +261,7 @@ class Tiling:
         return np.where(self.banded, self.band_tiles, self.threads)
 
     def edges(self) -> list[tuple[Tiling, NDArray[np.bool_]]]:
-        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing where no
+        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing if no
         configuration of all has them. Elsewhere their sizes mean nothing."""
         rest_height = self.problem.out_height % self.height
         rest_width = self.problem.out_width % self.width

@@ -147,9 +147,8 @@ def _load_turns(
 ) -> dict[str, IntArray]:
     """Return for each loop the turns that load the operand which changes with the loops `needed`.
 
-    A loop that does not change the operand loads in its first turns only, if all that its inner loops need stays in
-    its
-    slots (data returns to the same slot if its number divides that of the slots), or if all of it is resident.
+    A loop that does not change the operand loads in its first turns only, in two cases: all that its inner loops need
+    stays in its slots, or all of it is resident. Data returns to the same slot if its number divides that of the slots.
     """
     turns = {}
     inside = np.ones_like(places)
@@ -198,7 +197,7 @@ def _axis_tiles(tiling: Tiling, axis: int) -> list[tuple[IntArray, _Axis]]:
 
 
 def _tiles_along(problem: TilingProblem, axis: int, tile: int, starts: IntArray) -> IntArray:
-    """The fields of _Axis (4,) for tiles of one size that begin at these outputs."""
+    """Return the fields of _Axis (4,) for tiles of one size that begin at these outputs."""
     workload = problem.workload
     size, stride = (workload.height, workload.width)[axis], workload.stride[axis]
     step = problem.row_step if axis == 0 else 1

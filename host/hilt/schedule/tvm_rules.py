@@ -70,7 +70,7 @@ def tvm_needs(tiling: Tiling) -> Needs:
 
 
 def as_tvm(columns: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
-    """The knobs as TVM v0.9 goes by them."""
+    """Return the knobs as TVM v0.9 goes by them."""
     return {**columns, "tile_b": np.ones_like(np.asarray(columns["tile_b"]))} if "tile_b" in columns else dict(columns)
 
 

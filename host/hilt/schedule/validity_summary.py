@@ -53,7 +53,7 @@ class ValiditySummary:
 
 
 def summarize_validity(workload: Conv2d, accelerator: Accelerator, space: Space, checks: Checks) -> ValiditySummary:
-    """Every configuration's verdict."""
+    """Return every configuration's verdict."""
     found = np.empty(len(space), dtype=np.int64)
     for first in range(0, len(space), _AT_ONCE):
         indices = np.arange(first, min(first + _AT_ONCE, len(space)))

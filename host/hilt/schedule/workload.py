@@ -24,7 +24,7 @@ class Conv2d:
     Pairs are (height, width). `input_dilation` is XLA's lhs_dilation: only every so many-th row and column of the
     input holds data and the others are zeros, as in a transposed convolution. A dense layer is a 1 x 1 convolution of
     1 x 1 images. `name` is how the user calls it and does not make two workloads different.
-    Raises WorkloadError where the shapes make no convolution.
+    Raises WorkloadError if the shapes make no convolution.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Conv2d:
     clip: tuple[int, int] = (0, 127)
     input_dilation: tuple[int, int] = (1, 1)
     padding_end: tuple[int, int] | None = None
-    """Below and to the right, where that is not as above and to the left."""
+    """Below and to the right, if that is not as above and to the left."""
 
     def __post_init__(self) -> None:
         for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
@@ -126,7 +126,8 @@ class Conv2d:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Conv2d:
-        """Raises WorkloadError for an operator or a field that hilt does not have."""
+        """Return the workload of plain values. Raises WorkloadError for an operator or a field that hilt does not
+        have."""
         arguments = {_OLDER_FIELDS.get(field, field): value for field, value in values.items()}
         operator = arguments.pop("operator", "conv2d")
         if operator != "conv2d":
@@ -135,6 +136,6 @@ class Conv2d:
             if isinstance(value, list):
                 arguments[key] = tuple(value)
         try:
-            return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check what JSON cannot promise
+            return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check the values
         except TypeError as error:
             raise WorkloadError(f"not a workload: {error}") from error

@@ -35,14 +35,14 @@ def format_workload(workload: Conv2d) -> str:
 
 
 def is_dense(workload: Conv2d) -> bool:
-    """A convolution of images of one pixel by a kernel of one."""
+    """Return whether this is a convolution of images of one pixel by a kernel of one."""
     one = (1, 1)
     pixel = (workload.height, workload.width) == workload.kernel == workload.stride == workload.input_dilation == one
     return pixel and workload.padding == workload.pad_end == (0, 0)
 
 
 def name_of(workload: Conv2d) -> str:
-    """The catalogue's name for these shapes, else the workload spelled out."""
+    """Return the catalogue's name for these shapes, else the workload in full."""
     return _names().get(replace(workload, name=""), "") or format_workload(workload)
 
 

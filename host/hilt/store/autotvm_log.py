@@ -68,13 +68,13 @@ class LogRecord:
 
     @property
     def model(self) -> str:
-        """The model of the target, as in `pynq_1x16_i8w8a32_15_15_18_17`; empty where it names none."""
+        """The model of the target, as in `pynq_1x16_i8w8a32_15_15_18_17`; empty if it names none."""
         words = [word for word in self.target.split() if word.startswith("-model=")]
         return words[-1].removeprefix("-model=") if words else ""
 
 
 def encode(record: LogRecord) -> str:
-    """Its line, without the end of line."""
+    """Return the line of a record, without the end of line."""
     entity = [[knob, kind, [-1, value] if kind == "sp" else value] for knob, kind, value in record.entity]
     return json.dumps(
         {
@@ -136,7 +136,7 @@ def _knob(name: str, kind: str, value: Any) -> tuple[str, str, int]:
 def read_log(path: Path) -> list[tuple[int, LogRecord]]:
     """Return records with their line numbers, from 1.
 
-    Empty lines and lines that begin with # are left out, as in TVM. Raises LogFormatError, and OSError where the file
+    Empty lines and lines that begin with # are left out, as in TVM. Raises LogFormatError, and OSError if the file
     cannot be read.
     """
     records = []

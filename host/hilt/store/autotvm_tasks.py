@@ -106,7 +106,7 @@ def _conv2d(data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, *r
 
 
 def _layout_of(rest: tuple[Any, ...]) -> tuple[str, str]:
-    """The layout and the output type of a convolution's last two or three arguments."""
+    """Return the layout and the output type of a convolution's last two or three arguments."""
     named = rest[1:] if len(rest) == 3 and type(rest[0]) is int and rest[0] == 1 else rest
     if len(named) == 3 and named[1] in (named[0], "", None):
         named = (named[0], named[2])
@@ -160,7 +160,7 @@ def index_of(entity: Sequence[tuple[str, str, int]], knob_values: Mapping[str, S
 
 
 def knobs_of(record: LogRecord) -> dict[str, int]:
-    """Knob values by name, as hilt's space has them. Raises LogFormatError."""
+    """Return the knob values by name, as hilt's space has them. Raises LogFormatError."""
     named = {name: value for name, _, value in record.entity}
     if tuple(named) != KNOBS[record.task]:
         raise LogFormatError(f"knobs {', '.join(named)}; {record.task} has {', '.join(KNOBS[record.task])}")

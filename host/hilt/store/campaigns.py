@@ -12,7 +12,10 @@ _ENDED = (RunState.STOPPED, RunState.FAILED, RunState.FINISHED)
 
 
 def set_campaign_state(store: Store, uuid: str, state: RunState, detail: str = "", failure: str = "") -> None:
-    """`finished` is set by a state that ends it, and cleared when it goes on. Raises UnknownRunError, StoreError."""
+    """Set the state of a campaign. Raises UnknownRunError, StoreError.
+
+    `finished` is set by a state that ends it, and cleared when it goes on.
+    """
     finished = time.time() if state in _ENDED else None
     with store.writing() as connection:
         changed = connection.execute(
@@ -30,7 +33,7 @@ def move_campaign(store: Store, uuid: str, board: str) -> None:
 
 
 def add_seconds(store: Store, uuid: str, seconds: float) -> None:
-    """Time that its engine spent. Raises StoreError."""
+    """Add the time that its engine spent. Raises StoreError."""
     with store.writing() as connection:
         connection.execute("UPDATE campaigns SET spent_seconds = spent_seconds + ? WHERE uuid = ?", (seconds, uuid))
 
@@ -49,7 +52,7 @@ def slices(store: Store, uuid: str) -> list[Slice]:
 
 
 def discard_campaign(store: Store, uuid: str) -> bool:
-    """Remove a campaign without any trial, with its runs; return False where it has trials. Raises StoreError."""
+    """Remove a campaign without any trial, with its runs; return False if it has trials. Raises StoreError."""
     with store.writing() as connection:
         runs = "SELECT id FROM runs WHERE campaign = ?"
         if connection.execute(f"SELECT 1 FROM trials WHERE run IN ({runs}) LIMIT 1", (uuid,)).fetchone():  # noqa: S608

@@ -50,7 +50,7 @@ _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
 class Store:
     """One database file; may be used from several threads, and by several processes at once.
 
-    Raises StoreError (CorruptStoreError, NewerStoreError, StoreWriteError) from any call, UnknownRunError where a run
+    Raises StoreError (CorruptStoreError, NewerStoreError, StoreWriteError) from any call, UnknownRunError if a run
     is named that is not there. A call that raises has changed nothing.
     """
 
@@ -125,7 +125,7 @@ class Store:
                 raise _unknown(uuid)
 
     def discard_run(self, uuid: str) -> bool:
-        """Remove a run without any trial; return False where it has trials. Raises StoreError."""
+        """Remove a run without any trial; return False if it has trials. Raises StoreError."""
         with self.writing() as connection:
             if connection.execute(f"SELECT 1 FROM trials WHERE {_OF_RUN} LIMIT 1", (uuid,)).fetchone():  # noqa: S608
                 return False
@@ -189,12 +189,12 @@ class Store:
         return run_of(rows[0])
 
     def runs(self, limit: int | None = None) -> list[Run]:
-        """Newest first: as they were created, whatever the clock said."""
+        """Return the runs, newest first: in the order in which they were created, whatever the clock."""
         query = f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?"  # noqa: S608
         return [run_of(row) for row in self.rows(query, -1 if limit is None else limit)]
 
     def campaigns(self) -> list[Campaign]:
-        """Newest first, as runs."""
+        """Return the campaigns, newest first, as for runs."""
         return [campaign_of(row) for row in self.rows("SELECT * FROM campaigns ORDER BY rowid DESC")]
 
     def campaign(self, identifier: str) -> Campaign | None:
@@ -231,12 +231,12 @@ class Store:
         return [trial_of(row) for row in self.rows(query, uuid, top, limit)]
 
     def counts(self, uuid: str) -> dict[Outcome, int]:
-        """Trials by outcome, those that occurred."""
+        """Return the number of trials by outcome, for those that occurred."""
         query = f"SELECT outcome, count(*) FROM trials WHERE {_OF_RUN} GROUP BY outcome"  # noqa: S608
         return {Outcome(row[0]): row[1] for row in self.rows(query, uuid)}
 
     def reasons(self, uuid: str, outcome: Outcome) -> dict[str, int]:
-        """Trials of an outcome by reason, most frequent first."""
+        """Return the number of trials of an outcome by reason, most frequent first."""
         query = (
             f"SELECT reason, count(*) AS n FROM trials WHERE {_OF_RUN} AND outcome = ? "  # noqa: S608
             "GROUP BY reason ORDER BY n DESC, reason"

@@ -74,10 +74,10 @@ class Run:
     detail: str = field(default="", compare=False)
     """Why it is in that state, in words."""
     failure: str = field(default="", compare=False)
-    """The cause of a failure, a value of hilt.engine.events.FailureCause; empty where it did not fail."""
+    """The cause of a failure, a value of hilt.engine.events.FailureCause; empty if it did not fail."""
     finished: float | None = field(default=None, compare=False)
     campaign: str | None = field(default=None, compare=False)
-    """The uuid of its campaign, where it is the run of a network's layer."""
+    """The uuid of its campaign, if it is the run of a network's layer."""
     predicted_microseconds: float | None = field(default=None, compare=False)
     """The twin's prediction of the fallback's latency, made before the first trial of a campaign's layer."""
 
@@ -86,7 +86,7 @@ class Run:
         return self.bound_cycles / self.clock_hz * 1e6
 
     def gops(self, microseconds: float) -> float:
-        """Giga-operations a second, a multiply-accumulate being two, at this latency."""
+        """Return giga-operations a second, a multiply-accumulate being two, at this latency."""
         return 2 * self.macs / microseconds / 1e3
 
     def percent_of_bound(self, microseconds: float) -> float:
@@ -129,7 +129,7 @@ class Slice:
     trials: int
     """Asked of the layer's tuner, which may have fewer."""
     expected_gain: float
-    """Microseconds of the whole network a trial; 0 where it was the layer's turn."""
+    """Microseconds of the whole network a trial; 0 if it was the layer's turn."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Remeasurement:
 
 
 def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
-    """Median microseconds of the confirmation by trial number."""
+    """Return the median microseconds of the confirmation by trial number."""
     found: dict[int, list[float]] = {}
     for row in rows:
         if row.purpose is Purpose.CONFIRMATION:
@@ -39,7 +39,7 @@ def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
 def largest_drift(rows: Iterable[Remeasurement]) -> float:
     """Return the largest relative move of the reference from its first latency on the same board, as in 0.02.
 
-    It is 0.0 where the reference was not run again.
+    It is 0.0 if the reference was not run again.
     """
     first: dict[tuple[int, str], float] = {}
     largest = 0.0

@@ -86,7 +86,7 @@ def trial_of(row: sqlite3.Row) -> Trial:
     verification = None
     if row["compared"] is not None:
         verification = Verification(row["compared"], row["mismatched"], row["first"], row["largest_error"])
-    with _readable(f"trial {row['number']}"):
+    with _readable(f"trial {row['ordinal']}"):
         return Trial(
             ordinal=row["ordinal"],
             index=row["index"],
@@ -107,7 +107,7 @@ def trial_of(row: sqlite3.Row) -> Trial:
 
 @contextmanager
 def _readable(record: str) -> Iterator[None]:
-    """Raise CorruptStoreError, which names the record, where its columns hold what hilt cannot have written."""
+    """Raise CorruptStoreError, which names the record, if its columns hold values that hilt cannot have written."""
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:

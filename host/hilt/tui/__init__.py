@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def run(home: Path, identifier: str | None = None) -> None:
-    """Shows a run (uuid, its beginning, or `last`), else the one that is live or the newest, until it is closed.
+    """Show a run (uuid, its beginning, or `last`), else the one that is live or the newest, until it is closed.
 
     Raises UnknownRunError, StoreError, SettingsError for a terminal that cannot show it, RuntimeError when it broke
     down, after its traceback. Textual is loaded here and not before.

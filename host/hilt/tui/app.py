@@ -181,7 +181,7 @@ class HiltApp(App[None]):
         return self._run_page(name)
 
     def _run_page(self, name: str) -> RunPage | None:
-        """Made once for each run that is watched, so that its cursor and its choices stay."""
+        """Return the page of a run, made once for each run that is watched, so that its cursor and its choices stay."""
         if self._watch is not None and name not in self._pages:
             page: RunPage = _loaded(_RUN_PAGES[name])(self._watch)
             self.install_screen(page, f"{name} of {self._watch.uuid}")
@@ -197,7 +197,7 @@ class HiltApp(App[None]):
         self.push_screen(HelpScreen(shown))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Whatever a key does here, by its words."""
+        """Yield the commands of the app, under the names of the keys."""
         for active in screen.active_bindings.values():
             binding = active.binding
             if binding.tooltip and active.enabled:
@@ -240,7 +240,7 @@ def _collect_garbage() -> None:
 
 
 def _loaded(name: str) -> Any:
-    """A class of hilt.tui.screens, by module and name."""
+    """Return a class of hilt.tui.screens, by module and name."""
     module, _, kind = name.partition(".")
     return getattr(importlib.import_module(f"hilt.tui.screens.{module}"), kind)
 

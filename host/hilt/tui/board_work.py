@@ -25,7 +25,7 @@ class NoBoardError(ValueError):
 
 
 def check(name: str, tell: Tell) -> None:
-    """Tells each finding as it is made. Raises as hilt.measure.board_description.resolve."""
+    """Report each finding as it is made. Raises the errors of hilt.measure.board_description.resolve."""
     target = _target(name)
     try:
         for finding in check_board(target):
@@ -38,7 +38,7 @@ def check(name: str, tell: Tell) -> None:
 
 
 def agent_log(name: str, tell: Tell) -> None:
-    """Tells the end of the agent's log. Raises LinkError."""
+    """Report the end of the agent's log. Raises LinkError."""
     target = _target(name)
     try:
         lines = run_agent(target.endpoint(), ("log",), Deadline(_SECONDS)).splitlines()
@@ -49,7 +49,7 @@ def agent_log(name: str, tell: Tell) -> None:
 
 
 def power_cycle(name: str) -> None:
-    """Raises PowerError where it has no switch, or the switch fails."""
+    """Switch the board off and on. Raises PowerError if it has no switch, or the switch fails."""
     switch = _target(name).power()
     if switch is None:
         raise PowerError(f"board {name} has no power switch: give it a table `power` in boards.toml (docs/boards.md)")
@@ -57,7 +57,7 @@ def power_cycle(name: str) -> None:
 
 
 def apart() -> dict[str, Quarantine]:
-    """Boards that are quarantined."""
+    """Return the boards that are quarantined."""
     return quarantined()
 
 

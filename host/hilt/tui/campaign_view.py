@@ -20,11 +20,11 @@ class CampaignView:
     live: bool
     live_runs: frozenset[str]
     silent: bool = False
-    """Whether its engine answers no more."""
+    """A flag: its engine answers no more."""
 
     @classmethod
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
-        """A few milliseconds a layer. Raises StoreError."""
+        """Load a campaign from the store; it takes a few milliseconds a layer. Raises StoreError."""
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
         runs = [each.run.uuid for each in result.layers if each.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
@@ -38,7 +38,7 @@ class CampaignView:
 
     @property
     def budget_trials(self) -> int | None:
-        """Return the budget of all layers together, in trials; None where the budget is a time."""
+        """Return the budget of all layers together, in trials; None if the budget is a time."""
         campaign = self.result.campaign
         return int(campaign.budget["trials"]) if "trials" in campaign.budget else None
 
@@ -52,7 +52,7 @@ class CampaignView:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the seconds left at the pace until now; None where it is not known."""
+        """Return the seconds left at the pace until now; None if it is not known."""
         campaign = self.result.campaign
         if "seconds" in campaign.budget:
             return max(campaign.budget["seconds"] - campaign.spent_seconds, 0.0)

@@ -41,7 +41,7 @@ def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -
             file.write(screen)
         return f"the screen, to {path}"
     if kind is ExportKind.REPORT:
-        from hilt.report.html import write_run_report  # loads what draws, which nothing else here needs
+        from hilt.report.html import write_run_report  # loads the drawing code, which nothing else here needs
 
         write_run_report(path, store, store.run(uuid))
         return f"the report, to {path}"

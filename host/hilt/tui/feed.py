@@ -41,12 +41,12 @@ class RunFeed:
         self._heard = 0.0
 
     async def follow(self) -> None:
-        """Raises StoreError, UnknownRunError."""
+        """Follow the run. Raises StoreError, UnknownRunError."""
         gone = silent = False
         while True:
             link, client = (Link.SILENT, None) if silent else await self._attach()
             before = self._standing()
-            # Attached first and read after: what is recorded in between arrives twice, and never not at all.
+            # Attached first and read after: a trial that is recorded in between arrives twice and is never lost.
             view = await asyncio.to_thread(RunView.load, self._store, self._uuid, link)
             if gone and link is Link.NONE:
                 view.engine_gone()
@@ -64,7 +64,7 @@ class RunFeed:
             await self._something_changes(before)
 
     def send(self, command: EngineCommand) -> None:
-        """May block for some seconds. Raises NoEngineError."""
+        """Send a command; this may block for some seconds. Raises NoEngineError."""
         if self._client is None:
             steering.send(self._home, self._uuid, command)  # it may have come just now
         else:

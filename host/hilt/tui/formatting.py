@@ -27,16 +27,16 @@ def share(part: int, whole: int) -> str:
 
 
 def clock(at: float) -> str:
-    """Local time of day."""
+    """Return the local time of day."""
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
 def knobs(values: Mapping[str, int]) -> str:
-    """A configuration in one line; `tile_` is left out of the names."""
+    """Return a configuration in one line; `tile_` is left out of the names."""
     return " ".join(f"{name.removeprefix('tile_')}={value}" for name, value in values.items())
 
 
 def bar(share: float, cells: int) -> str:
-    """A share from 0 to 1 as so many cells; any at all is seen."""
+    """Return a share from 0 to 1 as so many cells; any share above 0 is visible."""
     full = min(max(round(share * cells), 1 if share > 0 else 0), cells)
     return "█" * full + "░" * (cells - full)

@@ -32,7 +32,7 @@ class TooLargeError(ValueError):
 @dataclass(frozen=True, eq=False)
 class SpaceFacts:
     """The compiler's verdicts on a whole space (Reason numbers (configurations,)) and how the accepted ones lie
-    together; `labels` (configurations,) is the cluster of each, from 0 for the largest, -1 where it is rejected."""
+    together; `labels` (configurations,) is the cluster of each, from 0 for the largest, -1 if it is rejected."""
 
     verdicts: NDArray[np.int64]
     clusters: Clusters

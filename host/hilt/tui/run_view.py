@@ -55,8 +55,10 @@ class RunView:
 
     @classmethod
     def load(cls, store: Store, uuid: str, link: Link) -> RunView:
-        """Reads all but the curve from the store; a tenth of a second at 100,000 trials. Raises StoreError,
-        UnknownRunError."""
+        """Read all but the curve from the store; a tenth of a second at 100,000 trials.
+
+        Raises StoreError, UnknownRunError.
+        """
         summary = store.summary(uuid)
         latest = store.latest_trials(uuid, PAGE_TRIALS)[::-1]
         return cls(
@@ -73,7 +75,7 @@ class RunView:
         )
 
     def apply(self, event: Event) -> None:
-        """Takes one event in. Events of trials that were loaded from the store already change nothing."""
+        """Apply one event. Events of trials that were loaded from the store already change nothing."""
         match event:
             case StateChanged(state=state, detail=detail) | Finished(state=state, detail=detail):
                 self.state, self.detail = state, detail
@@ -85,7 +87,7 @@ class RunView:
                 self._take_trial(event.trial)
 
     def _take_trial(self, trial: Trial) -> None:
-        """They come as they are answered, which is not always in the order of their numbers."""
+        """Take a trial. Trials come in the order of their answers, which is not always the order of their numbers."""
         if any(each.ordinal == trial.ordinal for each in self.trials):
             return  # it was loaded
         self.recent.append(trial.verified)
@@ -101,7 +103,7 @@ class RunView:
             self.curve[place:] = [(ordinal, latency), *later]
 
     def engine_gone(self) -> None:
-        """The connection ended. After the run's end that is as it should be; else the engine died."""
+        """Note that the connection ended. After the run's end that is as it should be; else the engine died."""
         self.link = Link.NONE if self.over else Link.GONE
 
     @property

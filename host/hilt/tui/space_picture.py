@@ -48,12 +48,12 @@ class Unfolding:
         self._indices[self._cells] = np.arange(len(space))
 
     def place(self, index: int) -> tuple[int, int]:
-        """(column, row) of a configuration."""
+        """Return (column, row) of a configuration."""
         row, column = divmod(int(self._cells[index]), self.width)
         return column, row
 
     def index(self, column: int, row: int) -> int:
-        """The configuration there."""
+        """Return the configuration at a place."""
         return int(self._indices[row * self.width + column])
 
     def grid(self, values: NDArray[np.int8]) -> NDArray[np.int8]:

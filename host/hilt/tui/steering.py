@@ -20,7 +20,7 @@ def send(home: Path, uuid: str, command: EngineCommand) -> None:
 
 
 def answers(home: Path, uuid: str) -> bool:
-    """False where an engine holds this run or campaign and says nothing for seconds: its process may be stopped."""
+    """False if an engine holds this run or campaign and says nothing for seconds: its process may be stopped."""
     try:
         EngineClient.attach(home, uuid).close()
     except SilentEngineError:
@@ -31,7 +31,7 @@ def answers(home: Path, uuid: str) -> bool:
 
 
 def resume_run(store: Store, home: Path, uuid: str) -> None:
-    """Start an engine for a run that has none: its campaign's, where it has one.
+    """Start an engine for a run that has none: its campaign's, if it has one.
 
     Raises the errors of hilt.engine.launch.resume and hilt.campaign.launch.resume.
     """

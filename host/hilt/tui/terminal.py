@@ -12,8 +12,11 @@ _INSTEAD = "`hilt show RUN` prints a run, `hilt tui --web` serves a browser"
 
 
 def check_terminal() -> None:
-    """Raises SettingsError. Textual reads keys from standard input and draws on standard error."""
-    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve's: what draws is a browser
+    """Raise SettingsError unless the terminal can be used.
+
+    Textual reads keys from standard input and draws on standard error.
+    """
+    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve's: a browser draws the screen
         return
     keys, screen = sys.__stdin__, sys.__stderr__
     if keys is None or screen is None or not (keys.isatty() and screen.isatty()):

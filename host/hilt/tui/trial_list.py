@@ -31,7 +31,7 @@ class TrialList:
         return row if self._numbers is None else self._numbers[row]
 
     def row_of(self, ordinal: int) -> int | None:
-        """Return the row of a trial; None where it is not among those that are shown."""
+        """Return the row of a trial; None if it is not among those that are shown."""
         if self._numbers is None:
             return ordinal if ordinal < self._end else None
         return self._numbers.index(ordinal) if ordinal in self._numbers else None
@@ -49,7 +49,7 @@ class TrialList:
         return self.ordinal(row) in self._unreadable
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
+        """Add trials as they are recorded. A list of some only, or in another order, waits for `arrange`."""
         for trial in trials:
             self._kept[trial.ordinal] = trial
             self._end = max(self._end, trial.ordinal + 1)
@@ -62,7 +62,7 @@ class TrialList:
         self._unreadable.clear()
 
     def arrange(self, listing: Listing, ordinals: Sequence[int] | None) -> None:
-        """Show the trials of `listing`, whose ordinals are `numbers`; None where it is the plain one."""
+        """Show the trials of `listing`, whose ordinals are `numbers`; None if it is the plain one."""
         self.listing = listing
         self._numbers = None if ordinals is None else list(ordinals)
 
@@ -73,12 +73,12 @@ class TrialList:
             self._kept.clear()
         found = {each.ordinal: each for each in self._readable(ordinals)}
         for ordinal in ordinals:
-            # What was told in the meantime is newer than what was read.
+            # A trial that arrived in the meantime is newer than the one that was read.
             if self._kept.get(ordinal) is None:
                 self._kept[ordinal] = found.get(ordinal)
 
     def _readable(self, ordinals: Sequence[int]) -> Sequence[Trial]:
-        """Return the trials that exist; where a page of them is damaged, each is read by itself."""
+        """Return the trials that exist; if a page of them is damaged, each is read by itself."""
         try:
             return trials_of(self._store, self._uuid, ordinals)
         except StoreError as error:

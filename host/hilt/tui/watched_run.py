@@ -50,7 +50,7 @@ class WatchedRun:
         return self.uuid[:8]
 
     def take(self, message: RunLoaded | EventsArrived | EngineGone) -> None:
-        """One message of the feed."""
+        """Take one message of the feed."""
         match message:
             case RunLoaded(view=view):
                 if self.view is not None and view.link in (Link.GONE, Link.SILENT):
@@ -73,7 +73,7 @@ class WatchedRun:
                 pass
 
     def explained_configuration(self) -> int | None:
-        """The configuration that was chosen, else the best, else that of the latest trial."""
+        """Return the configuration that was chosen, else the best, else that of the latest trial."""
         if self.index is not None or self.view is None:
             return self.index
         if self.view.best is not None:

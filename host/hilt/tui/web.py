@@ -16,8 +16,11 @@ _TOKEN_BYTES = 32
 
 
 def serve(identifier: str | None, port: int) -> None:
-    """Serves until it is interrupted. Raises SettingsError where textual-serve is missing or for a port that cannot be
-    served on, UnknownRunError, StoreError: a visitor would see nothing."""
+    """Serve until it is interrupted.
+
+    Raises SettingsError if textual-serve is missing or for a port that cannot be served on. Raises UnknownRunError
+    or StoreError, because a visitor would see nothing.
+    """
     if not 1 <= port <= 65535:
         raise SettingsError(f"port is {port}; it must be between 1 and 65535")
     try:

@@ -49,7 +49,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _show(supervisor: SupervisorControl) -> None:
-    """Switches the board on, says how to reach it and waits for the end of standard input."""
+    """Switch the board on, print its address and wait for the end of standard input."""
     port = supervisor.power_on().port
     directory = supervisor.directory
     sys.stdout.write(
@@ -61,7 +61,7 @@ def _show(supervisor: SupervisorControl) -> None:
 
 
 def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
-    """The supervisor in a child that lives on; this process ends well once it listens."""
+    """Run the supervisor in a child that lives on; this process ends well once it listens."""
     reading, writing = os.pipe()
     if os.fork() > 0:
         os.close(writing)
@@ -82,7 +82,7 @@ def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
 
 
 def _write_to(directory: BoardDirectory) -> None:
-    """Standard output and error go to the board's log from here on."""
+    """Send standard output and error to the board's log from here on."""
     log = os.open(directory.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)

@@ -20,16 +20,17 @@ _DATE, _TIME = "2026/01/01", "00:00:00"
 
 @dataclass(frozen=True)
 class VirtualBitstream:
-    """A .bit file on the host's disk and what identifies it."""
+    """A .bit file on the host's disk and its identity."""
 
     path: Path
     sha256: str
     identity: str
-    """Of the design and the memory behind it: the same wherever it is built, another where it measures otherwise."""
+    """The identity of the design and of the memory behind it: the same wherever it is built, another if its measured
+    cycles differ."""
 
 
 def bitstream_identity(board_model: BoardModel, form: Form | None = None) -> str:
-    """What the bitstream of this board will be, without building it."""
+    """Return the future identity of the bitstream of this board, without building it."""
     settings = board_model.device_settings()
     pad_end = json.dumps(settings["memory"], sort_keys=True)
     if "machine" in settings:
@@ -39,9 +40,9 @@ def bitstream_identity(board_model: BoardModel, form: Form | None = None) -> str
 
 
 def make_bitstream(board_model: BoardModel, form: Form | None = None) -> VirtualBitstream:
-    """Builds the model where it is not in the cache (a minute for the RTL) and wraps it.
+    """Build the model if it is not in the cache (a minute for the RTL) and wrap it.
 
-    Raises what hilt.simulator.build.build raises: a missing compiler, sources that do not build.
+    Raises the errors of hilt.simulator.build.build: a missing compiler, sources that do not build.
     """
     identity = bitstream_identity(board_model, form)
     library = build(board_model.accelerator, form or board_model.form)
@@ -57,7 +58,8 @@ def make_bitstream(board_model: BoardModel, form: Form | None = None) -> Virtual
 
 
 def bitfile(design: str, part: str, payload: bytes) -> bytes:
-    """A .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the payload."""
+    """Return a .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the
+    payload."""
     fields = [(b"a", f"{design};UserID=0XFFFFFFFF;Version=hilt"), (b"b", part), (b"c", _DATE), (b"d", _TIME)]
     header = PREAMBLE
     for tag, text in fields:

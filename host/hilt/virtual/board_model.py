@@ -1,4 +1,4 @@
-"""What a virtual board is like: its VTA, its clock and its memory. The table of those that hilt ships."""
+"""The parameters of a virtual board: its VTA, its clock and its memory. The table of those that hilt ships."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hilt.vta.accelerator import Accelerator, Hazards, IsaRevision, load_paramet
 _QUANTUM_CYCLES = 50_000
 """Simulated in one poll of `done`: long enough to be efficient, short enough to notice a deadline."""
 _SLOWEST_CYCLES_PER_SECOND = 100_000
-"""What a simulation makes at the very least, on a machine that is busy with others; it makes a million and more."""
+"""Lowest speed of a simulation, in cycles a second, on a machine that is busy with others; the usual speed is a
+million and more."""
 _PUBLIC_TIME_SCALE = 1.0
 """A public board's clock is the model's own."""
 
@@ -37,7 +38,7 @@ class BoardModel:
     register_base: int
     memory_base: int
     memory_bytes: int
-    """What the driver can allocate, as CMA on a board."""
+    """Bytes that the driver can allocate, as CMA on a board."""
     read_latency: int
     write_latency: int
     bandwidth_numerator: int = 0
@@ -98,7 +99,7 @@ class BoardModel:
         )
 
     def device_settings(self) -> dict[str, Any]:
-        """What the board's pynq Device needs to know of the board that it is, as hilt_board.verilated documents it."""
+        """Return the settings that the board's pynq Device needs, as hilt_board.verilated documents them."""
         machine = {"machine": asdict(shipped_builds().machines[self.machine])} if self.machine else {}
         return {
             "name": f"virtual:{self.label}",
@@ -123,7 +124,7 @@ class BoardModel:
 
 
 def board_model(name: str) -> BoardModel:
-    """The board model of that name. Raises UnknownBoardModelError."""
+    """Return the board model of that name. Raises UnknownBoardModelError."""
     if name in BOARD_MODELS:
         return BOARD_MODELS[name]
     own = own_models.find(name, BOARD_MODELS)

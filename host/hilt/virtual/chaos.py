@@ -1,7 +1,8 @@
-"""Faults on purpose: which trials of a virtual board have a fault, and by what.
+"""Injected faults: the trials of a virtual board that get one, and its kind.
 
-`virtual:pynq?rate=0.1&seed=1&kinds=hang+freeze` is such a board. Its own worker strikes (hilt_board.chaos); here is how
-people say it. What happens to a trial depends on the seed and on the trial's number alone.
+`virtual:pynq?rate=0.1&seed=1&kinds=hang+freeze` is such a board. Its own worker injects the faults
+(hilt_board.chaos); this module reads the notation. The fault of a trial depends on the seed and on the trial's
+number alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Chaos:
-    """Raises BoardNameError for what cannot be."""
+    """The settings of injected faults. Raises BoardNameError for an impossible value."""
 
     rate: float = 0.1
     """Share of the trials that have a fault, each once, and never when it is tried again to confirm a verdict."""
@@ -41,7 +42,7 @@ class Chaos:
     again: bool = False
     """Trials with a fault have it each time, as by a program that does it."""
     boot_seconds: float = 20.0
-    """What a slow reboot takes longer."""
+    """Additional seconds of a slow reboot."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate <= 1:
@@ -63,7 +64,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def parse_chaos(text: str) -> Chaos:
-    """Of `rate=0.1,seed=1,kinds=hang+freeze`, as an option has it, or with & between, as a board's name has it.
+    """Parse `rate=0.1,seed=1,kinds=hang+freeze` from an option, or the same with & between from a board's name.
 
     Raises BoardNameError.
     """

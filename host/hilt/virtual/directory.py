@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
 class BoardDirectory:
-    """Where the virtual board `name` lives. Raises VirtualBoardError for a name that cannot be one."""
+    """The directory of the virtual board `name`. Raises VirtualBoardError for an invalid name."""
 
     def __init__(self, name: str) -> None:
         if not _NAME.match(name):
@@ -43,10 +43,10 @@ class BoardDirectory:
         self.host_key = self.root / "host_key"
         self.port = self.root / "port"
         self.board_model = self.root / "board_model.json"
-        """What the board's pynq Device reads (HILT_VERILATED)."""
+        """The settings that the board's pynq Device reads (HILT_VERILATED)."""
         self.log = self.root / "supervisor.log"
         self.chaos = self.root / "chaos"
-        """What is to go wrong, and what went wrong (hilt_board.chaos)."""
+        """The folder of requested faults and of past ones (hilt_board.chaos)."""
 
     @property
     def client_key(self) -> Path:
@@ -54,7 +54,7 @@ class BoardDirectory:
         return self.root.parent / "id_ed25519"
 
     def create(self) -> None:
-        """Makes what is missing: directories, keys, authorised keys. Nothing that exists is changed."""
+        """Make the missing directories, keys and authorised keys. Nothing that exists is changed."""
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.locked("create"):
             public = _ensure_key(self.client_key)
@@ -66,11 +66,11 @@ class BoardDirectory:
                 _write(self.authorized_keys, f"{public}\n".encode())
 
     def host_public_key(self) -> str:
-        """As OpenSSH writes it: "ssh-ed25519 BASE64"."""
+        """Return the public host key in the format of OpenSSH: "ssh-ed25519 BASE64"."""
         return self.host_key.with_suffix(".pub").read_text(encoding="ascii").strip()
 
     def write_board_model(self, settings: dict[str, Any]) -> None:
-        """Raises VirtualBoardError where this board was made with another board_model."""
+        """Write the board model file. Raises VirtualBoardError if this board was made with another board model."""
         if self.board_model.exists():
             before = json.loads(self.board_model.read_text(encoding="utf-8"))["name"]
             if before != settings["name"]:
@@ -81,7 +81,7 @@ class BoardDirectory:
         _write(self.board_model, json.dumps(settings, indent=2).encode())
 
     def write_chaos(self, chaos: Chaos | None) -> None:
-        """From the next trial on; None: from then on nothing happens any more."""
+        """Set the faults from the next trial on; with None there are no faults any more."""
         settings = self.chaos / "settings.json"
         if chaos is None:
             settings.unlink(missing_ok=True)
@@ -89,7 +89,10 @@ class BoardDirectory:
             _write(settings, json.dumps(asdict(chaos)).encode())
 
     def take_chaos(self, what: str) -> str | None:
-        """What the board's worker asked for under that name; None where it did not, or somebody took it."""
+        """Take the request of the board's worker under the name `what`.
+
+        Returns None if there is none, or another process took it.
+        """
         try:
             text = (self.chaos / what).read_text(encoding="ascii")
             (self.chaos / what).unlink()
@@ -99,7 +102,7 @@ class BoardDirectory:
 
     @contextlib.contextmanager
     def locked(self, what: str) -> Iterator[None]:
-        """Holds the lock `what` of all virtual boards of this HILT_HOME; another process waits."""
+        """Hold the lock named by `what` of all virtual boards of this HILT_HOME; another process waits."""
         with (self.root.parent / f"{what}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -118,7 +121,7 @@ CONTROL_SOCKET = "control.sock"
 
 
 def _ensure_key(path: Path) -> str:
-    """The public half of the key at `path`, which is made where it is missing."""
+    """Return the public half of the key at `path`, which is made where it is missing."""
     public_path = path.with_suffix(".pub")
     if not (path.exists() and public_path.exists()):
         key = Ed25519PrivateKey.generate()
@@ -129,7 +132,7 @@ def _ensure_key(path: Path) -> str:
 
 
 def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Whole or not at all, readable by this user only."""
+    """Write a file whole or not at all, readable by this user only."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)

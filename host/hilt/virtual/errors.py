@@ -1,10 +1,10 @@
-"""What can be wrong with a virtual board; loads nothing."""
+"""Errors of a virtual board; loads nothing."""
 
 from __future__ import annotations
 
 
 class VirtualBoardError(Exception):
-    """A virtual board that cannot be made, started or reached; says what to do."""
+    """A virtual board that cannot be made, started or reached; the message names the remedy."""
 
 
 class BoardNameError(VirtualBoardError):

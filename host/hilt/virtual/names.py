@@ -1,4 +1,4 @@
-"""`virtual:<board model>[@name][?chaos]`: which virtual board is meant, and what is to happen to it."""
+"""`virtual:<board model>[@name][?chaos]`: the name of a virtual board and its injected faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PREFIX = "virtual:"
 
 
 def parse_virtual_name(name: str) -> tuple[BoardModel, BoardDirectory]:
-    """The board model and the directory, which is named as the board model unless it says otherwise.
+    """Return the board model and the directory, which is named as the board model unless it says otherwise.
 
     Raises UnknownBoardModelError, and BoardNameError for a name that cannot be one.
     """
@@ -22,9 +22,9 @@ def parse_virtual_name(name: str) -> tuple[BoardModel, BoardDirectory]:
 
 
 def with_chaos(boards: str, chaos: str) -> str:
-    """Names of virtual boards, with commas between, that have a fault by faults spelled as an option has them.
+    """Return the names of virtual boards, with commas between, with the injected faults of an option.
 
-    Raises BoardNameError: for a board that is not virtual, and as parse_chaos.
+    Raises BoardNameError for a board that is not virtual, and the errors of parse_chaos.
     """
     parse_chaos(chaos)
     for name in boards.split(","):
@@ -34,6 +34,6 @@ def with_chaos(boards: str, chaos: str) -> str:
 
 
 def chaos_of(name: str) -> Chaos | None:
-    """The faults on purpose that a name asks for. Raises BoardNameError."""
+    """Return the injected faults that a name asks for. Raises BoardNameError."""
     _, mark, text = name.partition("?")
     return parse_chaos(text) if mark else None

@@ -79,7 +79,7 @@ def kept_names() -> list[str]:
 
 
 def keep(name: str, content: str, models: Mapping[str, BoardModel]) -> Path:
-    """Keep a board model under a name and return its file. Raises BoardNameError where it is no model or is there."""
+    """Keep a board model under a name and return its file. Raises BoardNameError if it is no model or is there."""
     from hilt.atomic_write import atomic_write
 
     if not _KEPT_NAME.fullmatch(name) or name in models:
@@ -97,7 +97,7 @@ def keep(name: str, content: str, models: Mapping[str, BoardModel]) -> Path:
 
 
 def find(name: str, models: Mapping[str, BoardModel]) -> BoardModel | None:
-    """Return the model of a file or of a kept name; None where there is none. Raises BoardNameError."""
+    """Return the model of a file or of a kept name; None if there is none. Raises BoardNameError."""
     if name.endswith(".json"):
         own_path = str(Path(name).resolve())
         return _checked(replace(models["pynq"], name=own_path, parameters=own_path), name)

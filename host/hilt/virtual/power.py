@@ -1,4 +1,4 @@
-"""What the power switch of a virtual board switches: its first process, and what that says while it lives."""
+"""The system behind the power switch of a virtual board: its first process, and the messages of that process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PoweredSystem:
         self._loop.add_reader(self._announcements.fileno(), self._hear)
 
     async def accepting(self, seconds: float) -> None:
-        """Returns when the SSH server accepts. Raises VirtualBoardError where it does not."""
+        """Wait until the SSH server accepts. Raises VirtualBoardError if it does not."""
         waiting = [asyncio.ensure_future(event.wait()) for event in (self._accepts, self.ended)]
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -56,7 +56,7 @@ class PoweredSystem:
         self._command(b"kill-ssh\n")
 
     async def off(self) -> None:
-        """Returns when the first process has ended, and with it all that it could end."""
+        """Switch off; return when the first process has ended, and with it all that it could end."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()

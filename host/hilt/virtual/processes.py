@@ -1,4 +1,4 @@
-"""How a process tree goes dark like a board: it adopts its orphans and ends every descendant. Linux only."""
+"""A process tree that goes dark like a board: it adopts its orphans and ends every descendant. Linux only."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """From now on descendants that lose their parent (daemons) become children of this process, not of the system."""
+    """Make descendants that lose their parent (daemons) children of this process, not of the system, from now on."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def end_descendants() -> None:
-    """Kills everything below this process and returns when nothing is left. The caller has called `adopt_orphans`."""
+    """Kill everything below this process and return when nothing is left. The caller has called `adopt_orphans`."""
     while True:
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):

@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 async def serve(directory: BoardDirectory, boot_id: str) -> None:
-    """Serves until the process is killed, as a board's does."""
+    """Serve until the process is killed, as a board's server does."""
     environment = session_environment(directory, boot_id)
 
     async def run_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -50,7 +50,7 @@ async def serve(directory: BoardDirectory, boot_id: str) -> None:
 
 
 def session_environment(directory: BoardDirectory, boot_id: str) -> dict[str, str]:
-    """What every session finds, as from /etc/environment. Nothing of the host's own environment leaks in."""
+    """Return the environment of every session, as from /etc/environment. Nothing of the host's own leaks in."""
     return {
         "HOME": str(directory.home),
         "USER": USER,
@@ -66,7 +66,7 @@ def session_environment(directory: BoardDirectory, boot_id: str) -> dict[str, st
 
 
 class _OneUser(asyncssh.SSHServer):
-    """Knows the board's user and nobody else; to others it says what OpenSSH says: that it takes none of their keys."""
+    """A server that knows only the board's user; it answers others as OpenSSH does: none of their keys is accepted."""
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
@@ -81,7 +81,7 @@ class _OneUser(asyncssh.SSHServer):
 
 
 async def _listen(directory: BoardDirectory, options: asyncssh.SSHServerConnectionOptions) -> asyncssh.SSHAcceptor:
-    """On the port of the last boot if it is free still, else on any."""
+    """Listen on the port of the last boot if it is free still, else on any."""
     try:
         usual = int(directory.port.read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -126,7 +126,7 @@ _SIGNALS = {1: "HUP", 2: "INT", 6: "ABRT", 9: "KILL", 11: "SEGV", 13: "PIPE", 15
 
 
 async def _feed(source: asyncssh.SSHReader[bytes], target: asyncio.StreamWriter) -> None:
-    """Copies until the client's end of input or the loss of its connection; both close the child's input."""
+    """Copy until the client's end of input or the loss of its connection; both close the child's input."""
     try:
         while data := await source.read(_CHUNK_BYTES):
             target.write(data)
@@ -158,7 +158,10 @@ class LinkCutter:
 async def _drain(
     source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes], cutter: LinkCutter | None = None
 ) -> None:
-    """Copies until the child closes it. What cannot be delivered any more is dropped, so that the child can end."""
+    """Copy until the child closes its stream.
+
+    Data that cannot be delivered any more is dropped, so that the child can end.
+    """
     delivering = True
     while data := await source.read(_CHUNK_BYTES):
         if delivering:

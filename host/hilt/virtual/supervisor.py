@@ -44,7 +44,7 @@ class Supervisor:
         self._watching: set[asyncio.Task[None]] = set()
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serves until stopped, idle or terminated; then the board is dark. `ready` is called once it listens."""
+        """Serve until stopped, idle or terminated; then the board is dark. `ready` is called once it listens."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopped.set)
@@ -54,7 +54,7 @@ class Supervisor:
         try:
             await self._stopped.wait()
         finally:
-            # Nobody who asks from now on is told that this board exists.
+            # From now on no client learns that this board exists.
             with contextlib.suppress(FileNotFoundError):
                 (self._directory.root / CONTROL_SOCKET).unlink()
             server.close()
@@ -144,7 +144,7 @@ class Supervisor:
         watching.add_done_callback(self._watching.discard)
 
     async def _watch(self, system: PoweredSystem) -> None:
-        """A board whose first process dies is off, unless that was a reboot."""
+        """Switch off a board whose first process dies; switch it on again after a reboot."""
         await system.ended.wait()
         async with self._switching:
             if self._system is system:
@@ -162,7 +162,7 @@ class Supervisor:
 
 
 def run_supervisor(directory: BoardDirectory, idle_seconds: float, ready: Callable[[], None]) -> None:
-    """Runs the supervisor in this process, once the one before it has ended: it may be switching off still."""
+    """Run the supervisor in this process, once the one before it has ended: it may be switching off still."""
     os.umask(0o077)
     adopt_orphans()
     with (directory.root / "supervisor.lock").open("wb") as lock:

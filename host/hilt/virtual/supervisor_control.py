@@ -39,7 +39,7 @@ class SupervisorStatus:
 class SupervisorControl:
     """An open connection to a supervisor, which is the lease on it. Not for several threads at once.
 
-    Every call raises VirtualBoardError where the supervisor is gone or refuses.
+    Every call raises VirtualBoardError if the supervisor is gone or refuses.
     """
 
     def __init__(self, directory: BoardDirectory, connection: socket.socket) -> None:
@@ -71,16 +71,16 @@ class SupervisorControl:
 
     @classmethod
     def find(cls, directory: BoardDirectory) -> SupervisorControl | None:
-        """The board's supervisor if one runs."""
+        """Return the board's supervisor if one runs."""
         connection = _connect(directory) if directory.root.is_dir() else None
         return cls(directory, connection) if connection is not None else None
 
     def power_on(self) -> SupervisorStatus:
-        """Returns when the board's SSH server accepts."""
+        """Switch the board on; return when its SSH server accepts."""
         return self._ask("on")
 
     def power_off(self) -> SupervisorStatus:
-        """Returns when nothing of the board runs any more."""
+        """Switch the board off; return when nothing of the board runs any more."""
         return self._ask("off")
 
     def power_cycle(self) -> SupervisorStatus:
@@ -90,18 +90,18 @@ class SupervisorControl:
         return self._ask("status")
 
     def kill_ssh_server(self) -> SupervisorStatus:
-        """Kills the SSH server and with it every session; the board starts another."""
+        """Kill the SSH server and with it every session; the board starts another."""
         return self._ask("kill_ssh")
 
     def stop(self) -> None:
-        """Switches the board off and ends the supervisor, whoever else holds it; returns when it is dark."""
+        """Switch the board off and end the supervisor, whoever else holds it; return when it is dark."""
         with contextlib.suppress(VirtualBoardError):
             self._ask("stop")
             self._lines.readline()  # the end of the connection is the end of the process
         self.close()
 
     def close(self) -> None:
-        """Gives up the lease."""
+        """Give up the lease."""
         self._lines.close()
         self._connection.close()
 
@@ -154,7 +154,7 @@ def _connect(directory: BoardDirectory) -> socket.socket | None:
 
 
 def _start(directory: BoardDirectory, board_model: BoardModel, idle_seconds: float) -> None:
-    """Returns when the supervisor listens: the process started here is its parent and ends then."""
+    """Start a supervisor; return when it listens. The process started here is its parent and ends then."""
     command = [sys.executable, "-m", "hilt.virtual", f"{board_model.name}@{directory.name}"]
     try:
         subprocess.run(

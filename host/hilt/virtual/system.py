@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _boot(directory: BoardDirectory) -> bool:
-    """Takes its time where a slow reboot is wanted; False when power is gone meanwhile."""
+    """Wait for the requested time of a slow reboot, if any; return False if power is gone meanwhile."""
     seconds = float(directory.take_chaos("slow") or 0.0)
     if not seconds:
         return True
@@ -70,7 +70,7 @@ def _freeze() -> None:
 
 
 def _obey(descriptor: int, server: _Server) -> bool:
-    """False when power is gone."""
+    """Obey a command of the power switch; return False when power is gone."""
     command = os.read(descriptor, 4096)
     if b"kill-ssh" in command:
         server.kill()
@@ -78,7 +78,7 @@ def _obey(descriptor: int, server: _Server) -> bool:
 
 
 def _signal_wakeups() -> socket.socket:
-    """A socket that becomes readable when a child ends, or a reboot is asked for: a byte for each signal."""
+    """Return a socket that becomes readable when a child ends, or at a reboot: a byte for each signal."""
     reading, writing = socket.socketpair()
     reading.setblocking(False)
     writing.setblocking(False)
@@ -99,7 +99,7 @@ class _Server:
 
     def _start(self) -> None:
         self._started = time.monotonic()
-        # An input of its own: power and commands are not for the server and what it runs.
+        # An input of its own: power and commands are not for the server and its children.
         null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
         self._pid = os.posix_spawn(self._command[0], self._command, os.environ, file_actions=[null], setpgroup=0)
 
@@ -109,7 +109,7 @@ class _Server:
             os.kill(self._pid, signal.SIGKILL)
 
     def reap(self) -> None:
-        """Collects what has ended, orphans included; starts the server again if it is among them."""
+        """Collect ended processes, orphans included; start the server again if it is among them."""
         with contextlib.suppress(ChildProcessError):
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 if pid == self._pid:

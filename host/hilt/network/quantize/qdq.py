@@ -22,7 +22,7 @@ class Scales:
     Attributes:
         groups: By the representative of each group of int8 tensors.
         weights: By the name of each layer's node: one, or one an output channel.
-        biases: Biases by the name of each layer's node, where they replace the model's.
+        biases: Biases by the name of each layer's node, if they replace the model's.
     """
 
     groups: dict[str, int]

@@ -1,4 +1,4 @@
-"""From a float model and calibration data to a quantised model, with its cost."""
+"""The step from a float model and calibration data to a quantised model, with its cost."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """A quantised model and what it costs.
+    """A quantised model and its cost.
 
     Attributes:
         model: The QDQ model.
         graph: Its integer graph.
         layers: The loss layer by layer.
         decibels: Signal-to-noise ratio of the outputs.
-        agreement: How the integer reference compares with ONNX Runtime.
+        agreement: The comparison of the integer reference with ONNX Runtime.
         accuracy: With labels.
         notes: Further facts, a line each.
     """

@@ -1,4 +1,4 @@
-"""Which tensors of a float graph become int8, which nodes fuse, and which tensors share one scale."""
+"""The regions of a float graph: tensors that become int8, nodes that fuse, and tensors that share one scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LayerRegion:
     Attributes:
         node: The Conv, ConvTranspose or Gemm.
         output: The tensor that leaves the region.
-        residual: The tensor that is added to the sums; empty where there is none.
+        residual: The tensor that is added to the sums; empty if there is none.
     """
 
     node: OnnxNode
@@ -63,8 +63,8 @@ class Regions:
 def find_regions(graph: OnnxGraph) -> Regions:
     """Return the plan for a canonical graph.
 
-    A tensor becomes int8 where a layer makes it, or where a layer further on depends on it and every operator between
-    can be computed on int8. What comes after the last layer stays float.
+    A tensor becomes int8 if a layer makes it. It does so too if a layer further on depends on it and every operator
+    between can be computed on int8. Tensors after the last layer stay float.
     """
     return _Finder(graph).find()
 

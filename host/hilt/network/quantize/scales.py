@@ -180,7 +180,7 @@ class ScaleSearch:
         return best
 
     def _moved(self, scales: Scales, key: str, step: int) -> Scales | None:
-        """Return scales with one exponent changed; None where VTA cannot have them."""
+        """Return scales with one exponent changed; None if VTA cannot have them."""
         moved = scales.copy()
         if key in moved.groups:
             moved.groups[key] += step

@@ -90,7 +90,7 @@ def _table_5(tiling: Tiling) -> Columns:
 
 
 def _rows_inside(problem: TilingProblem, first: IntArray, rows: IntArray) -> IntArray:
-    """Rows of the input in the box of `rows` output rows from `first` on."""
+    """Return the rows of the input in the box of `rows` output rows from `first` on."""
     workload, step = problem.workload, problem.row_step
     box = problem.box_height(rows)
     start = first * workload.stride[0] - workload.padding[0]

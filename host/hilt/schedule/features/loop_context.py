@@ -68,7 +68,7 @@ def loop_context(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
 
 
 def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """The loop AST flattened: the context vectors in a row, log2(1 + x), named as `loop3.inp.touched`."""
+    """Return the loop AST flattened: the context vectors in a row, log2(1 + x), named as `loop3.inp.touched`."""
     context = loop_context(workload, accelerator, columns)
     loops = context.values.shape[1]
     names = tuple(f"loop{loop}.{name}" for loop in range(loops) for name in context.names)
@@ -76,7 +76,7 @@ def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
 
 
 def context_relation_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 where there is no such loop; for
+    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 if there is no such loop; for
     RELATIONS (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`."""
     context = loop_context(workload, accelerator, columns)
     by_name = {name: context.values[:, :, place] for place, name in enumerate(context.names)}

@@ -118,7 +118,7 @@ class BoardScreen(RunPage):
         try:
             await in_background(lambda: ask(name, tell))
             lines.append(("done", "muted"))
-        except Exception as error:  # of link, board or simulator: each says in a line what to do
+        except Exception as error:  # of link, board or simulator: each names the remedy in a line
             lines.append((one_line(str(error)), "error"))
         finally:
             self._asking.discard(name)
@@ -158,7 +158,7 @@ class BoardScreen(RunPage):
     async def _do(self, said: str, act: Callable[..., object], *arguments: str) -> None:
         try:
             await asyncio.to_thread(act, *arguments)
-        except Exception as error:  # of link, power switch or disk: each says in a line what to do
+        except Exception as error:  # of link, power switch or disk: each names the remedy in a line
             self.notify(str(error), title="Not done", severity="error", timeout=20, markup=False)
         else:
             self.notify(said, timeout=5, markup=False)

@@ -63,7 +63,7 @@ class CampaignScreen(Screen[None]):
 
     @property
     def view(self) -> CampaignView | None:
-        """Return the campaign that is shown; None where there is none."""
+        """Return the campaign that is shown; None if there is none."""
         return self._view
 
     def compose(self) -> ComposeResult:
@@ -111,7 +111,7 @@ class CampaignScreen(Screen[None]):
     async def _read(self) -> None:
         try:
             self._view = await asyncio.to_thread(self._load)
-        except Exception as error:  # of store or network: each says in a line what is wrong
+        except Exception as error:  # of store or network: each names the fault in a line
             self.query_one("#campaign-words", Static).update(Content(one_line(str(error))))
             return
         self._show()
@@ -242,7 +242,7 @@ class CampaignScreen(Screen[None]):
     async def _do(self, word: str, act: Callable[..., None], *arguments: object) -> None:
         try:
             await asyncio.to_thread(act, *arguments)
-        except Exception as error:  # of engine, board or store: each says in a line what to do
+        except Exception as error:  # of engine, board or store: each names the remedy in a line
             self.notify(str(error), title=f"Could not {word}", severity="warning", timeout=15, markup=False)
         else:
             self.notify(f"asked the engine to {word}", timeout=3)

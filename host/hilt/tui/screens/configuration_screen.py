@@ -70,7 +70,7 @@ class ConfigurationScreen(RunPage):
         self.query_one("#explained").border_title = f"configuration {index}: being explained ..."
         try:
             explained, lines, assembly = await asyncio.to_thread(self._explanation, index)
-        except Exception as error:  # of board, space or simulator: each says in a line what is wrong
+        except Exception as error:  # of board, space or simulator: each names the fault in a line
             self._say(one_line(str(error)))
             return
         self._explained = explained
@@ -95,7 +95,7 @@ class ConfigurationScreen(RunPage):
         return self._subject
 
     def _say(self, text: str) -> None:
-        self._explained = None  # what was shown before is neither copied nor stepped on from
+        self._explained = None  # the earlier configuration is neither copied nor stepped on from
         self.query_one("#assembly", LineView).set_lines([])
         self.query_one("#assembly", LineView).border_subtitle = ""
         self.remove_class("-assembly")

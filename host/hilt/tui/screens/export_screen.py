@@ -76,7 +76,7 @@ class ExportScreen(ModalScreen[None]):
         try:
             path = Path(name).expanduser().absolute()
             said = await asyncio.to_thread(export, watch.store, watch.uuid, self._kind, path, self._screenshot)
-        except Exception as error:  # of disk, store or format: each says in a line what is wrong
+        except Exception as error:  # of disk, store or format: each names the fault in a line
             self.notify(str(error), title="Could not export", severity="error", timeout=20, markup=False)
         else:
             self.notify(said, title="Written", timeout=8, markup=False)

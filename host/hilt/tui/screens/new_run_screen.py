@@ -110,7 +110,7 @@ class NewRunScreen(ModalScreen[None]):
             started = await asyncio.to_thread(new_work.start, values, self._like, self._home)
         except new_work.FieldError as error:
             self._say(error.field, error.message)
-        except Exception as error:  # of board, engine or store: each says in a line what is wrong
+        except Exception as error:  # of board, engine or store: each names the fault in a line
             self._say("", str(error))
         else:
             self._show(started)

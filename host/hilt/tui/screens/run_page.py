@@ -32,8 +32,8 @@ class RunPage(Screen[None]):
     NAME: ClassVar[str]
     """A word of PAGES."""
     AUTO_FOCUS = "TrialsTable, SpaceGrid, LineView"
-    """Never an input that is hidden until a key shows it: it would take the keys pressed while the screen was being
-    made."""
+    """The widgets that may get the focus first. An input that is hidden until a key shows it is not among them: it
+    would take the keys pressed while the screen was being made."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
@@ -92,7 +92,7 @@ class RunPage(Screen[None]):
 
     @work(group="command", exit_on_error=False)
     async def action_resume(self) -> None:
-        """A paused run goes on; one without an engine gets one."""
+        """Resume a paused run; start an engine for a run without one."""
         view = self.view
         if view is None or view.link in (Link.ATTACHED, Link.SILENT) or view.state is RunState.FINISHED:
             await self._send(EngineCommand.RESUME)
@@ -100,7 +100,7 @@ class RunPage(Screen[None]):
         self.notify("starting an engine ...", timeout=3)
         try:
             await asyncio.to_thread(steering.resume_run, self.watched.store, self.watched.home, self.watched.uuid)
-        except Exception as error:  # of board, link, store or tuner: each says in a line what to do
+        except Exception as error:  # of board, link, store or tuner: each names the remedy in a line
             self.notify(str(error), title="Could not resume", severity="error", timeout=20, markup=False)
 
     async def _send(self, command: EngineCommand) -> None:
@@ -116,7 +116,7 @@ class RunPage(Screen[None]):
             self.notify(f"asked the engine to {command}", timeout=3)
 
     def action_export(self) -> None:
-        from hilt.tui.screens.export_screen import ExportScreen  # loads what knows TVM's formats
+        from hilt.tui.screens.export_screen import ExportScreen  # loads the writers of TVM's formats
 
         if self.view is not None:
             self.app.push_screen(ExportScreen(self.watched, self.app.export_screenshot()))

@@ -84,7 +84,7 @@ class SpaceScreen(RunPage):
         trials = view.progress.trials
         try:
             cells = await asyncio.to_thread(self._cells)
-        except Exception as error:  # of board or store, or a space too large: each says in a line what is wrong
+        except Exception as error:  # of board or store, or a space too large: each names the fault in a line
             self._drawn = (trials, time.monotonic())
             self.query_one("#cell-words", Static).update(Content(one_line(str(error))))
             return
@@ -100,7 +100,7 @@ class SpaceScreen(RunPage):
             grid.go_to(wanted if wanted is not None and wanted < len(self._ready.space) else 0)
         elif grid.index is not None:
             self._describe(grid.index)
-        self.take(())  # what came while it was drawn
+        self.take(())  # trials that came while it was drawn
 
     def _cells(self) -> NDArray[np.int8]:
         watch = self.watched

@@ -46,7 +46,7 @@ def _state(name: str, view: RunView) -> str:
 
 
 def _rung(state: BoardChanged | None) -> str:
-    """The rung of the recovery ladder that is being climbed."""
+    """Return the current step of the recovery ladder."""
     if state is None or state.state != "recovering":
         return "none: it is not being recovered"
     rung = state.detail.partition(":")[0]
@@ -55,7 +55,7 @@ def _rung(state: BoardChanged | None) -> str:
 
 
 def _canary(spoken: Sequence[str], mine: Sequence[BoardChanged]) -> str:
-    """It runs when the bitstream is programmed, and after each rung."""
+    """Return the canary's result. It runs when the bitstream is programmed, and after each recovery step."""
     well = sum("canary well" in text for text in spoken) + sum("programmed in" in each.detail for each in mine)
     failed = sum("canary failed" in text for text in spoken)
     return f"well {well}×, failed {failed}×" if well or failed else "not heard of yet"

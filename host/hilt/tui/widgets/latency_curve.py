@@ -148,7 +148,7 @@ def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _steps(points: list[tuple[int, float]], trials: int) -> tuple[list[float], list[float]]:
-    """Corners of the staircase."""
+    """Return the corners of the staircase."""
     ordinals: list[float] = []
     latencies: list[float] = []
     for place, (ordinal, latency) in enumerate(points):

@@ -12,13 +12,13 @@ class TextPanel(Static):
     _shown: Content | None = None
 
     def put(self, content: Content) -> None:
-        """Shows it; the same as before costs nothing."""
+        """Show a text; the same text as before costs nothing."""
         before, self._shown = self._shown, content
         if before is not None and before.is_same(content):
             return
         self.update(content, layout=before is None or self._height(before) != self._height(content))
 
     def _height(self, content: Content) -> tuple[int, ...]:
-        """Lines that each line takes; where one is broken its length counts, for words differ."""
+        """Return the number of lines that each line takes; a broken line counts its length."""
         width = max(self.content_size.width, 1)
         return tuple(1 if len(line) <= width else len(line) for line in content.plain.splitlines())

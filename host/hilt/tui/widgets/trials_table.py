@@ -92,10 +92,10 @@ class TrialsTable(ScrollView, can_focus=True):
         self._following = True
         self._resized = 0.0
 
-    # what is shown
+    # display
 
     def show(self, view: RunView) -> None:
-        """The titles; rows come with the list and `changed`."""
+        """Show the titles; rows come with the list and `changed`."""
         self._run = view.run
         self._recorded = view.progress.trials
         going = view.link is Link.ATTACHED and view.state is not RunState.PAUSED
@@ -104,7 +104,7 @@ class TrialsTable(ScrollView, can_focus=True):
         self._describe()
 
     def changed(self) -> None:
-        """The list has more rows, or others."""
+        """Note that the list has more rows, or others."""
         last = max(len(self._trials) - 1, 0)
         self._cursor = last if self._following else min(self._cursor, last)
         if self._following or time.monotonic() - self._resized > _RESIZE_SECONDS:
@@ -126,7 +126,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return self._trials.trial(self._cursor) if len(self._trials) else None
 
     def selected(self) -> str | None:
-        """The trial under the cursor as one JSON object."""
+        """Return the trial under the cursor as one JSON object."""
         trial = self.selected_trial()
         if trial is None:
             return None
@@ -134,7 +134,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return json.dumps({name: getattr(trial, name) for name in names} | {"knobs": dict(trial.knobs)})
 
     def move_to(self, row: int) -> None:
-        """Puts the cursor there."""
+        """Put the cursor on a trial."""
         before = self._cursor
         if self.virtual_size.height != len(self._trials) + 1:
             self._resize_rows()
@@ -228,7 +228,7 @@ class TrialsTable(ScrollView, can_focus=True):
         return style, style + self.get_component_rich_style(names.get(trial.outcome, "trials--fault"), partial=True)
 
     def _cells(self, row: int) -> tuple[str, str, str]:
-        """The row before, in and after the column of the outcome."""
+        """Return the row before, in and after the column of the outcome."""
         trial = self._trials.trial(row)
         if trial is None:
             missing = "cannot be read" if self._trials.is_unreadable(row) else self._missing

@@ -15,7 +15,7 @@ class TunerPanel(TextPanel):
 
     BORDER_TITLE = "tuner and model"
     agreement: float | None = None
-    """Share of pairs of the latest valid trials that the twin orders as the board; None where it is not known."""
+    """Share of pairs of the latest valid trials that the twin orders as the board; None if it is not known."""
 
     def show(self, view: RunView, watch: WatchedRun) -> None:
         lines = [_confidence(view, watch), _lately(view)]
