@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_axil_regs: the rules of AXI4-Lite at its port, and that a register keeps what was written until it is written again.
+// vta_axil_regs: the rules of AXI4-Lite at its port, and that a register keeps its written value until the next write.
 
 module axil_regs_proof
   import vta_pkg::*;

@@ -3,7 +3,7 @@
 // The golden VTA: four stages joined by finite instruction queues and token queues, run to completion without time.
 //
 // Every stage runs until it is blocked (no instruction, no token, no room for a token), then the next one: fetch, load,
-// compute, store, round and round. A program whose tokens order what it must order gives the same memory in any such
+// compute, store, round and round. A program whose tokens order all dependent steps gives the same memory in any such
 // order. When no stage can move, it waits for ever: the run stays RUNNING, as on the board.
 //
 // The unit of work that stands where the hardware has a cycle is one instruction or one micro-op.
@@ -28,7 +28,7 @@
 
 namespace vta {
 
-// What the driver writes before it starts the stages.
+// The values that the driver writes before it starts the stages.
 struct Addresses {
   uint32_t insn_count = 0, insn_addr = 0;
   uint32_t inp_addr = 0, wgt_addr = 0;
@@ -41,7 +41,7 @@ struct StageCounters {
 };
 
 struct Counters {
-  uint64_t work = 0;  // instructions and micro-ops, and what was spent waiting for a token that never comes
+  uint64_t work = 0;  // instructions and micro-ops, and the wait for a token that never comes
   uint64_t gemm_micro_ops = 0;
   StageCounters fetch, load, compute, store;
 };
@@ -59,7 +59,7 @@ struct Neighbour {
   TokenQueue *from = nullptr, *to = nullptr;
 };
 
-// A stage that takes instructions from a queue: what it is doing, and whether the driver has started it.
+// A stage that takes instructions from a queue: its current step, and whether the driver has started it.
 struct Stage {
   Neighbour previous, next;
   std::deque<Instruction> queue;

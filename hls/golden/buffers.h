@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The on-chip buffers, and what LOAD and STORE do to them.
+// The on-chip buffers, and the effects of LOAD and STORE on them.
 //
 // As the public HLS design has it (TVM_FACTS.md section 3): WGT loads take no padding; a UOP load is one row of x_size
 // whatever y_size says; pads are written even where x_size is 0; `out` is written by GEMM and ALU alone, so that a
-// STORE after an ACC load sends what was there before.
+// STORE after an ACC load sends the previous contents.
 //
 // An instruction's indices are checked before it moves anything: a block that would pass the end of its buffer faults
 // with the first index past the end. A block of no elements faults never. Rows then move in order, and the first one

@@ -4,7 +4,7 @@
 // instruction, however large its loops, holds a caller up.
 //
 // Every micro-op checks its indices before it computes, in the order uop, inp, wgt, acc (ALU: uop, dst, then src where
-// it has no immediate); what preceded it in the instruction has been done.
+// it has no immediate); the micro-ops before it in the instruction have been done.
 #ifndef HILT_GOLDEN_NEST_H
 #define HILT_GOLDEN_NEST_H
 

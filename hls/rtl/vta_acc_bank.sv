@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One bank of the accumulator with what changes it: LOAD, GEMM's addition and the ALU.
+// One bank of the accumulator with the units that change it: LOAD, GEMM's addition and the ALU.
 //
 // Read in cycle 0, an element is at acc_o in cycle 1, where add_i or execute_i takes it; write_i writes the result in
 // cycle 2, and shows its low bytes at out_o.
@@ -15,7 +15,7 @@ module vta_acc_bank
   // acc_o plus a tensor.
   input  logic                  add_i,
   input  logic [   AccBits-1:0] dot_i,
-  // acc_o combined with a tensor or an immediate; what is written of it is clamped between low_i and high_i, the larger.
+  // acc_o combined with a tensor or an immediate; the written result is clamped between low_i and high_i, the larger.
   input  logic                  execute_i,
   input  logic [           2:0] opcode_i,
   input  logic                  use_imm_i,

@@ -3,7 +3,7 @@
 // Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation,
 // and the MIN and MAX that follow it, which together are a clamp between low_o and high_o.
 //
-// One pass does to each accumulator in turn what the instructions do one after another to all of them. The two are the
+// One pass applies all instructions to each accumulator in turn, not each instruction to all of them. The two are the
 // same if no accumulator comes twice and no index is past its buffer. That is proven, of instructions
 //   - of one micro-op,
 //   - whose inner loop, if it runs more than once, moves on by one,
@@ -12,7 +12,7 @@
 // Instructions join while no token is pushed or popped between them.
 //
 // The first is taken in cycle T. Its proof is done in T+3; if it holds, the head of the queue is looked at from T+4 on,
-// one instruction a cycle, and waited for where the queue is empty: so what joins does not depend on when fetch
+// one instruction a cycle, and waited for where the queue is empty: so the chain does not depend on when fetch
 // delivers it. Until one does not join, or pushes a token, hold_o keeps micro-ops from issuing.
 
 module vta_chain
@@ -63,7 +63,7 @@ module vta_chain
     return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax) && !pops(insn);
   endfunction
 
-  logic [4*IndexBits+20:0] unused_nest;  // what only GEMM and ALU of two tensors have
+  logic [4*IndexBits+20:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
   assign unused_nest = {
     nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
     nest_i.alu_opcode, nest_i.use_imm, nest_i.imm

@@ -96,7 +96,7 @@ module vta_compute
   assign insn_ready_o = take || join_insn;
   assign retire_o = insn_end || join_insn;  // one that is joined by the next ends with that
 
-  // What the instruction is; launch_q marks its first busy cycle.
+  // The kind of the instruction; launch_q marks its first busy cycle.
   logic launch_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
   transfer_t transfer_q;
   nest_t nest_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a stage did with its time, since the start of the program: see docs/microarchitecture.md for what counts.
+// A stage's use of its time, since the start of the program: docs/microarchitecture.md defines the counters.
 
 module vta_counters
   import vta_pkg::*;

@@ -7,7 +7,7 @@
 // straight from the bus: beat_ready_i must not depend on them.
 //
 // An error response ends the transfer: fault_o for one cycle, with the address of the beat. While drain_i is high
-// nothing new is asked for and what arrives is thrown away; idle_o says when nothing is outstanding any more.
+// nothing new is asked for and arriving data is thrown away; idle_o says when nothing is outstanding any more.
 
 module vta_dma_read
   import vta_pkg::*;
@@ -51,7 +51,7 @@ module vta_dma_read
   localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
   localparam int unsigned BeatsBits = $clog2(MaxBeats + 1);
 
-  // What is not aligned to the bus is taken to be.
+  // An address that is not aligned to the bus is taken to be aligned.
   address_t aligned;
   assign aligned = {address_i[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
   logic [LogBusBytes-1:0] unused_address;

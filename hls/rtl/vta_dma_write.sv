@@ -50,7 +50,7 @@ module vta_dma_write
 
   localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
 
-  // What is not aligned to the bus is taken to be.
+  // An address that is not aligned to the bus is taken to be aligned.
   address_t aligned;
   assign aligned = {address_i[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
   logic [LogBusBytes-1:0] unused_address;
@@ -117,7 +117,7 @@ module vta_dma_write
   assign done_o = unanswered_q == '0 && !ask_valid;
 
   // ---- Data --------------------------------------------------------------------------------------------------------------
-  // The same bursts again, as their data leaves. Not cleared by drain_i, for what was asked for must be sent.
+  // The same bursts again, as their data leaves. Not cleared by drain_i, for requested bursts must be sent.
   logic send_valid, send;
   logic [8:0] send_beats;
   logic [7:0] beat_q;

@@ -26,7 +26,7 @@ module vta_dual_port_ram #(
 
   initial for (int n = 0; n < Depth; n++) memory[n] = '0;
 
-  // No always_ff: what that writes, nothing else may, not even initial (IEEE 1800, 9.2.2.4).
+  // No always_ff: nothing else may write its variables, not even initial (IEEE 1800, 9.2.2.4).
   always @(posedge clk_i) begin
     if (a_read_i || a_write_i) begin
       if (a_write_i) memory[a_index_i] <= a_data_i;

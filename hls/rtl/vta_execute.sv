@@ -39,7 +39,7 @@ module vta_execute
   input  logic                   load_i,
   input  logic [LogAccDepth-1:0] load_index_i,
   input  logic [    AccBits-1:0] load_data_i,
-  // What the accumulator is written is written to the output buffer too, its low bytes.
+  // Each write of the accumulator goes to the output buffer too, its low bytes.
   output banks_t                 write_o,
   output rows_t                  write_row_o,
   output logic [    OutBits-1:0] out_o[AccBanks]

@@ -38,8 +38,8 @@ module vta_gemm
   logic signed [24:0] pair[Pairs*Block];
   logic signed [31:0] dot[Batch*Block];
 
-  // Stages from last to first, so that each reads what the one before it registered in the last cycle. Assignments of
-  // what this block alone reads are blocking, and loops are kept as loops, for the simulator's sake: it then works on
+  // Stages from last to first, so that each reads the value that the one before it registered last. Assignments of
+  // signals that only this block reads are blocking, and loops stay loops, for the simulator's sake: it then works on
   // arrays in place, each loop over elements that lie one after another, which the compiler makes vectors of.
   always_ff @(posedge clk_i) begin
     if (valid_i[3]) begin

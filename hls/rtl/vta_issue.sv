@@ -14,7 +14,7 @@
 // A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU: destination, source); the
 // first that is past its buffer raises fault_o and nothing follows. Micro-ops before it have gone.
 //
-// An accumulator is read three cycles before what is written can be read again. With the interlock a micro-op whose
+// An accumulator is read three cycles before its new value can be read. With the interlock a micro-op whose
 // destination (or ALU source) was issued in the last two cycles waits. Without it the older update is lost, and
 // micro-ops go one by one: so do the public HLS bitstreams, whose losses are those of such a sequence.
 
@@ -106,7 +106,7 @@ module vta_issue
     assign unused_uop = uop_i[n];
   end
 
-  logic [19:0] unused_nest;  // what is done with the accumulators is not asked here
+  logic [19:0] unused_nest;  // the operation on the accumulators does not matter here
   assign unused_nest = {nest_i.reset, nest_i.alu_opcode, nest_i.imm};
 
   // ---- Indices ---------------------------------------------------------------------------------------------------------------

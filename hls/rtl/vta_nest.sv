@@ -3,7 +3,7 @@
 // Walks the two loops of GEMM and ALU around their range of micro-ops, two micro-ops a cycle.
 //
 // From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there is one: their indices
-// and what the loops add to their fields. It moves on past both with ready_i; valid_o falls after the last.
+// and the loops' additions to their fields. It moves on past both with ready_i; valid_o falls after the last.
 // Multiplications are turned into running sums. The instruction's fields must hold still while valid_o is high.
 
 module vta_nest

@@ -22,7 +22,7 @@ module vta_ram #(
 
   initial for (int n = 0; n < Depth; n++) memory[n] = '0;
 
-  // No always_ff: what that writes, nothing else may, not even initial (IEEE 1800, 9.2.2.4).
+  // No always_ff: nothing else may write its variables, not even initial (IEEE 1800, 9.2.2.4).
   always @(posedge clk_i) begin
     if (read_i) data_q <= memory[read_index_i];
     if (write_i) memory[write_index_i] <= data_i;

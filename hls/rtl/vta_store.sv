@@ -95,7 +95,7 @@ module vta_store
   assign unused_pads = {transfer_q.y_pad_0, transfer_q.y_pad_1, transfer_q.x_pad_0, transfer_q.x_pad_1};
 
   // ---- Output buffer to beats ------------------------------------------------------------------------------------------------
-  // Elements are consecutive, so the reader needs no end: it reads one past what the memory side asks for, and is
+  // Elements are consecutive, so the reader needs no end: it reads one past the memory side's last request, and is
   // started anew by the next instruction.
   logic reading_q, element_q, past_q;  // element_q: out_i has an element; past_q: which is past the buffer
   logic [SramIndexBits-1:0] next_q, index_q;

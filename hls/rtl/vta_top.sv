@@ -15,7 +15,7 @@ module vta_top
 (
   input  logic                clk,
   input  logic                rst_n,
-  // What the registers say too: a program runs or is about to, has finished, has faulted.
+  // The state that the registers show too: a program runs or is about to, has finished, has faulted.
   output logic                running,
   output logic                finished,
   output logic                fault,

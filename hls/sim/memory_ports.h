@@ -5,10 +5,10 @@
 //
 // An address is always accepted. The first beat of a read burst is on the bus `read_latency` cycles after its address
 // was accepted, plus a draw of the port's own generator, and never before the bursts that the port asked for earlier.
-// A cycle brings bandwidth for `numerator / denominator` bytes, of which what one beat needs may be saved for the next
+// A cycle brings bandwidth for `numerator / denominator` bytes, and may save one beat's worth of it for the next
 // cycle; a beat, read or written, takes the bus width from it, and a port moves at most one beat a cycle. Ports take
 // turns, beginning after the one that moved a beat last. A write burst is answered `write_latency` cycles after its last
-// beat. What lies outside the memory is answered with DECERR and reads as zeros.
+// beat. An address outside the memory is answered with DECERR and reads as zeros.
 #ifndef HILT_SIM_MEMORY_PORTS_H
 #define HILT_SIM_MEMORY_PORTS_H
 
@@ -23,7 +23,7 @@ namespace vta {
 constexpr uint32_t kBusBytes = VTA_BUS_WIDTH / 8;
 constexpr uint8_t kOkay = 0, kDecodeError = 3;
 
-// What is on a read port's buses before a clock edge.
+// The values on a read port's buses before a clock edge.
 struct ReadPort {
   // From the accelerator.
   bool address_valid = false;
@@ -74,9 +74,9 @@ class MemoryPorts {
   WritePort write;
 
   // Before a clock edge, the accelerator's side of the ports set: sets the memory's side. True where a beat of a read
-  // port is new; what else changed shows.
+  // port is new; other changes show.
   bool present();
-  // After it: takes note of what was transferred at it.
+  // After it: takes note of the transfers at it.
   void transfer();
 
  private:

@@ -52,7 +52,7 @@ void lower_clock(Vvta_top &top, Root *, long) {
   top.eval();
 }
 
-// What follows the edge when no input changed since the last evaluation, which has already settled what depends on them.
+// The steps after the edge if no input changed since the last evaluation, which has settled the inputs' effects.
 // Of triggers this design has one, the rising clock. False where this Verilator calls it otherwise, or there are more.
 template <typename Root>
 auto only_edge(Root *root, int)
@@ -101,7 +101,7 @@ struct vta_device {
   vta::PhysicalMemory memory;
 };
 
-// What this model covered, in a file of its own; only in profile coverage, and where VTA_COVERAGE_FOLDER says.
+// The lines that this model covered, in a file of its own; only in profile coverage, in the folder VTA_COVERAGE_FOLDER.
 void vta_device::write_coverage() {
 #if VM_COVERAGE
   const char *folder = std::getenv("VTA_COVERAGE_FOLDER");
@@ -121,7 +121,7 @@ void vta_device::reset() {
   write_coverage();
   top_.reset();
   context_ = std::make_unique<VerilatedContext>();
-  context_->randReset(2);  // of what the profile leaves to chance
+  context_->randReset(2);  // for values that the profile leaves to chance
   context_->randSeed(static_cast<int>(model_.seed) + 1);
 #if VM_TRACE
   context_->traceEverOn(true);
@@ -218,7 +218,7 @@ void vta_device::rising_edge() {
   if (!inputs_changed_ && only_edge(top.rootp, 0)) return;
   lower_clock(top, top.rootp, 0);
   top.clk = 1;
-  Vvta_top___024root___eval(top.rootp);  // top.eval() without what it does for threads and objects: there are none
+  Vvta_top___024root___eval(top.rootp);  // top.eval() without its work for threads and objects: there are none
   inputs_changed_ = false;
 #endif
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Verilator's sign extension as the compiler knows it, and what is made of it: one instruction, and a vector's where a loop
+// Verilator's sign extension as the compiler knows it, and its code: one instruction, and a vector's where a loop
 // is vectorised. Verilator's own takes three, and compares in 64 bits. Included before the generated code.
 #ifndef HILT_SIM_SIGN_EXTENSION_H
 #define HILT_SIM_SIGN_EXTENSION_H
