@@ -93,7 +93,7 @@ def _sentences(document: Path) -> Iterator[str]:
     text = re.sub(r"`[^`]*`", "code", text)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     for paragraph in re.split(r"\n\s*\n|\n\s*(?:[-*>]|\d+\.)\s", text):
-        yield from re.split(r"(?<=[.!?:;])\s+", " ".join(paragraph.split()))
+        yield from re.split(r"(?<=[.!?:;])\s+|\s·\s", " ".join(paragraph.split()))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
