@@ -28,7 +28,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
             pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
             try:
                 for _ in range(count):
-                    pool.submit(os.getpid)  # starts a process, which ignores what we do
+                    pool.submit(os.getpid)  # starts a process, which ignores its result
             finally:
                 signal.signal(signal.SIGINT, pressed)
             try:

@@ -19,7 +19,7 @@ _WITH_ADDED_TUNERS = ("trials", "mismatch")
 
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments of `hilt bench --list`.")] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="What can be run, and how long it takes.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the experiments and their minutes.")] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each dataset.")] = None,
     workloads: Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")] = None,
     tuner: Annotated[

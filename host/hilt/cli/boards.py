@@ -90,7 +90,7 @@ def boards(
 
 @application.command()
 def add(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
+    name: Annotated[str, typer.Argument(help="Its name.")],
     address: Annotated[str, typer.Argument(metavar="USER@HOST[:PORT]", help="As for ssh.")],
     bitstream: Annotated[str, typer.Option(help="A name of `hilt bitstream list`.")],
     key: Annotated[
@@ -225,7 +225,7 @@ def selftest(
 
 
 @application.command()
-def power(switch: Annotated[Switch, typer.Argument(help="What to do.")], name: _NAME) -> None:
+def power(switch: Annotated[Switch, typer.Argument(help="on, off or cycle.")], name: _NAME) -> None:
     """Switch a board's power: on, off or cycle."""
     from hilt.link.errors import PowerError
     from hilt.measure.board_description import resolve

@@ -16,7 +16,7 @@ _AT_ONCE = 64
 
 
 def evaluate_network(
-    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="What `hilt compile` wrote.")],
+    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")],
     data: Annotated[
         Path, typer.Option("--data", metavar="FILE.npz", help="Arrays `x` (n, ...) and `y` (n,): images and classes.")
     ],

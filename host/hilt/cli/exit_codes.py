@@ -27,7 +27,7 @@ class Exit(IntEnum):
 
 HELP = (
     "Exit codes: 0 ok; 1 no verified configuration was found; 2 bad input (unknown workload, board, tuner or run, or "
-    "one that does not match); 3 the board or what it needs failed; 4 the database or its disk cannot be used "
+    "one that does not match); 3 the board or its link failed; 4 the database or its disk cannot be used "
     "(corrupt, full, not yours to write); 130 interrupted. HILT_DEBUG=1 shows tracebacks. HILT_HOME is where runs, "
     "keys and boards are kept."
 )

@@ -20,7 +20,7 @@ def export_log(
     run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")],
     file: Annotated[Path, typer.Argument(help="Where to write.")],
     target: Annotated[
-        str | None, typer.Option(help="TARGET of TVM's vta_config.json, part of what TVM looks results up by.")
+        str | None, typer.Option(help="TARGET in TVM's vta_config.json, part of the key of its results.")
     ] = None,
 ) -> None:
     """Write a run as a log that TVM v0.9's apply_history_best takes."""

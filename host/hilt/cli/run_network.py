@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_network(
-    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="What `hilt compile` wrote.")],
+    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")],
     board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
     input_file: Annotated[
         Path | None, typer.Option("--input", metavar="FILE.npy", help="The input; a .npz with all inputs by name.")

@@ -98,21 +98,21 @@ def _fail(code: int, error: Exception) -> None:
     raise typer.Exit(code)
 
 
-def _number(what: str, text: str) -> int:
+def _number(name: str, text: str) -> int:
     try:
         value = int(text, 0)
     except ValueError:
-        raise ImageError(f"{what}: {text!r} is not a number (decimal or 0x...)") from None
+        raise ImageError(f"{name}: {text!r} is not a number (decimal or 0x...)") from None
     if value < 0:
-        raise ImageError(f"{what}: {text} is negative")
+        raise ImageError(f"{name}: {text} is negative")
     return value
 
 
-def _numbers(what: str, text: str, form: str) -> tuple[int, int]:
+def _numbers(name: str, text: str, form: str) -> tuple[int, int]:
     first, colon, second = text.partition(":")
     if not colon:
-        raise ImageError(f"{what} {text!r} is not {form}")
-    return _number(what, first), _number(what, second)
+        raise ImageError(f"{name} {text!r} is not {form}")
+    return _number(name, first), _number(name, second)
 
 
 def _image(text: str) -> Image:

@@ -48,8 +48,9 @@ def tune(
     checks: Annotated[
         CheckLevel,
         typer.Option(
-            help="Rejected before it travels. compiler: what does not fit; strict: also what could lose sums; "
-            "tvm: what TVM would not run; off: nothing, the board finds out."
+            help="Rejected before it travels. compiler: configurations that do not fit; "
+            "strict: also those that could lose sums; "
+            "tvm: all that TVM would not run; off: none."
         ),
     ] = CheckLevel.COMPILER,
     repeat: Repeat = 1,

@@ -31,11 +31,11 @@ class SharedTuningProblem(TuningProblem):
         """Return the problem of a dataset's space. Its memory stays unknown: tuners get no more than in a run."""
         return cls(subject.workload, subject.accelerator, subject.space, subject.checks)
 
-    def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
+    def once(self, key: Hashable, find: Callable[[], Found]) -> Found:
         kept: dict[Hashable, Any] = self.__dict__.setdefault("_found_once", {})
-        if what not in kept:
-            kept[what] = find()
-        found: Found = kept[what]
+        if key not in kept:
+            kept[key] = find()
+        found: Found = kept[key]
         return found
 
     def lowered_many(self, indices: Indices) -> Iterator[Program | None]:

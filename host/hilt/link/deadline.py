@@ -13,11 +13,11 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
-    def remaining(self, what: str) -> float:
-        """Return the seconds left, above 0. Raises LinkTimeoutError, with the name in `what`, if none are left."""
+    def remaining(self, task: str) -> float:
+        """Return the seconds left, above 0. Raises LinkTimeoutError, with the name in `task`, if none are left."""
         left = self._end - time.monotonic()
         if left <= 0:
-            raise LinkTimeoutError(f"{what} took too long")
+            raise LinkTimeoutError(f"{task} took too long")
         return left
 
     @property

@@ -53,8 +53,8 @@ class PowerSwitch:
         """Switch off, wait the driver's delay, switch on."""
         self._switch("cycle")
 
-    def _switch(self, what: str) -> None:
-        """Call the method `what` of the driver, in a thread that is abandoned if it takes too long.
+    def _switch(self, action: str) -> None:
+        """Call the method `action` of the driver, in a thread that is abandoned if it takes too long.
 
         labgrid's drivers wait without a limit.
         """
@@ -65,7 +65,7 @@ class PowerSwitch:
                 if not done.set_running_or_notify_cancel():
                     return  # given up while another switch was waited for: nobody expects it any more
                 try:
-                    done.set_result(getattr(self._driver, what)())
+                    done.set_result(getattr(self._driver, action)())
                 except Exception as error:
                     done.set_exception(error)
 
@@ -73,8 +73,8 @@ class PowerSwitch:
         kind = type(self._driver).__name__
         if not wait([done], SECONDS).done:
             done.cancel()
-            raise PowerError(f"board {self._board}: {kind} did not switch power ({what}) within {SECONDS:g} s")
+            raise PowerError(f"board {self._board}: {kind} did not switch power ({action}) within {SECONDS:g} s")
         error = done.exception()
         if error is not None:
             reason = str(error) or type(error).__name__
-            raise PowerError(f"board {self._board}: {kind} cannot switch power ({what}): {reason}")
+            raise PowerError(f"board {self._board}: {kind} cannot switch power ({action}): {reason}")

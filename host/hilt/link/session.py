@@ -220,38 +220,38 @@ class SshSession:
             if not REMOTE_PATH.match(word.removeprefix("-")):
                 raise ValueError(f"{word!r} is not a plain word")
         transport = self._client.get_transport()
-        what = f"{words[0]} on {self.endpoint.name}"
-        with self._ended_at(deadline, what):
+        task = f"{words[0]} on {self.endpoint.name}"
+        with self._ended_at(deadline, task):
             if transport is None or not transport.is_active():
                 raise LinkLostError(f"connection to {self.endpoint.name} is closed")
-            channel = transport.open_session(timeout=deadline.remaining(what))
-            channel.settimeout(deadline.remaining(what))
+            channel = transport.open_session(timeout=deadline.remaining(task))
+            channel.settimeout(deadline.remaining(task))
             channel.exec_command(" ".join(words))
         return channel
 
     @contextlib.contextmanager
-    def _ended_at(self, deadline: Deadline, what: str) -> Iterator[None]:
+    def _ended_at(self, deadline: Deadline, task: str) -> Iterator[None]:
         """Close the whole connection at the deadline, if the block has not ended by then.
 
         paramiko waits without a limit for a server's answer to a request on a channel; closing the connection ends
         that wait. Raises LinkTimeoutError, LinkLostError.
         """
-        timer = threading.Timer(deadline.remaining(what), self._client.close)
+        timer = threading.Timer(deadline.remaining(task), self._client.close)
         timer.daemon = True
         timer.start()
         try:
             yield
         except _FAILURES as error:
-            deadline.remaining(what)
+            deadline.remaining(task)
             raise LinkLostError(f"connection to {self.endpoint.name} failed: {error or 'closed'}") from None
         finally:
             timer.cancel()
 
     @staticmethod
-    def _collect(channel: paramiko.Channel, deadline: Deadline, what: str) -> bytes:
+    def _collect(channel: paramiko.Channel, deadline: Deadline, task: str) -> bytes:
         output = bytearray()
         while True:
-            channel.settimeout(deadline.remaining(what))
+            channel.settimeout(deadline.remaining(task))
             data = channel.recv(_CHUNK_BYTES)
             if not data:
                 return bytes(output)

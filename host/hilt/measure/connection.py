@@ -109,8 +109,8 @@ class BoardConnection:
         status = agent.client.status(deadline)
         celsius = status.temperature
         heat = "" if celsius is None else f", chip at {celsius:.0f} °C"
-        what = f"{self.target.manifest.parameters} at {programmed.clock_hz / 1e6:g} MHz"
-        self.tell(BoardState.READY, f"{what} programmed in {programmed.seconds:.1f} s{heat}", celsius)
+        loaded = f"{self.target.manifest.parameters} at {programmed.clock_hz / 1e6:g} MHz"
+        self.tell(BoardState.READY, f"{loaded} programmed in {programmed.seconds:.1f} s{heat}", celsius)
         return Connected(agent, digest, journal, time.monotonic() - status.uptime_seconds)
 
     def disconnect(self) -> None:

@@ -31,9 +31,9 @@ def describe_fleet(boards: Sequence[BoardDescription]) -> BoardDescription:
         if names.count(name) > 1:
             raise FleetError(f"board {name} is named twice")
     for board in boards[1:]:
-        for what, wanted, found in _differences(first, board):
+        for fact, wanted, found in _differences(first, board):
             raise FleetError(
-                f"boards of one run must be alike: {what} of {first.name} is {wanted}, of {board.name} {found}; "
+                f"boards of one run must be alike: {fact} of {first.name} is {wanted}, of {board.name} {found}; "
                 f"give each a run of its own"
             )
     return replace(first, name=",".join(names), deterministic=all(board.deterministic for board in boards))
@@ -49,7 +49,7 @@ def _differences(one: BoardDescription, other: BoardDescription) -> list[tuple[s
         ("clock", lambda board: f"{board.clock_hz / 1e6:g} MHz"),
         ("bitstream and memory", lambda board: board.bitstream[:12]),
     ]
-    return [(what, of(one), of(other)) for what, of in facts if of(one) != of(other)]
+    return [(fact, of(one), of(other)) for fact, of in facts if of(one) != of(other)]
 
 
 class FleetMeasurer:

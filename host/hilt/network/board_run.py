@@ -151,14 +151,14 @@ def require_target(bundle: Bundle, board: BoardTarget) -> None:
     target: Mapping[str, Any] = bundle.manifest["target"]
     description = board.description
     accelerator = description.accelerator
-    for what, wanted, there in (
+    for fact, wanted, there in (
         ("parameters", target["parameters"], accelerator.parameters.name),
         ("ISA revision", target["isa"], str(accelerator.isa)),
         ("bitstream", target["bitstream"][:12], description.bitstream[:12]),
     ):
         if wanted and wanted != there:
             raise TargetError(
-                f"bundle {bundle.name} is for {what} {wanted}, {description.name} has {there}: "
+                f"bundle {bundle.name} is for {fact} {wanted}, {description.name} has {there}: "
                 f"compile it for this board (hilt compile --board {description.name})"
             )
 

@@ -138,7 +138,7 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as work:
         made = Path(work) / "model"
         made.mkdir()
-        what = f"{form} model of {accelerator.parameters.name}"
+        model = f"{form} model of {accelerator.parameters.name}"
         commands = (
             _rtl_commands(accelerator, profile, made, Path(work) / "verilated")
             if form == "rtl"
@@ -146,7 +146,7 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         )
         environment = toolchain.verilator().environment if form == "rtl" else dict(os.environ)
         for command in commands:
-            _run(command, environment, made / LOG, folder.with_suffix(".log"), what)
+            _run(command, environment, made / LOG, folder.with_suffix(".log"), model)
         if model_key(accelerator, form, profile) != folder.name:
             return
         if folder.exists():
@@ -228,7 +228,7 @@ def _make(verilated: Path, optimisation: Sequence[str], linking: Sequence[str]) 
     return ["make", "-j", "2", "-C", str(verilated), "-f", "Vvta_top.mk", *assignments]
 
 
-def _run(command: list[str], environment: dict[str, str], log: Path, failed_log: Path, what: str) -> None:
+def _run(command: list[str], environment: dict[str, str], log: Path, failed_log: Path, model: str) -> None:
     with log.open("ab") as output:
         output.write((" ".join(command) + "\n").encode())
         output.flush()
@@ -243,5 +243,5 @@ def _run(command: list[str], environment: dict[str, str], log: Path, failed_log:
     if status:
         shutil.copyfile(log, failed_log)
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:])
-        message = f"the {what} did not compile (status {status}); all of its log: {failed_log}\n{tail}"
+        message = f"the {model} did not compile (status {status}); all of its log: {failed_log}\n{tail}"
         raise BuildError(message, failed_log)

@@ -61,9 +61,9 @@ def memory_for(
     """
     shards = [(f"image {image.file}", image.address, image.end) for image in images]
     shards += [(f"dump {dump.file}", dump.address, dump.address + dump.bytes) for dump in dumps]
-    for what, _, end in shards:
+    for part, _, end in shards:
         if end > _ADDRESS_SPACE:
-            raise ImageError(f"{what} ends at {end:#x}; physical addresses have 32 bits")
+            raise ImageError(f"{part} ends at {end:#x}; physical addresses have 32 bits")
     lowest = min((start for _, start, _ in shards), default=0)
     highest = max((end for _, _, end in shards), default=0)
     base = lowest // _GRAIN * _GRAIN if base is None else base
@@ -71,9 +71,9 @@ def memory_for(
         raise ImageError(f"the memory's base {base:#x} is not a multiple of {MEMORY_ALIGNMENT}")
     if size is None:
         size = min(-(-highest // _GRAIN) * _GRAIN + _GRAIN, _ADDRESS_SPACE) - base
-    for what, start, end in shards:
+    for part, start, end in shards:
         if start < base or end > base + size:
-            raise ImageError(f"{what} at {start:#x}..{end:#x} is not all in the memory {base:#x}..{base + size:#x}")
+            raise ImageError(f"{part} at {start:#x}..{end:#x} is not all in the memory {base:#x}..{base + size:#x}")
     return base, size
 
 
@@ -124,8 +124,8 @@ def _check_instructions(images: Sequence[Image], insns: tuple[int, int], instruc
         if image.address <= address < image.end:
             address = image.end
     if address < end:
-        what = f"{count} instructions of {instruction_bytes} bytes at {insns[0]:#x} end at {end:#x}"
-        raise ImageError(f"{what}, but no image holds {address:#x}")
+        part = f"{count} instructions of {instruction_bytes} bytes at {insns[0]:#x} end at {end:#x}"
+        raise ImageError(f"{part}, but no image holds {address:#x}")
 
 
 def _check_folders(dumps: Sequence[Dump]) -> None:

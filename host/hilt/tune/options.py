@@ -30,10 +30,10 @@ def require(condition: bool, message: str) -> None:
         raise TunerOptionError(message)
 
 
-def _as_type_of(default: object, value: object, what: str) -> object:
+def _as_type_of(default: object, value: object, option: str) -> object:
     """Return the value as the default's type: a whole number serves as a fraction, nothing else is converted."""
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):
-        raise TunerOptionError(f"{what} is a {type(default).__name__}, such as {default!r}; not {value!r}")
+        raise TunerOptionError(f"{option} is a {type(default).__name__}, such as {default!r}; not {value!r}")
     return value

@@ -132,7 +132,7 @@ class TuningProblem:
     def _twin(self) -> Twin:
         return Twin(self.accelerator)
 
-    def once(self, what: Hashable, find: Callable[[], Found]) -> Found:
+    def once(self, key: Hashable, find: Callable[[], Found]) -> Found:
         """Return the result of `find`, which depends on this problem and the key alone and is never changed.
 
         A problem that many runs share keeps it for the next one (hilt.experiments.problem). The problem of a single run

@@ -88,22 +88,22 @@ class BoardDirectory:
         else:
             _write(settings, json.dumps(asdict(chaos)).encode())
 
-    def take_chaos(self, what: str) -> str | None:
-        """Take the request of the board's worker under the name `what`.
+    def take_chaos(self, name: str) -> str | None:
+        """Take the request of the board's worker under the name `name`.
 
         Returns None if there is none, or another process took it.
         """
         try:
-            text = (self.chaos / what).read_text(encoding="ascii")
-            (self.chaos / what).unlink()
+            text = (self.chaos / name).read_text(encoding="ascii")
+            (self.chaos / name).unlink()
         except FileNotFoundError:
             return None
         return text
 
     @contextlib.contextmanager
-    def locked(self, what: str) -> Iterator[None]:
-        """Hold the lock named by `what` of all virtual boards of this HILT_HOME; another process waits."""
-        with (self.root.parent / f"{what}.lock").open("w") as file:
+    def locked(self, name: str) -> Iterator[None]:
+        """Hold the lock named by `name` of all virtual boards of this HILT_HOME; another process waits."""
+        with (self.root.parent / f"{name}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

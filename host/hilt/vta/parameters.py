@@ -98,12 +98,12 @@ class VTAParameters:
             raise ParameterError(f"{name!r} is no name of VTA parameters; they are named as 1x16_i8w8a32_15_15_18_17")
         batch, block, inp, wgt, acc, *sizes = (int(group) for group in match.groups())
         logs = {"batch": batch, "block": block, "inp_width": inp, "wgt_width": wgt, "acc_width": acc}
-        for what, value in logs.items():
+        for field, value in logs.items():
             if value.bit_count() != 1:
-                raise ParameterError(f"{name!r}: {what} is {value}; it must be a power of two")
+                raise ParameterError(f"{name!r}: {field} is {value}; it must be a power of two")
         kinds = ("uop", "inp", "wgt", "acc")
         return cls(
-            **{f"log_{what}": value.bit_length() - 1 for what, value in logs.items()},
+            **{f"log_{field}": value.bit_length() - 1 for field, value in logs.items()},
             **{f"log_{kind}_buff_size": size for kind, size in zip(kinds, sizes, strict=True)},
         )
 

@@ -63,8 +63,8 @@ def initial_design_of(
     problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
 ) -> InitialDesign:
     """Return the initial design for the problem's candidates, at least one; the options are those of HiltOptions."""
-    what = ("hilt's opening", memories, published_faults)
-    return problem.once(what, lambda: _opening(problem, candidates, memories, published_faults))
+    key = ("hilt's opening", memories, published_faults)
+    return problem.once(key, lambda: _opening(problem, candidates, memories, published_faults))
 
 
 def _opening(problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool) -> InitialDesign:
