@@ -54,7 +54,7 @@ async def test_a_live_run_shows_curve_trials_board_outcomes_and_progress(tmp_pat
                 "acc_overflow",
                 "h=7 w=14 ci=2",
                 "30 recorded, by trial",
-                "best latency, µs",
+                "latency, µs",
                 "Pause",
             ):
                 await until(pilot, lambda words=words: words in text_of(pilot))
