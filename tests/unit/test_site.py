@@ -1,0 +1,16 @@
+"""The documentation site builds, and no link in it is dead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    configuration = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
+    build(configuration)  # raises Abort at a warning
+    assert (tmp_path / "quick-start" / "index.html").is_file()
