@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plotly.offline import get_plotlyjs
 from rich.table import Table
 
 from hilt import paths
@@ -108,5 +109,5 @@ def test_nothing_in_the_command_line_prints_past_the_filter() -> None:
 def test_a_report_holds_no_escape_sequences(evil_run: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     assert run(["report", "last", "--html", str(path)]) == 0
-    page = path.read_text(encoding="utf-8")
+    page = path.read_text(encoding="utf-8").replace(get_plotlyjs(), "")  # the library has control characters in strings
     assert "]0;mine" in page and not CONTROL.search(page)
