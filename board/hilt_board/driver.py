@@ -219,7 +219,7 @@ class Driver:
             self._beat()
 
     def _wait_counting(self, started: float, limit_seconds: float) -> DeviceRun:
-        """hilt's bitstreams: cycles decide, so the verdict does not depend on how busy the host or a simulator is."""
+        """Hilt's bitstreams: cycles decide, so the verdict does not depend on how busy the host or a simulator is."""
         limit = max(1, int(limit_seconds * self.manifest.clock_hz))
         late = "no FINISH within {} cycles".format(limit)
         moved, moved_at, polls = -1, started, 0

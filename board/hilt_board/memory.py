@@ -116,7 +116,8 @@ class ContiguousMemory:
 
     def scratch(self, purpose: str, count: int) -> Any:
         """Return the first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are
-        old."""
+        old.
+        """
         part = self._scratch.get(purpose)
         if part is None or part.whole.nbytes < count:
             if part is not None:

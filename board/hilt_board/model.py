@@ -48,7 +48,8 @@ class Model:
 
     def __init__(self, library: Path, memory: ModelMemory) -> None:
         """Load a model. Raises ModelError if the library cannot be loaded, has another API, or refuses the memory
-        model."""
+        model.
+        """
         try:
             self._library = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
             for name, (result, arguments) in _SIGNATURES.items():
@@ -75,7 +76,8 @@ class Model:
 
     def view(self, offset: int, count: int) -> Any:
         """Return `count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model
-        alive."""
+        alive.
+        """
         region = (ctypes.c_uint8 * count).from_address(self._memory + offset)
         region._model = self  # type: ignore[attr-defined]
         return region

@@ -57,7 +57,8 @@ class VtaDevice:
 
     def allocate(self, size: int) -> Any:
         """Return `size` bytes of contiguous memory, a uint8 array with pynq's `physical_address`, `flush` and
-        `invalidate`. Raises MemoryNeededError."""
+        `invalidate`. Raises MemoryNeededError.
+        """
         raise NotImplementedError
 
     def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:

@@ -15,7 +15,8 @@ def four(shape: Sequence[int]) -> Tuple[int, int, int, int]:
 
 def pack(data: Any, packed: Any) -> None:
     """Write an int8 tensor, (N, C, H, W) or (M, K), into `packed` (N/batch, C/block, H, W, batch, block), zeros behind
-    the tensor's channels and images included."""
+    the tensor's channels and images included.
+    """
     images, channels, height, width = four(data.shape)
     outer, inner, _, _, batch, block = packed.shape
     if (outer * batch, inner * block) != (images, channels):
@@ -29,7 +30,8 @@ def pack(data: Any, packed: Any) -> None:
 
 def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
     """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels: channel k * C + c of column
-    j is channel c of column j * stride + k - left, zero outside of the tensor."""
+    j is channel c of column j * stride + k - left, zero outside of the tensor.
+    """
     images, channels, _, width = data.shape
     batch, block = packed.shape[4:]
     columns = packed.shape[3]

@@ -19,7 +19,8 @@ _MASK = np.uint64(0xFFFFFFFF)
 
 class StepRun(NamedTuple):
     """One step of an inference: its kind (pack, unpack, vta, cpu), its name, when it began and ended (seconds from the
-    start of the inference), and for VTA the seconds from its start to `done` and the cycles that it counted."""
+    start of the inference), and for VTA the seconds from its start to `done` and the cycles that it counted.
+    """
 
     kind: str
     name: str

@@ -196,7 +196,8 @@ class Measure(Record):
 @dataclass(frozen=True)
 class RunNetwork(Record):
     """Run a compiled network (a bundle that was put before). Answered by NetworkRan or Failure; not in the journal, for
-    an inference can be repeated."""
+    an inference can be repeated.
+    """
 
     bundle: str = checked(is_sha256)
     name: str = checked(is_text(200))

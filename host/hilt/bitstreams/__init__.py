@@ -1,5 +1,6 @@
 """Bitstreams by name: the manifest that ships with hilt, the user's own additions, and the checks that a .bit file
-must pass before it may travel to a board."""
+must pass before it may travel to a board.
+"""
 
 from hilt.bitstreams.library import add, fetch, path_of
 from hilt.bitstreams.manifest import (

@@ -132,7 +132,8 @@ def _dump(text: str) -> Dump:
 
 def _as_json(device: Device, accelerator: Accelerator, execution: Execution) -> dict[str, Any]:
     """`cycles` and the stages' busy, starved and stalled are times only where `timed`: the golden model counts
-    instructions and micro-ops."""
+    instructions and micro-ops.
+    """
     fault = execution.fault
     return {
         "status": execution.status.name.lower(),

@@ -263,7 +263,8 @@ def _identity(run: Run) -> dict[str, object]:
 
 def _output_elements(workload: Conv2d, board: BoardDescription) -> int:
     """Return the number of elements of the output as the accelerator lays it out: batch and channels in whole
-    blocks."""
+    blocks.
+    """
     parameters = board.accelerator.parameters
     padded = (
         blocks(workload.batch, parameters.batch) * parameters.batch,

@@ -297,7 +297,8 @@ def _spread(weights: NDArray[Any], dilations: tuple[int, ...]) -> NDArray[Any]:
 
 def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
     """Return a depthwise convolution over whole blocks of channels: groups, channels, weights and bias. Every group is
-    one block; the weights between its channels are zeros."""
+    one block; the weights between its channels are zeros.
+    """
     channels = blocks(len(weights), block) * block
     more = channels - len(weights)
     weights = np.pad(weights, ((0, more), (0, 0), (0, 0), (0, 0)))
@@ -306,7 +307,8 @@ def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tupl
 
 def _merged(weights: NDArray[Any], groups: int, apart: int) -> NDArray[np.int8]:
     """Return weights of `groups` groups (CO, CI / groups, KH, KW) as those of `apart` groups, with zeros between
-    channels of different groups."""
+    channels of different groups.
+    """
     outputs, inputs = weights.shape[:2]
     together = groups // apart
     if together <= 1:

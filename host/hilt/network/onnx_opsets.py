@@ -78,7 +78,8 @@ def _move(
 
 def _flat_softmax(graph: OnnxGraph, node: OnnxNode) -> None:
     """Rewrite a softmax of before opset 13: it runs over its axis and all later ones. hilt writes one axis, the
-    last."""
+    last.
+    """
     axis = node.attributes.get("axis", 1)
     rank = len(graph.shapes.get(node.inputs[0], ())) or None
     if axis == -1 or (rank is not None and axis % rank == rank - 1):

@@ -24,7 +24,8 @@ def shape_of(workload: Conv2d) -> Conv2d:
 @dataclass(frozen=True, eq=False)
 class Placement:
     """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why. A
-    `view` runs nowhere: its output lies in VTA's memory as its input does."""
+    `view` runs nowhere: its output lies in VTA's memory as its input does.
+    """
 
     node: Node
     layer: VtaLayer | PoolLayer | None
@@ -40,7 +41,8 @@ class Placement:
 @dataclass(frozen=True)
 class Part:
     """Consecutive nodes on one side: a chain of layers on VTA, or nodes on the processor one after another. Views may
-    stand among either."""
+    stand among either.
+    """
 
     placements: tuple[Placement, ...]
     on_vta: bool
@@ -98,7 +100,8 @@ def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_v
 
 def _folded_if_faster(layer: VtaLayer, schedule: Schedule, searcher: Searcher) -> tuple[VtaLayer, Schedule]:
     """Return the layer whose data the processor packs, with the columns of its kernel as channels where VTA is faster
-    then: less of each block is empty."""
+    then: less of each block is empty.
+    """
     narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
     if narrow is None:
         return layer, schedule

@@ -81,7 +81,8 @@ class Facts:
     @cached_property
     def total_curve(self) -> list[tuple[int, float]]:
         """(trials of all layers in the order in which they were asked for, microseconds of the network), from when
-        every layer has a verified schedule."""
+        every layer has a verified schedule.
+        """
         weights = {each.name: each.layer.count for each in self.runs}
         best: dict[str, float] = {}
         curve: list[tuple[int, float]] = []
@@ -94,7 +95,8 @@ class Facts:
 
     def _in_order(self) -> Iterator[tuple[str, Trial]]:
         """(layer, trial) of all: the fallbacks of every layer, then slice by slice; if there are no slices, layer
-        after layer. By the wall clock they would not be in order once it was set back."""
+        after layer. By the wall clock they would not be in order once it was set back.
+        """
         left = {each.name: deque(each.trials) for each in self.runs}
         given = {each.name: _searched(each.trials) if self.slices else len(each.trials) for each in self.runs}
         for name in given:

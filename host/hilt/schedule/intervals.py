@@ -14,7 +14,8 @@ from hilt.schedule.tiling import IntArray, Tiling
 @dataclass(frozen=True)
 class Intervals:
     """The intervals of the tiles along each axis, arrays over lines: the rows of each program, then the columns of
-    each."""
+    each.
+    """
 
     tiles: IntArray
     """(lines,)"""

@@ -118,7 +118,8 @@ def _whole_strides(problem: TilingProblem) -> dict[str, IntArray]:
 
 def _box(problem: TilingProblem, covered: IntArray) -> dict[str, IntArray]:
     """Return the elements of each operand that a box of so many turns of each of LOOPS (n, 7) touches, padding
-    included."""
+    included.
+    """
     b, co, h, w, ci, kh, kw = covered.T
     workload = problem.workload
     rows = np.where(h == 1, kh, (h - 1) * workload.stride[0] + kh)

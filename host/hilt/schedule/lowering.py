@@ -281,7 +281,8 @@ class _Lowering:
 
     def _moves(self, kind: IntArray, on_chip: IntArray, in_memory: IntArray) -> tuple[IntArray, Words]:
         """LOADs or STOREs of boxes that begin at `on_chip` and `in_memory` (m,) and are of `kind` (m,) of self.boxes:
-        how many each takes (m,), and all of them (n, words)."""
+        how many each takes (m,), and all of them (n, words).
+        """
         moves = self.boxes.moves
         counts = moves.counts.take(kind)
         box, number = ragged(counts)
@@ -298,7 +299,8 @@ class _Lowering:
 
     def _put(self, words: Words, field: Field, values: IntArray) -> None:
         """Put the `values` (n,), which the checks have found to fit, into a field of `words` (n, words) that is still
-        0."""
+        0.
+        """
         bits = (values & field.mask if self.wrap else values).view(np.uint64)
         words[:, field.word] |= bits << np.uint64(field.bit)
 

@@ -24,7 +24,8 @@ class MicroOps:
     """All micro-ops of programs, one program after another. In the order in which a program's lie: one for each place
     of an accumulator, which names its start; for the bias, an image each for every place and channel tile that occur
     together; and the GEMM's sets, one for each combination of places and shape of tile that occurs. Where they begin
-    counts from the start of their program."""
+    counts from the start of their program.
+    """
 
     words: NDArray[np.uint32]
     counts: IntArray
@@ -44,7 +45,8 @@ class MicroOps:
 @dataclass(frozen=True)
 class TileLoops:
     """The GEMMs of whole tiles: `factors` (shapes,) are iter_out, iter_in and the six factors; `dst`, `src` and `wgt`
-    are the micro-ops' fields, counted from where the tile's operands begin, one shape's after another's."""
+    are the micro-ops' fields, counted from where the tile's operands begin, one shape's after another's.
+    """
 
     factors: dict[str, IntArray]
     counts: IntArray
@@ -157,7 +159,8 @@ def tile_loops(plans: Plans) -> TileLoops:
 
 def _strides(shapes: Tiling) -> IntArray:
     """Return the steps of a micro-op's dst, src and wgt for one turn of a tile's loops, in elements:
-    (3, shapes, loops)."""
+    (3, shapes, loops).
+    """
     problem = shapes.problem
     pixels, box = shapes.height * shapes.width, shapes.box_height * shapes.box_width
     strides = np.zeros((3, len(box), len(LOOPS)), dtype=np.int64)

@@ -31,7 +31,8 @@ class Knob:
 
 class Space:
     """Configurations are numbered 0 to len - 1, the first knob fastest. Arrays of indices are int64 (n,); positions (of
-    values in their knobs) and values are int64 (n, knobs)."""
+    values in their knobs) and values are int64 (n, knobs).
+    """
 
     def __init__(self, knobs: Sequence[Knob]) -> None:
         self.knobs = tuple(knobs)
@@ -76,7 +77,8 @@ class Space:
 
     def index(self, knobs: Mapping[str, int]) -> int:
         """Return the index of a configuration. Raises ConfigurationError for a configuration that is not of this
-        space."""
+        space.
+        """
         if set(knobs) != set(self.names):
             raise ConfigurationError(f"a configuration of {sorted(knobs)}; this space has {sorted(self.names)}")
         positions = []

@@ -148,7 +148,8 @@ def _keys(tiling: Tiling, tiles: Tiles, count: IntArray) -> tuple[IntArray, IntA
 @dataclass(frozen=True)
 class _Grid:
     """Steps as if every block had all its lanes in all its rounds: arrays (steps,). Those that there are not take part
-    in the changes of places."""
+    in the changes of places.
+    """
 
     program: IntArray
     tile: IntArray
@@ -166,7 +167,8 @@ class _Grid:
     @classmethod
     def of(cls, plans: Plans, program: IntArray, start: IntArray, size: IntArray, tiles: IntArray) -> _Grid:
         """Return the blocks, arrays (blocks,): program, first tile and number of tiles. `tiles` has shape
-        (programs,)."""
+        (programs,).
+        """
         threads, ci_steps = plans.tiling.threads, plans.tiling.ci_steps
         across = np.where(plans.banded, -(-plans.tiling.acc_places // threads), 1)
         steps = (ci_steps * across * threads).take(program)
@@ -192,7 +194,8 @@ class _Grid:
 
     def places(self, key: IntArray, turns: IntArray, lanes: IntArray) -> IntArray:
         """Return the first place of a round, (steps,): whenever the keys (steps,) of a round are not those of the one
-        before, the next of `turns` (programs,) times `lanes` places."""
+        before, the next of `turns` (programs,) times `lanes` places.
+        """
         changed = np.zeros(int(self.rounds.sum()), dtype=np.int64)
         changed[self.round.take(np.flatnonzero(key != key.take(self.before)))] = 1
         first = starts(self.rounds)

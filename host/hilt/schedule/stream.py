@@ -23,7 +23,8 @@ class InstructionStream:
 
     def add(self, buffer: str, steps: IntArray, instructions: Words, counts: IntArray | None = None) -> None:
         """`instructions` (n, words): of each of `steps` (m,), ascending, as many as `counts` (m,) says, else one.
-        `buffer` is the one from whose start their dram_base counts, or "" for none; each buffer has one piece."""
+        `buffer` is the one from whose start their dram_base counts, or "" for none; each buffer has one piece.
+        """
         offset = self._filled.take(steps)
         self._filled[steps] = offset + (1 if counts is None else counts)
         self._pieces.append((buffer, steps, offset, counts, instructions))

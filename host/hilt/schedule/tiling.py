@@ -100,7 +100,8 @@ class Tiling:
     """Arrays (n,) over configurations: the tile in batch blocks, output rows and columns, and channel blocks; the
     virtual threads; and the loop order (hilt.schedule.space.LOOP_ORDERS).
 
-    The last tile of rows and of columns is smaller where the tile does not divide the output."""
+    The last tile of rows and of columns is smaller where the tile does not divide the output.
+    """
 
     problem: TilingProblem
     batch: IntArray
@@ -262,7 +263,8 @@ class Tiling:
 
     def edges(self) -> list[tuple[Tiling, NDArray[np.bool_]]]:
         """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing if no
-        configuration of all has them. Elsewhere their sizes mean nothing."""
+        configuration of all has them. Elsewhere their sizes mean nothing.
+        """
         rest_height = self.problem.out_height % self.height
         rest_width = self.problem.out_width % self.width
         kinds = (

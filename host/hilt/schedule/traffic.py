@@ -122,7 +122,8 @@ def _rounds(analysis: Analysis) -> _Rounds:
 
 def _round_loops(tiling: Tiling) -> tuple[dict[str, IntArray], BoolArray]:
     """Turns (n,) of each loop over rounds; and whether the threads of a round that differ in output channels have their
-    input in common: in a grouped convolution those of one group."""
+    input in common: in a grouped convolution those of one group.
+    """
     problem = tiling.problem
     co_rounds = -(-tiling.co_tiles // tiling.oc_threads)
     if problem.groups == 1:
@@ -234,7 +235,8 @@ def _transfers(tiling: Tiling) -> tuple[IntArray, IntArray]:
 
 def _moves(problem: TilingProblem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False) -> IntArray:
     """Instructions (n,) of one box of (count, stride) from the outermost dimension in, as hilt.schedule.transfers.fold
-    makes them. `columns_apart`: padded columns are a further innermost dimension that merges with none."""
+    makes them. `columns_apart`: padded columns are a further innermost dimension that merges with none.
+    """
     limit = problem.accelerator.formats.memory.by_name["x_stride"].high
     ones = np.ones_like(dimensions[0][0])
     total = last = last_stride = second = second_stride = ones

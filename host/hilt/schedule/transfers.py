@@ -20,7 +20,8 @@ _LEVELS = 4
 @dataclass(frozen=True)
 class DmaTransfers:
     """The transfers of boxes: how many each takes, and their sizes (boxes,), which are the same for all of a box; and
-    of one box after another the offsets in elements (moves,) from the box's start on chip and in memory."""
+    of one box after another the offsets in elements (moves,) from the box's start on chip and in memory.
+    """
 
     counts: IntArray
     y_size: IntArray

@@ -108,7 +108,8 @@ class Conv2d:
 
     def block_groups(self, block: int) -> int:
         """Groups that an accelerator of this block computes apart: as many as have whole blocks of channels. Groups
-        with less are computed together, with zeros for the weights between them."""
+        with less are computed together, with zeros for the weights between them.
+        """
         return max(
             groups
             for groups in range(1, self.groups + 1)
@@ -127,7 +128,8 @@ class Conv2d:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Conv2d:
         """Return the workload of plain values. Raises WorkloadError for an operator or a field that hilt does not
-        have."""
+        have.
+        """
         arguments = {_OLDER_FIELDS.get(field, field): value for field, value in values.items()}
         operator = arguments.pop("operator", "conv2d")
         if operator != "conv2d":

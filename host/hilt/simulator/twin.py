@@ -56,7 +56,8 @@ program ends before it begins."""
 @dataclass(frozen=True, eq=False)
 class PlacedProgram:
     """Instructions uint64 (n, words) whose dram_base is physical, at byte address `insn_address`, and micro-ops uint32
-    (m, words), the memory from byte address `uop_address` on."""
+    (m, words), the memory from byte address `uop_address` on.
+    """
 
     instructions: NDArray[np.uint64]
     uops: NDArray[np.uint32]
@@ -66,7 +67,8 @@ class PlacedProgram:
     @classmethod
     def of(cls, program: Program, addresses: Mapping[str, int] | None = None) -> Self:
         """`program` with its buffers, and its instructions as `insn`, at these byte addresses; without any, each at the
-        start of a page."""
+        start of a page.
+        """
         if addresses is None:
             return cls(program.instructions, program.uops)
         buffers = {name: address for name, address in addresses.items() if name != "insn"}

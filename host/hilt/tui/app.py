@@ -233,7 +233,8 @@ class HiltApp(App[None]):
 
 def _collect_garbage() -> None:
     """Collect garbage again after the start, during which it is off; objects made until now are not scanned any
-    more."""
+    more.
+    """
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

@@ -32,7 +32,8 @@ class TooLargeError(ValueError):
 @dataclass(frozen=True, eq=False)
 class SpaceFacts:
     """The compiler's verdicts on a whole space (Reason numbers (configurations,)) and how the accepted ones lie
-    together; `labels` (configurations,) is the cluster of each, from 0 for the largest, -1 if it is rejected."""
+    together; `labels` (configurations,) is the cluster of each, from 0 for the largest, -1 if it is rejected.
+    """
 
     verdicts: NDArray[np.int64]
     clusters: Clusters
@@ -72,13 +73,15 @@ class RunContext:
 
     def explain(self, index: int) -> Explanation:
         """Return the explanation: a tenth of a second, and building the twin once. Raises ConfigurationError,
-        BuildError."""
+        BuildError.
+        """
         problem = self.problem
         return explain(problem.workload, self.space, index, problem.accelerator, self.memory)
 
     def twin_agreement(self, configurations: Sequence[int], microseconds: Sequence[float]) -> float:
         """Share of pairs of measured configurations that the twin orders as the board did; NaN for fewer than two.
-        Raises BuildError."""
+        Raises BuildError.
+        """
         cycles = self.problem.predicted_cycles(np.asarray(configurations, dtype=np.int64), [self.memory])[:, 0]
         known = np.isfinite(cycles)
         return pairwise_accuracy(1 / cycles[known], 1 / np.asarray(microseconds)[known]).valid_valid

@@ -48,7 +48,8 @@ def resume_run(store: Store, home: Path, uuid: str) -> None:
 
 def resume_campaign(home: Path, uuid: str) -> None:
     """Resume a paused campaign, or start an engine for one without. Raises the errors of
-    hilt.campaign.launch.resume."""
+    hilt.campaign.launch.resume.
+    """
     from hilt.campaign import launch as campaign_launch
 
     try:

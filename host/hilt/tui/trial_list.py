@@ -38,7 +38,8 @@ class TrialList:
 
     def trial(self, row: int) -> Trial | None:
         """Return the trial of a row; None for one that is still on the board, or that cannot be read. Raises
-        IndexError."""
+        IndexError.
+        """
         ordinal = self.ordinal(row)
         if ordinal not in self._kept:
             self._read(row)

@@ -55,7 +55,8 @@ class Accelerator:
         clock_hz: int = 100_000_000,
     ) -> Accelerator:
         """The accelerator of these parameters. With no ISA named: revision A, which is that of the public bitstreams,
-        where it can hold the parameters, else the wide one."""
+        where it can hold the parameters, else the wide one.
+        """
         if isa is None:
             try:
                 formats(parameters, IsaRevision.A)

@@ -8,7 +8,8 @@ from textual.widgets import Footer
 
 class KeyBar(Footer):
     """Textual's footer, made anew only for other keys: Textual asks for that several times a change of screen or focus,
-    and it is a widget a key."""
+    and it is a widget a key.
+    """
 
     def __init__(self) -> None:
         super().__init__(compact=True)
