@@ -1,5 +1,7 @@
-"""Tensors and bitstreams on the board's disk, by SHA-256. A file that has its name had its content when it was stored,
-and is read again before a daemon first counts on it: memory cards fail.
+"""Tensors and bitstreams on the board's disk, by SHA-256.
+
+A file that has its name had its content when it was stored, and is read again before a daemon first counts on it:
+memory cards fail.
 """
 
 from __future__ import annotations

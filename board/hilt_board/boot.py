@@ -1,5 +1,7 @@
-"""The end of the board's boot. A PYNQ image runs boot.py of its boot partition late in it, long after SSH answers, and
-that loads a bitstream of its own: over ours, if ours was there first, and while its registers are being read.
+"""The end of the board's boot.
+
+A PYNQ image runs boot.py of its boot partition late in it, long after SSH answers, and that loads a bitstream of
+its own: over ours, if ours was there first, and while its registers are being read.
 """
 
 from __future__ import annotations

@@ -115,8 +115,9 @@ class ContiguousMemory:
         return restored
 
     def scratch(self, purpose: str, count: int) -> Any:
-        """Return the first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed; contents are
-        old.
+        """Return the first `count` bytes (uint8) of the buffer kept for a purpose, which grows as needed.
+
+        Contents are old.
         """
         part = self._scratch.get(purpose)
         if part is None or part.whole.nbytes < count:

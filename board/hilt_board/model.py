@@ -47,8 +47,9 @@ class Model:
     """One accelerator and its memory. Lives until the last buffer in its memory is gone."""
 
     def __init__(self, library: Path, memory: ModelMemory) -> None:
-        """Load a model. Raises ModelError if the library cannot be loaded, has another API, or refuses the memory
-        model.
+        """Load a model.
+
+        Raises ModelError if the library cannot be loaded, has another API, or refuses the memory model.
         """
         try:
             self._library = ctypes.CDLL(str(library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
@@ -75,8 +76,9 @@ class Model:
         self._library.vta_reset(self._device)
 
     def view(self, offset: int, count: int) -> Any:
-        """Return `count` bytes of the memory itself, from byte `offset` of it: a ctypes array that keeps the model
-        alive.
+        """Return `count` bytes of the memory itself, from byte `offset` of it.
+
+        A ctypes array that keeps the model alive.
         """
         region = (ctypes.c_uint8 * count).from_address(self._memory + offset)
         region._model = self  # type: ignore[attr-defined]

@@ -56,8 +56,9 @@ class VtaDevice:
             raise TargetError(text.format(name, "bitstream", wanted[:12], self.bitstream[:12]))
 
     def allocate(self, size: int) -> Any:
-        """Return `size` bytes of contiguous memory, a uint8 array with pynq's `physical_address`, `flush` and
-        `invalidate`. Raises MemoryNeededError.
+        """Return `size` bytes of contiguous memory.
+
+        The result is a uint8 array with pynq's `physical_address`, `flush` and `invalidate`. Raises MemoryNeededError.
         """
         raise NotImplementedError
 

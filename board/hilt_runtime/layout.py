@@ -14,8 +14,11 @@ def four(shape: Sequence[int]) -> Tuple[int, int, int, int]:
 
 
 def pack(data: Any, packed: Any) -> None:
-    """Write an int8 tensor, (N, C, H, W) or (M, K), into `packed` (N/batch, C/block, H, W, batch, block), zeros behind
-    the tensor's channels and images included.
+    """Write an int8 tensor in VTA's layout.
+
+    (N, C, H, W) or (M, K) goes into `packed` (N/batch, C/block, H, W, batch, block), with zeros after the tensor's
+    channels
+    and images.
     """
     images, channels, height, width = four(data.shape)
     outer, inner, _, _, batch, block = packed.shape
@@ -29,8 +32,9 @@ def pack(data: Any, packed: Any) -> None:
 
 
 def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
-    """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels: channel k * C + c of column
-    j is channel c of column j * stride + k - left, zero outside of the tensor.
+    """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels.
+
+    Channel k * C + c of column j is channel c of column j * stride + k - left, zero outside of the tensor.
     """
     images, channels, _, width = data.shape
     batch, block = packed.shape[4:]

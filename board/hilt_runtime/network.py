@@ -18,8 +18,11 @@ _MASK = np.uint64(0xFFFFFFFF)
 
 
 class StepRun(NamedTuple):
-    """One step of an inference: its kind (pack, unpack, vta, cpu), its name, when it began and ended (seconds from the
-    start of the inference), and for VTA the seconds from its start to `done` and the cycles that it counted.
+    """One step of an inference.
+
+    It has its kind (pack, unpack, vta, cpu), its name, its begin and end in seconds from the start of the
+    inference, and for
+    VTA the seconds from its start to `done` and the cycles that it counted.
     """
 
     kind: str

@@ -88,8 +88,10 @@ def _tighten(path: Path) -> None:
 
 
 def board_python() -> Path:
-    """Return the interpreter of the virtual boards (pynq with numpy<2): HILT_BOARD_PYTHON, else a clone's own as
-    `make setup` makes it, else the one that hilt.virtual.board_environment makes in HILT_CACHE.
+    """Return the interpreter of the virtual boards (pynq with numpy<2).
+
+    HILT_BOARD_PYTHON, else a clone's own as `make setup` makes it, else the one that hilt.virtual.board_environment
+    makes in HILT_CACHE.
     """
     if named := os.environ.get("HILT_BOARD_PYTHON"):
         return Path(named)

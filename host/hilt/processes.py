@@ -14,8 +14,9 @@ from types import FrameType
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """A signal that ends us ends them, and Ctrl-C, which a terminal sends to all, is ours. To be called in the main
-    thread.
+    """A signal that ends us ends them, and Ctrl-C, which a terminal sends to all, is ours.
+
+    To be called in the main thread.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -6,7 +6,10 @@ import json
 
 
 def toml_value(value: str | int | float | bool) -> str:
-    """JSON's text, numbers, true and false are TOML's, but for two halves of one character, and for the one control
-    character that JSON leaves as it is.
+    """Return a value as TOML writes it.
+
+    JSON's text, numbers, true and false are TOML's, except two halves of one character, and the one control
+    character that
+    JSON leaves as it is.
     """
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

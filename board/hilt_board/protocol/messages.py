@@ -195,8 +195,9 @@ class Measure(Record):
 
 @dataclass(frozen=True)
 class RunNetwork(Record):
-    """Run a compiled network (a bundle that was put before). Answered by NetworkRan or Failure; not in the journal, for
-    an inference can be repeated.
+    """Run a compiled network (a bundle that was put before).
+
+    Answered by NetworkRan or Failure; not in the journal, for an inference can be repeated.
     """
 
     bundle: str = checked(is_sha256)

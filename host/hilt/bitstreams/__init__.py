@@ -1,5 +1,7 @@
-"""Bitstreams by name: the manifest that ships with hilt, the user's own additions, and the checks that a .bit file
-must pass before it may travel to a board.
+"""Bitstreams by name.
+
+The manifest ships with hilt, the user's own additions extend it, and checks decide whether a .bit file may travel to a
+board.
 """
 
 from hilt.bitstreams.library import add, fetch, path_of

@@ -131,8 +131,9 @@ def _dump(text: str) -> Dump:
 
 
 def _as_json(device: Device, accelerator: Accelerator, execution: Execution) -> dict[str, Any]:
-    """`cycles` and the stages' busy, starved and stalled are times only where `timed`: the golden model counts
-    instructions and micro-ops.
+    """`cycles` and the stages' busy, starved and stalled are times only where `timed`.
+
+    The golden model counts instructions and micro-ops.
     """
     fault = execution.fault
     return {

@@ -30,8 +30,9 @@ class Control:
 
     @contextmanager
     def at_stop(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Call `callback` at the first stop while the context is open, from the thread that asks for it; at once where
-        it was asked for before. It must not block.
+        """Call `callback` at the first stop while the context is open, from the thread that asks for it.
+
+        At once where it was asked for before. It must not block.
         """
         with self._changed:
             stopped = self._stopping

@@ -262,8 +262,9 @@ def _identity(run: Run) -> dict[str, object]:
 
 
 def _output_elements(workload: Conv2d, board: BoardDescription) -> int:
-    """Return the number of elements of the output as the accelerator lays it out: batch and channels in whole
-    blocks.
+    """Return the number of elements of the output as the accelerator lays it out.
+
+    Batch and channels in whole blocks.
     """
     parameters = board.accelerator.parameters
     padded = (

@@ -105,8 +105,9 @@ class RefusedError(LinkError):
 
 
 class OutOfMemoryError(RefusedError):
-    """The board has too little contiguous memory for a trial, also in a new worker. A fact of the board: another
-    process may hold the memory, so it says nothing about the configuration.
+    """The board has too little contiguous memory for a trial, also in a new worker.
+
+    A fact of the board: another process may hold the memory, so it says nothing about the configuration.
     """
 
 

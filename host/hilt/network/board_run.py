@@ -1,5 +1,6 @@
-"""Networks on a board over the link: the bundle is sent once, and an inference that a fault of the board has cut short
-is run again when the board is well.
+"""Networks on a board over the link.
+
+The bundle is sent once, and an inference that a fault of the board has cut short is run again when the board is well.
 """
 
 from __future__ import annotations

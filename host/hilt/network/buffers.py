@@ -35,8 +35,10 @@ def one_behind_another(sizes: Mapping[str, int]) -> tuple[dict[str, int], int]:
 
 
 def shared(lives: Sequence[Life]) -> tuple[dict[str, int], int]:
-    """Return an offset for each tensor by name, and the bytes of all; tensors that are never alive at the same time may
-    share memory. The largest is placed first, each at the lowest offset that is free while it lives.
+    """Return an offset for each tensor by name, and the bytes of all.
+
+    Tensors that are never alive at the same time may share memory. The largest is placed first, each at the lowest
+    offset that is free while it lives.
     """
     placed: list[tuple[Life, int]] = []
     for life in sorted(lives, key=lambda life: (-life.bytes, life.first, life.name)):

@@ -144,8 +144,9 @@ def _kind(
     where: np.ndarray[tuple[int], np.dtype[np.int64]],
     accelerator: Accelerator,
 ) -> tuple[MemoryType, int]:
-    """Return the memory type of a buffer's instructions, and the bytes of its elements. A tensor between two layers is
-    written as OUT and read as INP, whose elements are alike.
+    """Return the memory type of a buffer's instructions, and the bytes of its elements.
+
+    A tensor between two layers is written as OUT and read as INP, whose elements are alike.
     """
     record = records[where[0]]
     kind = MemoryType.OUT if record["opcode"] == Opcode.STORE else MemoryType(int(record["memory_type"]))

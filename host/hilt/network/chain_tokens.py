@@ -41,8 +41,10 @@ class Depths:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """The memory behind LOADs and STOREs: `buffer` (n,) is the number of the buffer that each instruction moves (-1 for
-    none), `uops` are UOP records of the micro-op buffer, from which every LOAD of UOP reads at its dram_base.
+    """The memory behind LOADs and STOREs.
+
+    `buffer` (n,) is the number of the buffer that each instruction moves (-1 for none), `uops` are UOP records of
+    the micro-op buffer, from which every LOAD of UOP reads at its dram_base.
     """
 
     buffer: NDArray[np.int64]

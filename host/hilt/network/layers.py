@@ -296,8 +296,9 @@ def _spread(weights: NDArray[Any], dilations: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
-    """Return a depthwise convolution over whole blocks of channels: groups, channels, weights and bias. Every group is
-    one block; the weights between its channels are zeros.
+    """Return a depthwise convolution over whole blocks of channels: groups, channels, weights and bias.
+
+    Every group is one block; the weights between its channels are zeros.
     """
     channels = blocks(len(weights), block) * block
     more = channels - len(weights)
@@ -306,8 +307,9 @@ def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tupl
 
 
 def _merged(weights: NDArray[Any], groups: int, apart: int) -> NDArray[np.int8]:
-    """Return weights of `groups` groups (CO, CI / groups, KH, KW) as those of `apart` groups, with zeros between
-    channels of different groups.
+    """Return the weights of `groups` groups as those of `apart` groups.
+
+    Shapes are (CO, CI / groups, KH, KW). Zeros stand between channels of different groups.
     """
     outputs, inputs = weights.shape[:2]
     together = groups // apart

@@ -23,8 +23,10 @@ _UOP, _IDENTITY, _INP, _OUT = range(4)
 
 @dataclass(frozen=True)
 class PoolingLayer:
-    """A max pooling over packed tensors: `planes` is blocks of images times blocks of channels; sizes are (height,
-    width), `pads` are before the first row and column.
+    """A max pooling over packed tensors.
+
+    `planes` is blocks of images times blocks of channels; sizes are (height, width), `pads` are before the first
+    row and column.
     """
 
     planes: int

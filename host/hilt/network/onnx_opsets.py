@@ -77,8 +77,9 @@ def _move(
 
 
 def _flat_softmax(graph: OnnxGraph, node: OnnxNode) -> None:
-    """Rewrite a softmax of before opset 13: it runs over its axis and all later ones. hilt writes one axis, the
-    last.
+    """Rewrite a softmax of before opset 13: it runs over its axis and all later ones.
+
+    Hilt writes one axis, the last.
     """
     axis = node.attributes.get("axis", 1)
     rank = len(graph.shapes.get(node.inputs[0], ())) or None

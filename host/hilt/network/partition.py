@@ -23,8 +23,9 @@ def shape_of(workload: Conv2d) -> Conv2d:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why. A
-    `view` runs nowhere: its output lies in VTA's memory as its input does.
+    """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why.
+
+    A `view` runs nowhere: its output lies in VTA's memory as its input does.
     """
 
     node: Node
@@ -40,8 +41,9 @@ class Placement:
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive nodes on one side: a chain of layers on VTA, or nodes on the processor one after another. Views may
-    stand among either.
+    """Consecutive nodes on one side: a chain of layers on VTA, or nodes on the processor one after another.
+
+    Views may stand among either.
     """
 
     placements: tuple[Placement, ...]
@@ -99,8 +101,9 @@ def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_v
 
 
 def _folded_if_faster(layer: VtaLayer, schedule: Schedule, searcher: Searcher) -> tuple[VtaLayer, Schedule]:
-    """Return the layer whose data the processor packs, with the columns of its kernel as channels where VTA is faster
-    then: less of each block is empty.
+    """Return the layer whose data the processor packs.
+
+    The columns of its kernel become channels if VTA is faster then: less of each block is empty.
     """
     narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
     if narrow is None:

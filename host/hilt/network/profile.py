@@ -131,8 +131,10 @@ def _named(step: Mapping[str, Any]) -> str:
 
 
 def perfetto(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the first inference as a trace for ui.perfetto.dev: a track of the processor, one of VTA with its layers.
-    VTA's slices are its own time, put one behind another where each program started.
+    """Return the first inference as a trace for ui.perfetto.dev.
+
+    A track of the processor, one of VTA with its layers. VTA's slices are its own time, put one behind another
+    where each program started.
     """
     events: list[dict[str, Any]] = [
         {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}}

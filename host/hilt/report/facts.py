@@ -80,8 +80,11 @@ class Facts:
 
     @cached_property
     def total_curve(self) -> list[tuple[int, float]]:
-        """(trials of all layers in the order in which they were asked for, microseconds of the network), from when
-        every layer has a verified schedule.
+        """Return the latency of the network over the trials of all layers.
+
+        Each point is (trials in the order in which they were asked for, microseconds of the network), from the
+        first moment
+        when every layer has a verified schedule.
         """
         weights = {each.name: each.layer.count for each in self.runs}
         best: dict[str, float] = {}
@@ -94,8 +97,9 @@ class Facts:
         return curve
 
     def _in_order(self) -> Iterator[tuple[str, Trial]]:
-        """(layer, trial) of all: the fallbacks of every layer, then slice by slice; if there are no slices, layer
-        after layer. By the wall clock they would not be in order once it was set back.
+        """(layer, trial) of all: the fallbacks of every layer, then slice by slice.
+
+        If there are no slices, layer after layer. By the wall clock they would not be in order once it was set back.
         """
         left = {each.name: deque(each.trials) for each in self.runs}
         given = {each.name: _searched(each.trials) if self.slices else len(each.trials) for each in self.runs}

@@ -70,8 +70,9 @@ def usage_rows(facts: Facts) -> list[tuple[str, str]]:
 
 
 def event_rows(facts: Facts) -> list[tuple[str, str, str]]:
-    """Return (time, board or level, text) of the last MOST_EVENTS changes of a board's health and warnings, oldest
-    first.
+    """Return the last changes of a board's health and warnings.
+
+    Each row is (time, board or level, text), at most MOST_EVENTS, oldest first.
     """
     told = [row for event in facts.events for row in _told(event)]
     return told[-MOST_EVENTS:]

@@ -33,8 +33,9 @@ _MANY = 1500
 
 
 def pictures(facts: Facts) -> Iterator[tuple[str, str, Figure]]:
-    """Yield (name, description, figure) of each picture: the network's first, then each run's. Names serve as file
-    names.
+    """Yield (name, description, figure) of each picture: the network's first, then each run's.
+
+    Names serve as file names.
     """
     if len(facts.runs) > 1:
         if facts.total_curve:
@@ -123,8 +124,9 @@ def allocation(facts: Facts) -> Figure:
 
 
 def roofline(facts: Facts) -> Figure:
-    """Draw GOP/s over operations per byte that a layer needs to move at least, under the accelerator's peak and its
-    bus.
+    """Draw GOP/s over operations per byte that a layer must move at least.
+
+    The accelerator's peak and its bus are the limits.
     """
     figure, axes = new_figure(3.4)
     shown = [each for each in facts.runs if each.best is not None and each.best.microseconds]
@@ -232,8 +234,9 @@ def _intensity(facts: RunFacts, accelerator: Accelerator) -> float:
 
 
 def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places for upright words at these along an axis of this reach: moved apart as far as they need, and no farther
-    than the axis goes.
+    """Places for upright words at these along an axis of this reach.
+
+    Moved apart as far as they need, and no farther than the axis goes.
     """
     gap = float(np.ptp(reach)) * min(0.028, 1 / len(places))
     order = np.argsort(places, kind="stable")

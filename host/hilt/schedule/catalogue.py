@@ -80,8 +80,10 @@ def _dense(text: str, arguments: str) -> dict[str, object]:
 
 
 def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
-    """Return the convolution that slides over the input with stride - 1 zeros between neighbours; its weights are the
-    transposed convolution's with inputs and outputs exchanged and both axes of the kernel turned round.
+    """Return the convolution that slides over the input with stride - 1 zeros between neighbours.
+
+    Its weights are the transposed convolution's with inputs and outputs exchanged and both axes of the kernel
+    turned round.
     """
     fields = {key: field for key, field in _SPELLED.items() if field != "input_dilation"} | {"op": "output_padding"}
     values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))

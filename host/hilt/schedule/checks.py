@@ -88,8 +88,10 @@ def verdicts(
 
 
 def hazard_distance(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> IntArray:
-    """Micro-ops (n,) between two updates of one accumulator element, at least; NO_HAZARD if none is updated twice in
-    one instruction. Below HAZARD_DISTANCE, hardware without interlock loses sums.
+    """Micro-ops (n,) between two updates of one accumulator element, at least.
+
+    NO_HAZARD if none is updated twice in one instruction. Below HAZARD_DISTANCE, hardware without interlock loses
+    sums.
     """
     return analyse(workload, accelerator, columns).hazard_distance
 

@@ -18,8 +18,10 @@ _Dimensions = list[tuple[IntArray, int]]
 
 @dataclass(frozen=True)
 class Footprints:
-    """The kinds of box of all programs: `inp` ones of input first, each program's pairs of a span of rows and one of
-    columns, program by program; then one of weights for each program; then one of output for each shape of tile.
+    """The kinds of box of all programs.
+
+    `inp` ones of input first, each program's pairs of a span of rows and one of columns, program by program; then
+    one of weights for each program; then one of output for each shape of tile.
     """
 
     moves: DmaTransfers

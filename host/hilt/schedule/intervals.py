@@ -13,8 +13,9 @@ from hilt.schedule.tiling import IntArray, Tiling
 
 @dataclass(frozen=True)
 class Intervals:
-    """The intervals of the tiles along each axis, arrays over lines: the rows of each program, then the columns of
-    each.
+    """The intervals of the tiles along each axis, arrays over lines.
+
+    The rows of each program, then the columns of each.
     """
 
     tiles: IntArray

@@ -117,8 +117,9 @@ def _whole_strides(problem: TilingProblem) -> dict[str, IntArray]:
 
 
 def _box(problem: TilingProblem, covered: IntArray) -> dict[str, IntArray]:
-    """Return the elements of each operand that a box of so many turns of each of LOOPS (n, 7) touches, padding
-    included.
+    """Return the elements of each operand in a box.
+
+    The box has so many turns of each of LOOPS (n, 7), padding included.
     """
     b, co, h, w, ci, kh, kw = covered.T
     workload = problem.workload

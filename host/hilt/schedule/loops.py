@@ -29,8 +29,10 @@ _REDUCES_OUT, _REDUCES_IN = ~_SPATIAL[_OUT], ~_SPATIAL[_IN]
 
 @dataclass(frozen=True)
 class LoopChoice:
-    """Arrays (n,) over configurations: the loops counted (positions in LOOPS), micro-ops of one tile, and the least
-    distance in micro-ops between two updates of one accumulator element.
+    """Arrays (n,) over configurations.
+
+    The loops counted (positions in LOOPS), micro-ops of one tile, and the least distance in micro-ops between two
+    updates of one accumulator element.
     """
 
     out: IntArray
@@ -49,8 +51,9 @@ def extents(tiling: Tiling) -> IntArray:
 
 
 def choose(tiling: Tiling, budget: NDArray[np.int64]) -> LoopChoice:
-    """The fewest micro-ops whose updates are far enough apart; if no pair of loops gives that within `budget`
-    micro-ops (n,), the fewest that fit; if none fits, the fewest.
+    """The fewest micro-ops whose updates are far enough apart.
+
+    If no pair of loops gives that within `budget` micro-ops (n,), the fewest that fit; if none fits, the fewest.
     """
     extent = extents(tiling)
     counted_out, counted_in = extent[:, _OUT], extent[:, _IN]

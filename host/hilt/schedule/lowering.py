@@ -280,8 +280,11 @@ class _Lowering:
         return form.pack(columns, len(opcode), self.wrap)
 
     def _moves(self, kind: IntArray, on_chip: IntArray, in_memory: IntArray) -> tuple[IntArray, Words]:
-        """LOADs or STOREs of boxes that begin at `on_chip` and `in_memory` (m,) and are of `kind` (m,) of self.boxes:
-        how many each takes (m,), and all of them (n, words).
+        """Return the LOADs or STOREs of boxes.
+
+        The boxes begin at `on_chip` and `in_memory` (m,) and are of `kind` (m,) of self.boxes. The result is the
+        number that
+        each takes (m,), and all of them (n, words).
         """
         moves = self.boxes.moves
         counts = moves.counts.take(kind)
@@ -298,8 +301,9 @@ class _Lowering:
         return counts, words
 
     def _put(self, words: Words, field: Field, values: IntArray) -> None:
-        """Put the `values` (n,), which the checks have found to fit, into a field of `words` (n, words) that is still
-        0.
+        """Write values into a field of instruction words.
+
+        The checks have found that `values` (n,) fit. The field of `words` (n, words) is still 0.
         """
         bits = (values & field.mask if self.wrap else values).view(np.uint64)
         words[:, field.word] |= bits << np.uint64(field.bit)

@@ -21,10 +21,11 @@ _UNROLLED = (_W, _H, _CO, _B, _KW, _KH, _CI)
 
 @dataclass(frozen=True)
 class MicroOps:
-    """All micro-ops of programs, one program after another. In the order in which a program's lie: one for each place
-    of an accumulator, which names its start; for the bias, an image each for every place and channel tile that occur
-    together; and the GEMM's sets, one for each combination of places and shape of tile that occurs. Where they begin
-    counts from the start of their program.
+    """All micro-ops of programs, one program after another.
+
+    In the order in which a program's lie: one for each place of an accumulator, which names its start; for the
+    bias, an image each for every place and channel tile that occur together; and the GEMM's sets, one for each
+    combination of places and shape of tile that occurs. Where they begin counts from the start of their program.
     """
 
     words: NDArray[np.uint32]
@@ -44,8 +45,10 @@ class MicroOps:
 
 @dataclass(frozen=True)
 class TileLoops:
-    """The GEMMs of whole tiles: `factors` (shapes,) are iter_out, iter_in and the six factors; `dst`, `src` and `wgt`
-    are the micro-ops' fields, counted from where the tile's operands begin, one shape's after another's.
+    """The GEMMs of whole tiles: `factors` (shapes,) are iter_out, iter_in and the six factors.
+
+    `dst`, `src` and `wgt` are the micro-ops' fields, counted from where the tile's operands begin, one shape's
+    after another's.
     """
 
     factors: dict[str, IntArray]
@@ -112,8 +115,9 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
 
 
 def _occurring(sizes: IntArray, program: IntArray, code: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the codes that occur in each program, ascending: their program and the code itself; and of every `code`
-    given, which of those it is.
+    """Return the codes that occur in each program, ascending.
+
+    Their program and the code itself; and of every `code` given, which of those it is.
 
     A program's codes are below its `sizes` (programs,).
     """
@@ -158,7 +162,8 @@ def tile_loops(plans: Plans) -> TileLoops:
 
 
 def _strides(shapes: Tiling) -> IntArray:
-    """Return the steps of a micro-op's dst, src and wgt for one turn of a tile's loops, in elements:
+    """Return the steps of a micro-op's dst, src and wgt for one turn of a tile's loops, in elements.
+
     (3, shapes, loops).
     """
     problem = shapes.problem

@@ -46,8 +46,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """`layers` are different from each other, in the order of the model; `others` counts the operators that are neither
-    convolution nor dense layer, which are not VTA's.
+    """`layers` are different from each other, in the order of the model.
+
+    `others` counts the operators that are neither convolution nor dense layer, which are not VTA's.
     """
 
     name: str

@@ -12,8 +12,9 @@ from hilt.schedule.tiling import BoolArray, IntArray, Tiling, TilingProblem
 
 @dataclass(frozen=True)
 class Plans:
-    """Arrays (programs,); and (programs x kinds,), program by program, over the kinds of tile: whole ones first, then
-    the smaller ones at the edges.
+    """Arrays (programs,); and (programs x kinds,), program by program, over the kinds of tile.
+
+    Whole ones first, then the smaller ones at the edges.
     """
 
     tiling: Tiling

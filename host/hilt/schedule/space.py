@@ -30,8 +30,9 @@ class Knob:
 
 
 class Space:
-    """Configurations are numbered 0 to len - 1, the first knob fastest. Arrays of indices are int64 (n,); positions (of
-    values in their knobs) and values are int64 (n, knobs).
+    """Configurations are numbered 0 to len - 1, the first knob fastest.
+
+    Arrays of indices are int64 (n,); positions (of values in their knobs) and values are int64 (n, knobs).
     """
 
     def __init__(self, knobs: Sequence[Knob]) -> None:
@@ -76,8 +77,9 @@ class Space:
         return {name: int(value) for name, value in zip(self.names, self.values(index), strict=True)}
 
     def index(self, knobs: Mapping[str, int]) -> int:
-        """Return the index of a configuration. Raises ConfigurationError for a configuration that is not of this
-        space.
+        """Return the index of a configuration.
+
+        Raises ConfigurationError for a configuration that is not of this space.
         """
         if set(knobs) != set(self.names):
             raise ConfigurationError(f"a configuration of {sorted(knobs)}; this space has {sorted(self.names)}")

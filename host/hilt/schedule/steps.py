@@ -147,8 +147,9 @@ def _keys(tiling: Tiling, tiles: Tiles, count: IntArray) -> tuple[IntArray, IntA
 
 @dataclass(frozen=True)
 class _Grid:
-    """Steps as if every block had all its lanes in all its rounds: arrays (steps,). Those that there are not take part
-    in the changes of places.
+    """Steps as if every block had all its lanes in all its rounds: arrays (steps,).
+
+    Those that there are not take part in the changes of places.
     """
 
     program: IntArray
@@ -166,8 +167,9 @@ class _Grid:
 
     @classmethod
     def of(cls, plans: Plans, program: IntArray, start: IntArray, size: IntArray, tiles: IntArray) -> _Grid:
-        """Return the blocks, arrays (blocks,): program, first tile and number of tiles. `tiles` has shape
-        (programs,).
+        """Return the blocks, arrays (blocks,): program, first tile and number of tiles.
+
+        `tiles` has shape (programs,).
         """
         threads, ci_steps = plans.tiling.threads, plans.tiling.ci_steps
         across = np.where(plans.banded, -(-plans.tiling.acc_places // threads), 1)
@@ -193,8 +195,10 @@ class _Grid:
         )
 
     def places(self, key: IntArray, turns: IntArray, lanes: IntArray) -> IntArray:
-        """Return the first place of a round, (steps,): whenever the keys (steps,) of a round are not those of the one
-        before, the next of `turns` (programs,) times `lanes` places.
+        """Return the first place of a round, (steps,).
+
+        Whenever the keys (steps,) of a round are not those of the one before, the next of `turns` (programs,) times
+        `lanes` places.
         """
         changed = np.zeros(int(self.rounds.sum()), dtype=np.int64)
         changed[self.round.take(np.flatnonzero(key != key.take(self.before)))] = 1
@@ -236,8 +240,9 @@ def _loads(key: IntArray, place: IntArray) -> tuple[BoolArray, IntArray]:
 
 
 def _tokens(before: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Return the steps whose loads wait for a token and the steps that push one. A load follows step `before` (-1:
-    any).
+    """Return the steps whose loads wait for a token and the steps that push one.
+
+    A load follows step `before` (-1: any).
 
     Tokens do not name their source: the n-th popped is the n-th pushed. So a load waits only if no earlier load
     waited for

@@ -23,6 +23,7 @@ class InstructionStream:
 
     def add(self, buffer: str, steps: IntArray, instructions: Words, counts: IntArray | None = None) -> None:
         """`instructions` (n, words): of each of `steps` (m,), ascending, as many as `counts` (m,) says, else one.
+
         `buffer` is the one from whose start their dram_base counts, or "" for none; each buffer has one piece.
         """
         offset = self._filled.take(steps)
@@ -32,11 +33,11 @@ class InstructionStream:
     def assemble(
         self, program: IntArray, programs: int, prologue: list[tuple[str, Words]], epilogue: Words
     ) -> tuple[Words, IntArray, dict[str, IntArray]]:
-        """Return all instructions (n, words), with those of `prologue` (buffer, (programs, words)) before and
-        `epilogue` (words,) behind each of the programs; where each program starts (programs + 1,); and by buffer
-        the instructions that count from it, ascending.
+        """Return all instructions (n, words) of the programs.
 
-        `program` (steps,) ascends.
+        `prologue` (buffer, (programs, words)) stands before and `epilogue` (words,) behind each program. The result
+        also has the
+        start of each program (programs + 1,), and by buffer the instructions that count from it, ascending.
         """
         around = len(prologue) + 1
         start = starts(self._filled) + program * around + len(prologue)

@@ -17,8 +17,10 @@ from hilt.vta.layout import pack_bias, pack_data, pack_weights
 
 @dataclass(frozen=True, eq=False)
 class Tensors:
-    """Packed as they lie in memory (HARDWARE.md section 5): `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if
-    the workload has one), and the `expected` contents (int8) of buffer `out`, every element of it, padding included.
+    """Packed as they lie in memory (HARDWARE.md section 5).
+
+    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one), and the `expected` contents
+    (int8) of buffer `out`, every element of it, padding included.
     """
 
     inputs: dict[str, NDArray[Any]]
@@ -26,8 +28,10 @@ class Tensors:
 
 
 def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
-    """Deterministic in its arguments. Values are drawn so that the sums, shifted, spread around the middle of the clip:
-    the output is mostly neither zero nor saturated, and a wrong sum shows.
+    """Deterministic in its arguments.
+
+    Values are drawn so that the sums, shifted, spread around the middle of the clip: the output is mostly neither
+    zero nor saturated, and a wrong sum shows.
     """
     generator = np.random.default_rng(seed)
     taps = workload.in_channels // workload.groups * workload.kernel[0] * workload.kernel[1]

@@ -97,8 +97,10 @@ class TilingProblem:
 
 @dataclass(frozen=True)
 class Tiling:
-    """Arrays (n,) over configurations: the tile in batch blocks, output rows and columns, and channel blocks; the
-    virtual threads; and the loop order (hilt.schedule.space.LOOP_ORDERS).
+    """Arrays (n,) over configurations.
+
+    The tile in batch blocks, output rows and columns, and channel blocks; the virtual threads; and the loop order
+    (hilt.schedule.space.LOOP_ORDERS).
 
     The last tile of rows and of columns is smaller where the tile does not divide the output.
     """
@@ -262,8 +264,9 @@ class Tiling:
         return np.where(self.banded, self.band_tiles, self.threads)
 
     def edges(self) -> list[tuple[Tiling, NDArray[np.bool_]]]:
-        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such; nothing if no
-        configuration of all has them. Elsewhere their sizes mean nothing.
+        """Tiles that are smaller in columns, in rows, in both, and where (n,) there are such.
+
+        Nothing if no configuration of all has them. Elsewhere their sizes mean nothing.
         """
         rest_height = self.problem.out_height % self.height
         rest_width = self.problem.out_width % self.width

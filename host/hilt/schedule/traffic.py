@@ -121,8 +121,10 @@ def _rounds(analysis: Analysis) -> _Rounds:
 
 
 def _round_loops(tiling: Tiling) -> tuple[dict[str, IntArray], BoolArray]:
-    """Turns (n,) of each loop over rounds; and whether the threads of a round that differ in output channels have their
-    input in common: in a grouped convolution those of one group.
+    """Turns (n,) of each loop over rounds.
+
+    And whether the threads of a round that differ in output channels have their input in common: in a grouped
+    convolution those of one group.
     """
     problem = tiling.problem
     co_rounds = -(-tiling.co_tiles // tiling.oc_threads)
@@ -234,8 +236,10 @@ def _transfers(tiling: Tiling) -> tuple[IntArray, IntArray]:
 
 
 def _moves(problem: TilingProblem, dimensions: list[tuple[IntArray, int]], *, columns_apart: bool = False) -> IntArray:
-    """Instructions (n,) of one box of (count, stride) from the outermost dimension in, as hilt.schedule.transfers.fold
-    makes them. `columns_apart`: padded columns are a further innermost dimension that merges with none.
+    """Return the number of instructions (n,) of one box.
+
+    The box is (count, stride) from the outermost dimension in, as hilt.schedule.transfers.fold makes them.
+    `columns_apart`: padded columns are a further innermost dimension that merges with none.
     """
     limit = problem.accelerator.formats.memory.by_name["x_stride"].high
     ones = np.ones_like(dimensions[0][0])

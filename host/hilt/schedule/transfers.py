@@ -19,8 +19,9 @@ _LEVELS = 4
 
 @dataclass(frozen=True)
 class DmaTransfers:
-    """The transfers of boxes: how many each takes, and their sizes (boxes,), which are the same for all of a box; and
-    of one box after another the offsets in elements (moves,) from the box's start on chip and in memory.
+    """The transfers of boxes: how many each takes, and their sizes (boxes,), which are the same for all of a box.
+
+    And of one box after another the offsets in elements (moves,) from the box's start on chip and in memory.
     """
 
     counts: IntArray
@@ -49,11 +50,11 @@ class DmaTransfers:
 def fold(
     dimensions: Sequence[tuple[IntArray, int | IntArray]], largest_stride: int, y_pads: Pads, x_pads: Pads
 ) -> DmaTransfers:
-    """The fewest moves of each of some boxes, of (counts (boxes,), stride or strides) from the outermost dimension in,
-    the two innermost being padded. The innermost has stride 1.
+    """Return the fewest moves of each of some boxes.
 
-    On chip the box is dense, pads included. Neighbours merge where the outer's stride spans the inner, but for padded
-    dimensions; a stride beyond x_stride leaves one row a move.
+    The boxes are (counts (boxes,), stride or strides) from the outermost dimension in. The two innermost are
+    padded, and the
+    innermost has stride 1.
     """
     *outer, (rows, row_stride), (columns, _) = dimensions
     y_padding, x_padding = y_pads[0] + y_pads[1], x_pads[0] + x_pads[1]

@@ -84,8 +84,10 @@ def _box(tiling: Tiling) -> tuple[IntArray, IntArray]:
 
 
 def _folded(dimensions: list[tuple[IntArray, int]]) -> IntArray:
-    """Dimensions left of boxes of (extent, stride) from the outermost in: those of one element go, neighbours that lie
-    end to end merge, and an innermost stride other than 1 counts as a dimension of its own.
+    """Dimensions left of boxes of (extent, stride) from the outermost in.
+
+    Those of one element go, neighbours that lie end to end merge, and an innermost stride other than 1 counts as a
+    dimension of its own.
     """
     count = np.zeros_like(dimensions[0][0])
     span = np.ones_like(count)
@@ -99,8 +101,9 @@ def _folded(dimensions: list[tuple[IntArray, int]]) -> IntArray:
 
 
 def _close_updates(tiling: Tiling) -> BoolArray:
-    """R7: of the loops ci, w, KW, KH, co, h the two outermost with more than one turn are counted; the micro-ops that
-    spell out the rest must not come back to an element too soon.
+    """R7: of the loops ci, w, KW, KH, co, h the two outermost with more than one turn are counted.
+
+    The micro-ops that spell out the rest must not come back to an element too soon.
     """
     kernel = tiling.problem.workload.kernel
     ones = np.ones_like(tiling.ci)

@@ -107,8 +107,9 @@ class Conv2d:
         return self.batch * self.out_channels * self.out_height * self.out_width * taps
 
     def block_groups(self, block: int) -> int:
-        """Groups that an accelerator of this block computes apart: as many as have whole blocks of channels. Groups
-        with less are computed together, with zeros for the weights between them.
+        """Groups that an accelerator of this block computes apart: as many as have whole blocks of channels.
+
+        Groups with less are computed together, with zeros for the weights between them.
         """
         return max(
             groups
@@ -127,8 +128,9 @@ class Conv2d:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Conv2d:
-        """Return the workload of plain values. Raises WorkloadError for an operator or a field that hilt does not
-        have.
+        """Return the workload of plain values.
+
+        Raises WorkloadError for an operator or a field that hilt does not have.
         """
         arguments = {_OLDER_FIELDS.get(field, field): value for field, value in values.items()}
         operator = arguments.pop("operator", "conv2d")

@@ -10,8 +10,10 @@ from hilt.schedule.workload import Conv2d
 
 
 def format_workload(workload: Conv2d) -> str:
-    """`conv2d:n=1,ci=64,...` or `dense:n=1,ci=512,co=1000`: the shapes in full, the rest where it differs from the
-    defaults. A transposed convolution is the convolution that computes it.
+    """`conv2d:n=1,ci=64,...` or `dense:n=1,ci=512,co=1000`.
+
+    The shapes in full, the rest where it differs from the defaults. A transposed convolution is the convolution
+    that computes it.
     """
     channels = f"n={workload.batch},ci={workload.in_channels},"
     if is_dense(workload):

@@ -190,8 +190,9 @@ def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verila
 
 
 def _verilate(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> list[str]:
-    """Return Verilator's command. Its executable is linked as a shared library: -shared and position-independent
-    code.
+    """Return Verilator's command.
+
+    Its executable is linked as a shared library: -shared and position-independent code.
     """
     verilator = toolchain.verilator()
     macros = _macros(accelerator)

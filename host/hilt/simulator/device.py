@@ -91,8 +91,9 @@ class _MemoryModel(ctypes.Structure):
 
 
 def memory_structure(memory: MemoryModel) -> ctypes.Structure:
-    """`memory` as the libraries take it: a vta_memory_model. Raises SimulatorError where a number does not fit it, of
-    which C would take the low bits.
+    """`memory` as the libraries take it: a vta_memory_model.
+
+    Raises SimulatorError where a number does not fit it, of which C would take the low bits.
     """
     values = (
         memory.base,

@@ -54,8 +54,10 @@ def read_image(file: Path, address: int) -> Image:
 def memory_for(
     images: Sequence[Image], dumps: Sequence[Dump], base: int | None = None, size: int | None = None
 ) -> tuple[int, int]:
-    """(base, bytes) of a memory that holds all images and dumps. Where they are not given: from the lowest address,
-    rounded down to 64 MiB, to at least 64 MiB past the highest, so that buffers that are neither also have room.
+    """(base, bytes) of a memory that holds all images and dumps.
+
+    Where they are not given: from the lowest address, rounded down to 64 MiB, to at least 64 MiB past the highest,
+    so that buffers that are neither also have room.
 
     Raises ImageError where something lies outside, or past 32-bit addresses.
     """
@@ -87,8 +89,9 @@ def run_images(
     max_cycles: int,
     waves: Path | None = None,
 ) -> Execution:
-    """Runs `insns` (byte address, count) and then writes every dump, whole or not at all. With `waves` the model is the
-    RTL of profile `trace`, and every signal goes to that file.
+    """Runs `insns` (byte address, count) and then writes every dump, whole or not at all.
+
+    With `waves` the model is the RTL of profile `trace`, and every signal goes to that file.
 
     Every dram_base is physical: the address registers are 0. Raises ImageError where images overlap, hold no
     such instructions, or a dump cannot be written; SimulatorError where the model cannot be used.

@@ -62,8 +62,10 @@ def run_program(
 
 
 def place(program: Program, base: int) -> tuple[dict[str, int], int]:
-    """Page-aligned byte addresses from `base` up for the program's buffers by name and its instructions (`insn`), and
-    the first page that is free after them.
+    """Return addresses for a program, and the first free page after them.
+
+    The byte addresses are page-aligned, from `base` up, for the program's buffers by name and its instructions
+    (`insn`).
     """
     sizes = {"insn": program.instructions.nbytes, **{buffer.name: buffer.bytes for buffer in program.buffers}}
     addresses: dict[str, int] = {}

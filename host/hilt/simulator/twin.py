@@ -55,7 +55,9 @@ program ends before it begins."""
 
 @dataclass(frozen=True, eq=False)
 class PlacedProgram:
-    """Instructions uint64 (n, words) whose dram_base is physical, at byte address `insn_address`, and micro-ops uint32
+    """A program at its addresses.
+
+    Instructions are uint64 (n, words) with physical dram_base, at byte address `insn_address`. Micro-ops are uint32
     (m, words), the memory from byte address `uop_address` on.
     """
 
@@ -66,8 +68,9 @@ class PlacedProgram:
 
     @classmethod
     def of(cls, program: Program, addresses: Mapping[str, int] | None = None) -> Self:
-        """`program` with its buffers, and its instructions as `insn`, at these byte addresses; without any, each at the
-        start of a page.
+        """`program` with its buffers, and its instructions as `insn`, at these byte addresses.
+
+        Without any, each at the start of a page.
         """
         if addresses is None:
             return cls(program.instructions, program.uops)

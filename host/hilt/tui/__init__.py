@@ -1,5 +1,7 @@
-"""The terminal user interface: a client of the store and of the engine's process. It decides nothing about a run,
-and closing it stops nothing. `screens/` has one screen a file, `widgets/` one panel a file, `hilt.tcss` the looks.
+"""The terminal user interface: a client of the store and of the engine's process.
+
+It decides nothing about a run, and closing it stops nothing. `screens/` has one screen a file, `widgets/` one panel
+a file, `hilt.tcss` the looks.
 """
 
 from __future__ import annotations

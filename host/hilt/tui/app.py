@@ -232,8 +232,9 @@ class HiltApp(App[None]):
 
 
 def _collect_garbage() -> None:
-    """Collect garbage again after the start, during which it is off; objects made until now are not scanned any
-    more.
+    """Collect garbage again after the start, during which it is off.
+
+    Objects made until now are not scanned any more.
     """
     if not gc.isenabled():
         gc.freeze()

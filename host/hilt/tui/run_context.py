@@ -31,8 +31,11 @@ class TooLargeError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class SpaceFacts:
-    """The compiler's verdicts on a whole space (Reason numbers (configurations,)) and how the accepted ones lie
-    together; `labels` (configurations,) is the cluster of each, from 0 for the largest, -1 if it is rejected.
+    """The compiler's verdicts on a whole space, and the clusters of the accepted configurations.
+
+    Verdicts are Reason numbers (configurations,). `labels` (configurations,) is the cluster of each, from 0 for the
+    largest,
+    -1 if it is rejected.
     """
 
     verdicts: NDArray[np.int64]
@@ -72,14 +75,16 @@ class RunContext:
         return SpaceFacts(found, grouped, labels)
 
     def explain(self, index: int) -> Explanation:
-        """Return the explanation: a tenth of a second, and building the twin once. Raises ConfigurationError,
-        BuildError.
+        """Return the explanation: a tenth of a second, and building the twin once.
+
+        Raises ConfigurationError, BuildError.
         """
         problem = self.problem
         return explain(problem.workload, self.space, index, problem.accelerator, self.memory)
 
     def twin_agreement(self, configurations: Sequence[int], microseconds: Sequence[float]) -> float:
         """Share of pairs of measured configurations that the twin orders as the board did; NaN for fewer than two.
+
         Raises BuildError.
         """
         cycles = self.problem.predicted_cycles(np.asarray(configurations, dtype=np.int64), [self.memory])[:, 0]

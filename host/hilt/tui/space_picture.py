@@ -1,5 +1,8 @@
-"""A space as a picture: every configuration a cell of a grid whose neighbours along a row or a column differ in one
-knob, as in the grid graph of HW-Aware Initialization's Figure 1, unfolded into a plane.
+"""A space as a picture.
+
+Every configuration is a cell of a grid whose neighbours along a row or a column differ in one knob. It is the grid
+graph
+of HW-Aware Initialization's Figure 1, unfolded into a plane.
 """
 
 from __future__ import annotations

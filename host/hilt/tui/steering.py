@@ -47,8 +47,9 @@ def resume_run(store: Store, home: Path, uuid: str) -> None:
 
 
 def resume_campaign(home: Path, uuid: str) -> None:
-    """Resume a paused campaign, or start an engine for one without. Raises the errors of
-    hilt.campaign.launch.resume.
+    """Resume a paused campaign, or start an engine for one without.
+
+    Raises the errors of hilt.campaign.launch.resume.
     """
     from hilt.campaign import launch as campaign_launch
 

@@ -37,8 +37,9 @@ class TrialList:
         return self._numbers.index(ordinal) if ordinal in self._numbers else None
 
     def trial(self, row: int) -> Trial | None:
-        """Return the trial of a row; None for one that is still on the board, or that cannot be read. Raises
-        IndexError.
+        """Return the trial of a row; None for one that is still on the board, or that cannot be read.
+
+        Raises IndexError.
         """
         ordinal = self.ordinal(row)
         if ordinal not in self._kept:

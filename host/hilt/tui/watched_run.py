@@ -24,8 +24,10 @@ SHORTEST_TIMER = 0.05
 
 
 class WatchedRun:
-    """`view` is None until the store was read. `history` are states, boards and log lines, oldest first; `arrived`
-    counts all of them, those that were dropped too. `configuration` is the one that is looked at in depth.
+    """`view` is None until the store was read.
+
+    `history` are states, boards and log lines, oldest first; `arrived` counts all of them, those that were dropped
+    too. `configuration` is the one that is looked at in depth.
     """
 
     def __init__(self, home: Path, store: Store, uuid: str, post: Callable[[Message], object]) -> None:

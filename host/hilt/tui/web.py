@@ -39,8 +39,11 @@ def serve(identifier: str | None, port: int) -> None:
 
     @web.middleware  # type: ignore[untyped-decorator,unused-ignore]
     async def only_from_here(request: web.Request, handler: object) -> web.StreamResponse:
-        """Refuse pages of other sites in the same browser, whatever name they have for 127.0.0.1, and everybody who
-        has neither the token of the printed address nor the cookie that it was exchanged for.
+        """Refuse pages of other sites in the same browser, and clients without the token.
+
+        A page is refused whatever name it has for 127.0.0.1. A client needs the token of the printed address, or
+        the cookie that
+        it was exchanged for.
         """
         origin = request.headers.get("Origin")
         if request.host not in hosts or (origin is not None and origin.partition("://")[2] not in hosts):
@@ -81,8 +84,10 @@ def _equal(given: str, secret: str) -> bool:
 
 
 def _policy(hosts: set[str]) -> str:
-    """No other site's page may frame it, where a click would be ours, and it loads nothing from elsewhere: where that
-    cannot be reached, as textual-serve's font from Google, the page would stay blank for as long as it was tried.
+    """No other site's page may frame it, where a click would be ours, and it loads nothing from elsewhere.
+
+    Where that cannot be reached, as textual-serve's font from Google, the page would stay blank for as long as it
+    was tried.
     """
     own = " ".join(f"http://{host} ws://{host}" for host in sorted(hosts))
     return f"default-src {own} data: blob: 'unsafe-inline'; frame-ancestors 'none'"

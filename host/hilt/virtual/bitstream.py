@@ -58,8 +58,9 @@ def make_bitstream(board_model: BoardModel, form: Form | None = None) -> Virtual
 
 
 def bitfile(design: str, part: str, payload: bytes) -> bytes:
-    """Return a .bit file: Xilinx's header (big endian; a to d are text, e is the payload's length), then the
-    payload.
+    """Return a .bit file: Xilinx's header (big endian.
+
+    A to d are text, e is the payload's length), then the payload.
     """
     fields = [(b"a", f"{design};UserID=0XFFFFFFFF;Version=hilt"), (b"b", part), (b"c", _DATE), (b"d", _TIME)]
     header = PREAMBLE

@@ -54,8 +54,10 @@ class Accelerator:
         instruction_queue_depth: int = 512,
         clock_hz: int = 100_000_000,
     ) -> Accelerator:
-        """The accelerator of these parameters. With no ISA named: revision A, which is that of the public bitstreams,
-        where it can hold the parameters, else the wide one.
+        """The accelerator of these parameters.
+
+        With no ISA named: revision A, which is that of the public bitstreams, where it can hold the parameters,
+        else the wide one.
         """
         if isa is None:
             try:
@@ -90,8 +92,10 @@ class Accelerator:
         return (1 << self.parameters.log_uop_buff_size) // self.uop_element_bytes
 
     def require_rtl(self) -> None:
-        """The golden model and the twin have no bus and no banks, hls/rtl has: it collects whole beats to elements, two
-        beats of micro-ops to a row, and accumulators in two banks of two rows or more.
+        """The golden model and the twin have no bus and no banks, hls/rtl has.
+
+        It collects whole beats to elements, two beats of micro-ops to a row, and accumulators in two banks of two
+        rows or more.
 
         Raises ParameterError, naming the field, for parameters that it has not.
         """

@@ -1,5 +1,6 @@
-"""Tensors as they lie in the accelerator's memory (HARDWARE.md section 5), and back. Channels and batch are padded with
-zeros up to whole blocks.
+"""Tensors as they lie in the accelerator's memory (HARDWARE.md section 5), and back.
+
+Channels and batch are padded with zeros up to whole blocks.
 """
 
 from __future__ import annotations

@@ -62,8 +62,10 @@ def accumulate(
 
 
 def _exact_product(kernels: NDArray[np.int8], columns: NDArray[np.int8]) -> NDArray[np.int32]:
-    """(M, K) times (N, K, P) in int32. Floating-point products are BLAS-fast and exact while every sum stays below the
-    mantissa, so K is cut into pieces: a product of int8 is at most 2^14, and float32 holds integers to 2^24.
+    """(M, K) times (N, K, P) in int32.
+
+    Floating-point products are BLAS-fast and exact while every sum stays below the mantissa, so K is cut into
+    pieces: a product of int8 is at most 2^14, and float32 holds integers to 2^24.
     """
     depth = kernels.shape[1]
     shard = 1 << (24 - 14)

@@ -51,7 +51,7 @@ class DatasetKey:
 
     @property
     def name(self) -> str:
-        """`resnet18.C5@pynq.tvm.autotvm4`"""
+        """Return the name, such as `resnet18.C5@pynq.tvm.autotvm4`."""
         kind = "ml2" if self.kind == "ml2" else f"autotvm{self.orders}"
         return f"{self.workload.name}@{self.board_model}.{self.checks}.{kind}"
 

@@ -1,5 +1,6 @@
-"""Features of configurations, as named arrays: knobs, hidden features of the compiler, and the lowered loops
-(flattened, and as AutoTVM's context relations).
+"""Features of configurations, as named arrays.
+
+Knobs, hidden features of the compiler, and the lowered loops (flattened, and as AutoTVM's context relations).
 """
 
 from hilt.schedule.features.features import Features as Features

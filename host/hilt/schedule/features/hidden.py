@@ -42,8 +42,9 @@ TABLE_5 = (
 
 
 def hidden_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """Return the hidden features of configurations, given as knob values by name, each (n,): TABLE_5 first, then our
-    own.
+    """Return the hidden features of configurations, given as knob values by name, each (n,).
+
+    TABLE_5 first, then our own.
 
     Sizes are in rows, columns and channel blocks, memory in elements of its buffer or bytes; counts are not scaled.
     A rejected configuration has the features of the program that it would be.

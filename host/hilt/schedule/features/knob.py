@@ -9,8 +9,9 @@ from hilt.schedule.space import Space
 
 
 def knob_features(space: Space, indices: ArrayLike) -> NDArray[np.float32]:
-    """AutoTVM's knob features (n, features): each split as (-1, inner factor), any other knob as its value; twelve for
-    TVM's seven knobs.
+    """AutoTVM's knob features (n, features).
+
+    Each split as (-1, inner factor), any other knob as its value; twelve for TVM's seven knobs.
     """
     columns: list[NDArray[np.int64]] = []
     for knob, values in zip(space.knobs, np.moveaxis(space.values(indices), -1, 0), strict=True):
@@ -21,8 +22,9 @@ def knob_features(space: Space, indices: ArrayLike) -> NDArray[np.float32]:
 
 
 def knob_feature_names(space: Space) -> tuple[str, ...]:
-    """Return the names of knob_features' columns. A split has two columns; the outer one is implied by the inner
-    one.
+    """Return the names of knob_features' columns.
+
+    A split has two columns; the outer one is implied by the inner one.
     """
     names: list[str] = []
     for knob in space.knobs:

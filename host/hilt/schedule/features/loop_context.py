@@ -76,8 +76,9 @@ def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
 
 
 def context_relation_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 if there is no such loop; for
-    RELATIONS (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`.
+    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 if there is no such loop.
+
+    For RELATIONS (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`.
     """
     context = loop_context(workload, accelerator, columns)
     by_name = {name: context.values[:, :, place] for place, name in enumerate(context.names)}

@@ -7,8 +7,9 @@ from textual.widgets import Footer
 
 
 class KeyBar(Footer):
-    """Textual's footer, made anew only for other keys: Textual asks for that several times a change of screen or focus,
-    and it is a widget a key.
+    """Textual's footer, made anew only for other keys.
+
+    Textual asks for that several times a change of screen or focus, and it is a widget a key.
     """
 
     def __init__(self) -> None:

@@ -22,8 +22,9 @@ _PAGE = 10
 
 
 class SpaceGrid(ScrollView, can_focus=True):
-    """Arrows move by a cell, Page Up and Page Down by ten rows, Home and End along the row. Enter and a
-    second click choose.
+    """Arrows move by a cell, Page Up and Page Down by ten rows, Home and End along the row.
+
+    Enter and a second click choose.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -54,8 +54,9 @@ _COLUMNS = (
 
 
 class TrialsTable(ScrollView, can_focus=True):
-    """While the cursor is on the last trial it stays with the newest. Enter shows a trial's configuration, a click on
-    a title sorts by its column.
+    """While the cursor is on the last trial it stays with the newest.
+
+    Enter shows a trial's configuration, a click on a title sorts by its column.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -147,8 +148,9 @@ class TrialsTable(ScrollView, can_focus=True):
 
     @property
     def held(self) -> int | None:
-        """The trial that the cursor is on and stays on whatever comes before it. None at the first row, where the best
-        is looked at, or where new ones are followed.
+        """The trial that the cursor is on and stays on whatever comes before it.
+
+        None at the first row, where the best is looked at, or where new ones are followed.
         """
         return self._trials.ordinal(self._cursor) if 0 < self._cursor < len(self._trials) - 1 else None
 
