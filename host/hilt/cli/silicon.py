@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from hilt.cli.formatting import print_json
+
 application = typer.Typer(help="Machine models of public bitstreams: fit, predict.", no_args_is_help=True)
 
 
@@ -28,7 +30,7 @@ def predict_records(
     skipped = sorted((*records.skipped, *refused), key=lambda skip: skip.line)
     predictions = predict(measured, shipped_builds())
     if as_json:
-        typer.echo(json.dumps(prediction_json(records, skipped, predictions), indent=2, allow_nan=False))
+        print_json(prediction_json(records, skipped, predictions), "silicon_prediction")
     else:
         typer.echo("\n".join(prediction_lines(skipped, predictions)))
 
@@ -108,6 +110,6 @@ def choose_schedules(
         if not as_json:
             typer.echo(advice_lines(layer))
     if as_json:
-        typer.echo(json.dumps(advice_json(seen), indent=2, allow_nan=False))
+        print_json(advice_json(seen), "silicon_choice")
     elif records is None:
         typer.echo("\n".join(total_lines(seen)))
