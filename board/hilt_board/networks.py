@@ -36,7 +36,7 @@ class AgentDevice(VtaDevice):
         try:
             return self._memory.scratch("network {}".format(self._buffers), size)
         except OutOfContiguousMemoryError:
-            free = getattr(pynq.VtaDevice.active_device, "contiguous_bytes_free", None)
+            free = getattr(pynq.Device.active_device, "contiguous_bytes_free", None)
             there = _kernel_bytes_free() if free is None else int(free)
             known = "" if there is None else ", {} bytes are free".format(there)
             text = "the network needs {} bytes of contiguous memory{}: raise the board's CMA (cma= at boot)"

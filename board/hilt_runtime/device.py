@@ -157,7 +157,7 @@ class PynqDevice(VtaDevice):
             raise TargetError(text.format(bitstream, self.bitstream[:12], wanted[:12]))
         self.bitstream = ""  # compared; a bundle's own name of it need not be the file's hash
         self._pynq.Bitstream(str(bitstream)).download()
-        if getattr(self._pynq.VtaDevice.active_device, "clock_hz", None) is None:
+        if getattr(self._pynq.Device.active_device, "clock_hz", None) is None:
             self._pynq.Clocks.fclk0_mhz = self.clock_hz / 1e6
 
     def _described(self, target: Dict[str, Any]) -> str:
@@ -192,6 +192,6 @@ def _free() -> str:
                 return ", {} bytes are free".format(int(line.split()[1]) * 1024)
     except (OSError, ValueError, IndexError):
         pass
-    device = getattr(sys.modules.get("pynq"), "VtaDevice", None)
+    device = getattr(sys.modules.get("pynq"), "Device", None)
     free = getattr(getattr(device, "active_device", None), "contiguous_bytes_free", None)
     return "" if free is None else ", {} bytes are free".format(int(free))
