@@ -213,7 +213,7 @@ async def test_every_size_is_drawn(tmp_path: Path) -> None:
             for size in [(200, 60), (40, 12), (20, 5), (1, 1), (120, 30), (80, 24)]:
                 await pilot.resize_terminal(*size)
                 await until(pilot, lambda size=size: app.screen.size == size)
-            await until(pilot, lambda: fits(text_of(pilot), 80, 24, "30 of 1000 trials", "best latency"))
+            await until(pilot, lambda: fits(text_of(pilot), 80, 24, "30 of 1000 trials", "latency, µs, log"))
 
 
 def fits(shown: str, columns: int, lines: int, *words: str) -> bool:
