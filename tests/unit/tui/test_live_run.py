@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,25 @@ async def test_every_size_is_drawn(tmp_path: Path) -> None:
 def fits(shown: str, columns: int, lines: int, *words: str) -> bool:
     widest = max(map(len, shown.splitlines()), default=0)
     return all(each in shown for each in words) and widest <= columns and len(shown.splitlines()) == lines
+
+
+async def test_a_curve_is_drawn_with_its_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, asked, go_on = feed.valid_latencies, threading.Event(), threading.Event()
+
+    def late(store: Store, uuid: str) -> list[tuple[int, float]]:
+        asked.set()
+        go_on.wait(60)
+        return read(store, uuid)
+
+    monkeypatch.setattr(feed, "valid_latencies", late)
+    make_run(tmp_path, trials=30)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: asked.is_set() and "30 recorded" in text_of(pilot))
+            assert not run_screen(pilot).view.curve
+            await pilot.resize_terminal(200, 60)
+            go_on.set()
+            await until(pilot, lambda: run_screen(pilot).view.curve and len(run_screen(pilot).view.points) == 20)
 
 
 async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:
