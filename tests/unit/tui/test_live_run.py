@@ -206,6 +206,20 @@ async def test_eighty_cells_have_room_for_help_and_how_to_leave(tmp_path: Path, 
             await until(pilot, lambda: text_of(pilot).endswith("? Help q Detach"))
 
 
+async def test_a_wide_bar_of_keys_has_those_that_a_narrow_one_leaves_out(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press("3")
+            await until(pilot, lambda: "Stop d Check" in text_of(pilot) and "w Power ? Help" in text_of(pilot))
+            await pilot.resize_terminal(120, 24)
+            await until(pilot, lambda: "Stop e Export d Check" in text_of(pilot))
+            await until(pilot, lambda: "w Power n New t Theme ? Help q Detach" in text_of(pilot))
+            await pilot.resize_terminal(88, 24)
+            await until(pilot, lambda: "w Power ? Help q Detach" in text_of(pilot) and "Stop d" in text_of(pilot))
+
+
 async def test_every_size_is_drawn(tmp_path: Path) -> None:
     make_run(tmp_path, trials=30)
     with live_engine(tmp_path), app_of(tmp_path) as app:
