@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilt.measure.canary import make_canary
-from hilt_board.protocol import FailureCause, Reset, ResetDone
+from hilt_board.protocol import AgentFailure, Reset, ResetDone
 from tests.e2e.agent.conftest import board_model, connected, make_hardware, running_agent
 
 __all__ = ["board_model"]
@@ -28,5 +28,5 @@ def test_the_canary_is_well_and_a_wrong_sum_is_seen(form: str, parameters: str, 
         code[5 * size : 6 * size] = code[4 * size : 5 * size]
         code[5 * size] &= ~(1 << 3) & 0xFF  # it waits for nothing
         code[5 * size] |= 1 << 6  # and lets the store go on
-        refused = client.ask(hardware.program(canary=canary.trial, code=bytes(code)), FailureCause)
+        refused = client.ask(hardware.program(canary=canary.trial, code=bytes(code)), AgentFailure)
         assert refused.code == "board_broken" and "wrong_answer" in refused.message

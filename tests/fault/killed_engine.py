@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hilt.engine import launch
 from hilt.engine.client import EngineClient, NoEngineError
-from hilt.engine.events import AgentHello, Finished
+from hilt.engine.events import EngineHello, Finished
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec
 from hilt.store import Run, RunState, Store, Trial, database_path
@@ -76,7 +76,7 @@ def _kill(home: Path, run: Run, after: float) -> bool:
     """Kill the engine after a time, and return False if the engine was quicker."""
     try:
         with EngineClient.attach(home, run.uuid) as client:
-            pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, AgentHello))
+            pid = next(event.pid for event in client.events(SECONDS) if isinstance(event, EngineHello))
             time.sleep(after)  # only the instant is drawn
             if not RunFiles(home, run.uuid).is_running():
                 return False

@@ -52,8 +52,9 @@ class RunFeed:
                 view.engine_gone()
             self._post(RunLoaded(view))
             # Of a long run the curve takes as long as all else together; events wait for it in the socket.
-            view.curve = await asyncio.to_thread(self._store.improvements, self._uuid)
-            view.points = await asyncio.to_thread(valid_latencies, self._store, self._uuid)
+            curve = await asyncio.to_thread(self._store.improvements, self._uuid)
+            points = await asyncio.to_thread(valid_latencies, self._store, self._uuid)
+            view.curve, view.points = curve, points  # together: the chart is drawn anew for another curve only
             self._post(RunLoaded(view))
             silent = client is not None and await self._relay(client)
             if silent:

@@ -236,10 +236,12 @@ async def test_a_new_run_is_as_the_one_before_it_but_for_the_fields(
         raise ValueError("the engine did not start")
 
     monkeypatch.setattr("hilt.engine.launch.start", start)
+    (tmp_path / "boards.toml").write_text('[desk]\nhost = "192.168.2.99"\nbitstream = "pynq"\n')
     options = {"population": 7, "elites": 3, "mutation": 0.1}
     make_run(tmp_path, tuner="ga", tuner_options=options, checks="tvm", orders=1, seed=4, limit_seconds=2.5)
     with app_of(tmp_path, UUID) as app:
         async with app.run_test(notifications=True) as pilot:
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot))
             await pilot.press("n")
             await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.focused is not None)
             assert app.screen.query_one("#tuner", Input).value == "ga"

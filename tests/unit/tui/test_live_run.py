@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -205,6 +206,20 @@ async def test_eighty_cells_have_room_for_help_and_how_to_leave(tmp_path: Path, 
             await until(pilot, lambda: text_of(pilot).endswith("? Help q Detach"))
 
 
+async def test_a_wide_bar_of_keys_has_those_that_a_narrow_one_leaves_out(tmp_path: Path) -> None:
+    make_run(tmp_path, trials=3)
+    with live_engine(tmp_path), app_of(tmp_path) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: attached(pilot))
+            await pilot.press("3")
+            await until(pilot, lambda: "Stop d Check" in text_of(pilot) and "w Power ? Help" in text_of(pilot))
+            await pilot.resize_terminal(120, 24)
+            await until(pilot, lambda: "Stop e Export d Check" in text_of(pilot))
+            await until(pilot, lambda: "w Power n New t Theme ? Help q Detach" in text_of(pilot))
+            await pilot.resize_terminal(88, 24)
+            await until(pilot, lambda: "w Power ? Help q Detach" in text_of(pilot) and "Stop d" in text_of(pilot))
+
+
 async def test_every_size_is_drawn(tmp_path: Path) -> None:
     make_run(tmp_path, trials=30)
     with live_engine(tmp_path), app_of(tmp_path) as app:
@@ -213,12 +228,31 @@ async def test_every_size_is_drawn(tmp_path: Path) -> None:
             for size in [(200, 60), (40, 12), (20, 5), (1, 1), (120, 30), (80, 24)]:
                 await pilot.resize_terminal(*size)
                 await until(pilot, lambda size=size: app.screen.size == size)
-            await until(pilot, lambda: fits(text_of(pilot), 80, 24, "30 of 1000 trials", "best latency"))
+            await until(pilot, lambda: fits(text_of(pilot), 80, 24, "30 of 1000 trials", "latency, µs, log"))
 
 
 def fits(shown: str, columns: int, lines: int, *words: str) -> bool:
     widest = max(map(len, shown.splitlines()), default=0)
     return all(each in shown for each in words) and widest <= columns and len(shown.splitlines()) == lines
+
+
+async def test_a_curve_is_drawn_with_its_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, asked, go_on = feed.valid_latencies, threading.Event(), threading.Event()
+
+    def late(store: Store, uuid: str) -> list[tuple[int, float]]:
+        asked.set()
+        go_on.wait(60)
+        return read(store, uuid)
+
+    monkeypatch.setattr(feed, "valid_latencies", late)
+    make_run(tmp_path, trials=30)
+    with app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: asked.is_set() and "30 recorded" in text_of(pilot))
+            assert not run_screen(pilot).view.curve
+            await pilot.resize_terminal(200, 60)
+            go_on.set()
+            await until(pilot, lambda: run_screen(pilot).view.curve and len(run_screen(pilot).view.points) == 20)
 
 
 async def test_a_burst_is_a_few_repaints(tmp_path: Path) -> None:

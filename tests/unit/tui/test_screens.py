@@ -384,8 +384,6 @@ async def test_a_run_is_started_from_a_form(tmp_path: Path, monkeypatch: pytest.
 
     def start(settings: RunSpec, home: Path) -> Run:
         asked.append(settings)
-        if settings.workload == "nothing":
-            raise ValueError("no workload is called 'nothing'")
         return real_run(home)
 
     monkeypatch.setattr("hilt.engine.launch.start", start)
@@ -396,14 +394,15 @@ async def test_a_run_is_started_from_a_form(tmp_path: Path, monkeypatch: pytest.
             for _ in range(len("resnet18.C5")):
                 await pilot.press("backspace", "delete")
             await pilot.press(*"nothing", "enter")
-            await until(pilot, lambda: "no workload is called 'nothing'" in text_of(pilot))
-            await pilot.press("backspace", *"x")
+            await until(pilot, lambda: "no workload named 'nothing'" in text_of(pilot))
+            assert not asked and app.focused.id == "workload"
+            await pilot.press(*["backspace"] * len("nothing"), *"resnet18.C2")
             for field in ("board", "tuner", "trials"):
                 await pilot.press("tab")
                 await until(pilot, lambda field=field: app.focused.id == field)
             await pilot.press("backspace", "backspace", *"12", "enter")
             await until(pilot, lambda: shown(pilot, RunScreen))
-            assert (asked[-1].workload, asked[-1].trials, asked[-1].board) == ("nothinx", 12, "virtual:pynq")
+            assert (asked[-1].workload, asked[-1].trials, asked[-1].board) == ("resnet18.C2", 12, "virtual:pynq")
 
 
 async def test_resume_starts_an_engine_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

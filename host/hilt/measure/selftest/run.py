@@ -67,11 +67,11 @@ class _Bench:
         """Return the results in the order of the requests."""
         numbered = []
         for request in requests:
-            numbered.append(replace(request, number=self._next, key=f"{self._run}/{self._next}/0"))
+            numbered.append(replace(request, ordinal=self._next, key=f"{self._run}/{self._next}/0"))
             self._next += 1
         results: dict[int, Result] = {}
         self._measurer.measure(numbered, results.__setitem__)
-        return [results[request.number] for request in numbered]
+        return [results[request.ordinal] for request in numbered]
 
     def cycles(self, result: Result) -> float:
         """Return the latency in cycles, by the counter or by the wall clock where there is none."""

@@ -144,7 +144,7 @@ class LatencyCurve(Container):
 def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
     """Return about _MOST_POINTS of them at most, the last always: more would not be seen, and would take seconds."""
     every = len(points) // _MOST_POINTS + 1
-    return [*points[:-1:every], points[-1]]
+    return [*points[:-1:every], *points[-1:]]
 
 
 def _steps(points: list[tuple[int, float]], trials: int) -> tuple[list[float], list[float]]:
