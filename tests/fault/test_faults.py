@@ -24,7 +24,7 @@ from tests.fault.campaign import ACCELERATOR, faulty_run, impatient, quiet_run
 from tests.fault.killed_engine import killed_run, undisturbed
 from tests.unit.engine.test_process import Gate
 
-SEED, RATE, TRIALS = 1, 0.5, 60
+SEED, RATE, TRIALS = 1, 0.5, 70
 """The injected faults of the cheap kinds."""
 CHEAP = (
     *("hang", "worker_crash", "wrong_output", "clock_jump", "link_drop", "full_disk"),

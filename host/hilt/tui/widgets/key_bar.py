@@ -15,8 +15,8 @@ _LEFT_OUT = ("toggle_theme", "new_run", "export")
 class KeyBar(Footer):
     """Textual's footer, made anew only for other keys.
 
-    Textual asks for that several times a change of screen or focus, and each key is a widget. Help and Detach have room in
-    80 cells on every screen.
+    Textual asks for that several times a change of screen or focus, and each key is a widget. Help and Detach have
+    room in 80 cells on every screen.
     """
 
     def __init__(self) -> None:
