@@ -125,7 +125,7 @@ class RunView:
         """Return the state of a board that no event has named."""
         if self.link is Link.ATTACHED:
             return "not heard of yet"
-        return "not known: " + ("the engine does not answer" if self.link is Link.SILENT else "no engine runs")
+        return "unknown (engine not answering)" if self.link is Link.SILENT else "unknown (engine not running)"
 
     @property
     def state_words(self) -> str:

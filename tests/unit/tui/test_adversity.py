@@ -69,7 +69,7 @@ async def test_an_engine_that_hangs_is_said(tmp_path: Path, monkeypatch: pytest.
     with app_of(tmp_path, UUID) as app, hanging_engine(tmp_path) as listener:
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
             await until(pilot, lambda: "NOT ANSWERING (was running)" in text_of(pilot))
-            await until(pilot, lambda: "virtual:pynq: not known: the engine does not answer" in text_of(pilot))
+            await until(pilot, lambda: "virtual:pynq: unknown (engine not answering)" in text_of(pilot))
             await pilot.press("r")
             await until(pilot, lambda: "Could not resume" in text_of(pilot))
             listener.close()

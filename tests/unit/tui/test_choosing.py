@@ -105,7 +105,7 @@ async def test_a_run_without_an_engine_says_what_it_is(tmp_path: Path, state: Ru
         async with app.run_test(size=(100, 30)) as pilot:
             await until(pilot, lambda: loaded(pilot))
             await until(pilot, lambda: words in text_of(pilot))
-            await until(pilot, lambda: "virtual:pynq: not known: no engine runs" in text_of(pilot))
+            await until(pilot, lambda: "virtual:pynq: unknown (engine not running)" in text_of(pilot))
 
 
 async def test_a_run_without_trials_is_drawn(tmp_path: Path) -> None:
