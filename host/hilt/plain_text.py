@@ -9,5 +9,5 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def plain(text: str) -> str:
-    """Return the text without control characters; ends of lines and tabs stay."""
-    return _CONTROL.sub("", text)
+    """Return the text without control characters; ends of lines and tabs stay, halves of characters are replaced."""
+    return _CONTROL.sub("", text).encode(errors="replace").decode()

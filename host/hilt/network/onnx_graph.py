@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +140,12 @@ def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
         raise OnnxError(f"{path} is no ONNX model that can be read: {' '.join(str(error).split())}") from error
     if not model.graph.node:
         raise OnnxError(f"{path} is no ONNX model: it has no nodes")
-    return graph_of(onnx.inliner.inline_local_functions(model) if model.functions else model, path.stem)
+    return graph_of(onnx.inliner.inline_local_functions(model) if model.functions else model, _name_of(path))
+
+
+def _name_of(path: Path) -> str:
+    """Return the name of a file, which may hold any bytes, as text that protobuf takes."""
+    return os.fsencode(path.stem).decode(errors="replace")
 
 
 def graph_of(model: Any, name: str) -> OnnxGraph:
