@@ -40,7 +40,12 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us (`hilt runs >&-`), who wants none of it
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  # for good
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # `hilt best --json | head`: the interpreter's own flush at exit must not fail too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
