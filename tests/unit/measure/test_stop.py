@@ -44,6 +44,9 @@ class Stalled:
         self.switched = threading.Event()
         self.released = False
 
+    def prepare(self, report: object) -> None:
+        pass
+
     def bitstream(self) -> bytes:
         return b"bitstream"
 
