@@ -27,7 +27,11 @@ class Agent:
 
 def made(agent: Agent, events: list[BoardEvent]) -> BoardConnection:
     target = SimpleNamespace(
-        description=SimpleNamespace(name="desk"), bitstream=lambda: b"x", release=lambda: None, endpoint=lambda: None
+        description=SimpleNamespace(name="desk"),
+        prepare=lambda report: None,
+        bitstream=lambda: b"x",
+        release=lambda: None,
+        endpoint=lambda: None,
     )
     return BoardConnection(target, events.append)  # type: ignore[arg-type]
 
