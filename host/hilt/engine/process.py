@@ -80,7 +80,7 @@ def main(
     parser.add_argument("uuid", help="the whole uuid of a run or a campaign")
     parser.add_argument("--home", type=Path, required=True, help="hilt's home directory")
     parser.add_argument("--wait", action="store_true", help="wait for a board that is in use")
-    parser.add_argument("--ready-fd", type=int, help="the descriptor that is told when clients can attach, or why not")
+    parser.add_argument("--ready-fd", type=int, help="descriptor for one line: clients can attach, or the failure")
     options = parser.parse_args(arguments)
     os.environ["HILT_HOME"] = str(options.home)  # the layers below keep their state in the same home
     announce = _announcer(options.ready_fd)

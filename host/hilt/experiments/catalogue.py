@@ -35,7 +35,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "headline:headline", (16, 120)),
     "mismatch": Experiment("the same on boards that a twin does not know", "ours", "headline:mismatch", (26, 600)),
-    "informed": Experiment("hilt with and without what is published of TVM", "ours", "headline:informed", (1, 20)),
+    "informed": Experiment("hilt with and without the published rules of TVM", "ours", "headline:informed", (1, 20)),
     "overhead": Experiment("a tuner's own seconds in a run of 750 trials", "ours", "headline:overhead", (3, 10)),
     "hw-aware-table2": Experiment(
         "valid ratios and clusters of the spaces", "HW-aware Table II, Figure 1", "hardware_aware:spaces", (0.2, 0.2)

@@ -36,7 +36,7 @@ def compile_network(
         graph: The integer graph.
         target: The accelerator, its bitstream and its memory.
         tuned: Knobs of layers that have a tuned schedule; the others get the twin's best.
-        tell: Is told of each step that takes time.
+        tell: Called with a line before each step that takes time.
 
     Raises:
         UnplaceableError: A node can run nowhere.

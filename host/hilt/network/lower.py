@@ -23,8 +23,8 @@ class Code:
     """A layer's instructions in an order in which they may run one after another; no tokens, no FINISH.
 
     `records` are INSTRUCTION records (n,), each dram_base counted from the start of its buffer; `buffers` (n,) are
-    positions in `names`, -1 if an instruction touches no memory. `uops` are UOP records (m,), all of which one LOAD
-    brings to the start of the micro-op buffer.
+    positions in `names`, -1 if an instruction touches no memory. `uops` are UOP records (m,); one LOAD brings
+    all of them to the start of the micro-op buffer.
     """
 
     records: Records

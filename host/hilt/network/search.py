@@ -35,7 +35,7 @@ _WITH_RESIDUAL = 8
 
 
 class NoScheduleError(ValueError):
-    """A layer of which no configuration fits the accelerator."""
+    """No configuration of a layer fits the accelerator."""
 
 
 @dataclass(frozen=True)

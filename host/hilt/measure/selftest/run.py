@@ -155,7 +155,7 @@ def _hazards(bench: _Bench) -> Check:
     interlocked = bench.accelerator.hazards == "interlock"
     text = f"sums are right from a distance of {shortest} micro-op{'s' if shortest > 1 else ''} on"
     if interlocked and shortest > 1:
-        text += "; the bitstream is said to wait for hazards, and does not"
+        text += "; the manifest says that the bitstream waits for hazards, but it does not"
     well = shortest <= _LONGEST_DISTANCE and (shortest == 1 or not interlocked)
     return Check("hazard distance", well, text, {"distance": float(shortest)})
 
