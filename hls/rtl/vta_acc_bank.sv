@@ -2,8 +2,9 @@
 //
 // One bank of the accumulator with the units that change it: LOAD, GEMM's addition and the ALU.
 //
-// Read in cycle 0, an element is at acc_o in cycle 1, where add_i or execute_i takes it; write_i writes the result in
-// cycle 2, and shows its low bytes at out_o.
+// Read in cycle 0, an element is at acc_o in cycle 2, where add_i or execute_i takes it; write_i writes the result in
+// cycle 3, and shows its low bytes at out_o. An element that is read while it is written by write_i has its new value:
+// from read to read of the new value there are three cycles.
 
 module vta_acc_bank
   import vta_pkg::*;
@@ -17,9 +18,7 @@ module vta_acc_bank
   input  logic [   AccBits-1:0] dot_i,
   // acc_o combined with a tensor or an immediate; the written result is clamped between low_i and high_i, the larger.
   input  logic                  execute_i,
-  input  logic [           2:0] opcode_i,
-  input  logic                  use_imm_i,
-  input  logic [          15:0] imm_i,
+  input  alu_operation_t        operation_i,
   input  logic signed [   31:0] low_i,
   input  logic signed [   31:0] high_i,
   input  logic [   AccBits-1:0] src_i,
@@ -49,9 +48,7 @@ module vta_acc_bank
   vta_alu u_alu (
     .clk_i,
     .execute_i,
-    .opcode_i,
-    .use_imm_i,
-    .imm_i,
+    .operation_i,
     .dst_i(acc_o),
     .src_i,
     .result_o(alu_result)
@@ -66,8 +63,22 @@ module vta_acc_bank
   end
 
   always_comb begin
-    out_o = 'x;
+    out_o = '0;
     if (write_i) for (int n = 0; n < Batch * Block; n++) out_o[n*8+:8] = result[n*32+:8];
+  end
+
+  // ---- Memory ------------------------------------------------------------------------------
+  // Its output is registered, with the element that was written while it was read in place of the old one.
+  logic [AccBits-1:0] stored, new_value, written_q, acc_q;
+  logic read_q, forward_q;
+  assign new_value = clear_i ? '0 : result;
+  assign acc_o = acc_q;
+
+  always_ff @(posedge clk_i) begin
+    read_q <= read_i;
+    forward_q <= write_i && read_row_i == write_row_i;
+    if (write_i) written_q <= new_value;
+    if (read_q) acc_q <= forward_q ? written_q : stored;
   end
 
   vta_ram #(
@@ -77,10 +88,10 @@ module vta_acc_bank
     .clk_i,
     .write_i(write_i || load_i),
     .write_index_i(write_i ? write_row_i : load_row_i),
-    .data_i(write_i ? (clear_i ? '0 : result) : load_data_i),
+    .data_i(write_i ? new_value : load_data_i),
     .read_i,
     .read_index_i(read_row_i),
-    .data_o(acc_o)
+    .data_o(stored)
   );
 
 endmodule

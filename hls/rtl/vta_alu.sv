@@ -10,9 +10,7 @@ module vta_alu
 (
   input  logic               clk_i,
   input  logic               execute_i,
-  input  logic [        2:0] opcode_i,
-  input  logic               use_imm_i,
-  input  logic [       15:0] imm_i,
+  input  alu_operation_t     operation_i,
   input  logic [AccBits-1:0] dst_i,
   input  logic [AccBits-1:0] src_i,
   output logic [AccBits-1:0] result_o
@@ -36,7 +34,8 @@ module vta_alu
   always_ff @(posedge clk_i) begin
     if (execute_i) begin
       for (int n = 0; n < Batch * Block; n++) begin
-        result_q[n*32+:32] <= combine(opcode_i, dst_i[n*32+:32], use_imm_i ? 32'($signed(imm_i)) : src_i[n*32+:32]);
+        result_q[n*32+:32] <= combine(operation_i.opcode, dst_i[n*32+:32],
+            operation_i.use_imm ? 32'($signed(operation_i.imm)) : src_i[n*32+:32]);
       end
     end
   end

@@ -49,29 +49,34 @@ module vta_block_loader
 
   logic full_q;  // element_q has a whole element
 
-  // ---- Position ----------------------------------------------------------------------------------------------------------
-  logic active_q;
+  // ---- Position ----------------------------------------------------------------------------
+  // Decisions about the position are registers of their own, worked out a step before: a step is decided by them alone.
+  logic active_q, pad_q, past_q, last_column_q, last_row_q;
   logic [SizeBits-1:0] row_q, column_q;
   // Where the data ends and the pads after it begin, and the last row and column.
-  logic [SizeBits-1:0] data_right_q, data_bottom_q, last_column_q, last_row_q;
+  logic [SizeBits-1:0] data_right_q, data_bottom_q, end_column_q, end_row_q;
   logic [SramIndexBits-1:0] index_q;
+  logic row_pad_q;  // the whole row is a pad
 
-  // Within a branch, so that the simulator works nothing out while nothing is loaded.
-  logic pad, past, step, last_column, last;
+  logic pad, past, step, last;
+  assign pad = active_q && pad_q;
+  assign past = active_q && past_q;
+  assign last = last_column_q && last_row_q;
+  assign step = active_q && !past_q && (pad_q || full_q);
+
+  // Of the row after this one and of the column after this one, or of the first.
+  logic [SizeBits-1:0] next_row, next_column;
+  logic next_row_pad;
   always_comb begin
-    pad = 1'b0;
-    last_column = 1'b0;
-    last = 1'b0;
-    past = 1'b0;
-    if (active_q) begin
-      pad = row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom_q || column_q < SizeBits'(x_pad_0_i)
-          || column_q >= data_right_q;
-      last_column = column_q == last_column_q;
-      last = last_column && row_q == last_row_q;
-      past = index_q >= depth_i;
+    next_row = row_q;
+    next_column = column_q;
+    next_row_pad = row_pad_q;
+    if (step) begin
+      next_row = row_q + 1'b1;
+      next_column = last_column_q ? '0 : column_q + 1'b1;
+      next_row_pad = next_row < SizeBits'(y_pad_0_i) || next_row >= data_bottom_q;
     end
   end
-  assign step = active_q && !past && (pad || full_q);
 
   logic empty_q;
 
@@ -80,18 +85,32 @@ module vta_block_loader
     if (step) begin
       active_q <= !last;
       index_q <= index_q + 1'b1;
-      column_q <= last_column ? '0 : column_q + 1'b1;
-      if (last_column) row_q <= row_q + 1'b1;
+      past_q <= index_q + 1'b1 >= depth_i;
+      column_q <= next_column;
+      last_column_q <= next_column == end_column_q;
+      pad_q <= (last_column_q ? next_row_pad : row_pad_q) || next_column < SizeBits'(x_pad_0_i)
+          || next_column >= data_right_q;
+      if (last_column_q) begin
+        row_q <= next_row;
+        row_pad_q <= next_row_pad;
+        last_row_q <= next_row == end_row_q;
+      end
     end
     if (start_i) begin
       automatic logic empty = (x_pad_0_i == '0 && x_size_i == '0 && x_pad_1_i == '0)
           || (y_pad_0_i == '0 && y_size_i == '0 && y_pad_1_i == '0);
       automatic logic [SizeBits-1:0] data_right = SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
       automatic logic [SizeBits-1:0] data_bottom = SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
+      automatic logic row_pad = y_pad_0_i != '0 || y_size_i == '0;
       data_right_q <= data_right;
       data_bottom_q <= data_bottom;
-      last_column_q <= data_right + SizeBits'(x_pad_1_i) - 1'b1;
-      last_row_q <= data_bottom + SizeBits'(y_pad_1_i) - 1'b1;
+      end_column_q <= data_right + SizeBits'(x_pad_1_i) - 1'b1;
+      end_row_q <= data_bottom + SizeBits'(y_pad_1_i) - 1'b1;
+      last_column_q <= data_right + SizeBits'(x_pad_1_i) == SizeBits'(1);
+      last_row_q <= data_bottom + SizeBits'(y_pad_1_i) == SizeBits'(1);
+      row_pad_q <= row_pad;
+      pad_q <= row_pad || x_pad_0_i != '0 || x_size_i == '0;
+      past_q <= SramIndexBits'(sram_base_i) >= depth_i;
       active_q <= !empty;
       empty_q <= empty;
       row_q <= '0;

@@ -11,8 +11,8 @@
 //   - the last of whose indices is within the accumulator.
 // Instructions join while no token is pushed or popped between them.
 //
-// The first is taken in cycle T. Its proof is done in T+3; if it holds, the head of the queue is looked at from T+4 on,
-// one instruction a cycle, and waited for where the queue is empty: so the chain does not depend on when fetch
+// The first is taken in cycle T. Its proof is done in T+4; if it holds, the head of the queue is looked at from T+5 on,
+// one instruction a cycle, and waited for where the queue is empty: so what joins does not depend on when fetch
 // delivers it. Until one does not join, or pushes a token, hold_o keeps micro-ops from issuing.
 
 module vta_chain
@@ -39,6 +39,7 @@ module vta_chain
     Closed,  // nothing joins
     Measure,
     Prove,
+    Add,
     Decide,
     Open
   } state_e;
@@ -73,9 +74,8 @@ module vta_chain
   // From the first index to the last, while the loops are as they must be.
   localparam int unsigned RowsBits = IterBits + DstFactorBits;
   logic [RowsBits-1:0] rows_q;
-  index_t span_q, last;
+  index_t span_q, last_q;
   logic apart_q;
-  assign last = span_q + index_t'(uop_dst_i);
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
@@ -85,6 +85,7 @@ module vta_chain
           && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
     end
+    if (state_q == Add) last_q <= span_q + index_t'(uop_dst_i);
     if (state_q == Prove) span_q <= index_t'(rows_q) + index_t'(IterBits'(nest_i.iter_in - 1'b1));
   end
 
@@ -105,8 +106,9 @@ module vta_chain
     end else begin
       unique case (state_q)
         Measure: state_q <= Prove;
-        Prove: state_q <= Decide;
-        Decide: state_q <= apart_q && last < index_t'(AccDepth) ? Open : Closed;
+        Prove: state_q <= Add;
+        Add: state_q <= Decide;
+        Decide: state_q <= apart_q && last_q < index_t'(AccDepth) ? Open : Closed;
         Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_q <= Closed;
         default: state_q <= Closed;
       endcase

@@ -22,7 +22,7 @@ module vta_dma_write
   // The block; see vta_burst_splitter.
   input  logic                    start_i,
   input  address_t                address_i,
-  input  logic [RowBeatsBits-1:0] row_beats_i,
+  input  logic [RowBeatsBits-1:0] row_last_i,
   input  logic [            15:0] rows_i,
   input  address_t                stride_i,
   output logic                    done_o,
@@ -59,7 +59,7 @@ module vta_dma_write
   // ---- Addresses -------------------------------------------------------------------------------------------------------
   logic ask_valid, ask;
   address_t ask_address;
-  logic [8:0] ask_beats;
+  logic [7:0] ask_last;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats)
@@ -69,12 +69,12 @@ module vta_dma_write
     .clear_i(drain_i),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(ask_valid),
     .address_o(ask_address),
-    .beats_o(ask_beats),
+    .last_beat_o(ask_last),
     .next_i(ask)
   );
 
@@ -100,7 +100,7 @@ module vta_dma_write
       if (ask) begin
         awvalid_q <= 1'b1;
         awaddr_q <= ask_address;
-        awlen_q <= 8'(ask_beats - 9'd1);
+        awlen_q <= ask_last;
       end else if (axi_awready_i) begin
         awvalid_q <= 1'b0;
       end
@@ -119,7 +119,7 @@ module vta_dma_write
   // ---- Data --------------------------------------------------------------------------------------------------------------
   // The same bursts again, as their data leaves. Not cleared by drain_i, for requested bursts must be sent.
   logic send_valid, send;
-  logic [8:0] send_beats;
+  logic [7:0] send_last;
   logic [7:0] beat_q;
   address_t unused_send_address;
 
@@ -131,12 +131,12 @@ module vta_dma_write
     .clear_i(drain_i && unsent_q == '0),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(send_valid),
     .address_o(unused_send_address),
-    .beats_o(send_beats),
+    .last_beat_o(send_last),
     .next_i(burst_sent)
   );
 
@@ -144,7 +144,7 @@ module vta_dma_write
   logic [BusBits-1:0] wdata_q;
   logic beat_last;
 
-  assign beat_last = 9'(beat_q) + 9'd1 == send_beats;
+  assign beat_last = beat_q == send_last;
   always_comb begin
     send = 1'b0;
     beat_ready_o = 1'b0;
@@ -180,7 +180,7 @@ module vta_dma_write
 
   // ---- Responses: the same bursts a third time, to name the address of an error -------------------------------------------
   logic unused_answer_valid;
-  logic [8:0] unused_answer_beats;
+  logic [7:0] unused_answer_last;
   address_t answer_address;
 
   vta_burst_splitter #(
@@ -191,12 +191,12 @@ module vta_dma_write
     .clear_i(drain_i),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(unused_answer_valid),
     .address_o(answer_address),
-    .beats_o(unused_answer_beats),
+    .last_beat_o(unused_answer_last),
     .next_i(answer)
   );
 

@@ -56,7 +56,8 @@ module vta_fetch
   localparam int unsigned PrefetchBeats = 64;
 
   // ---- The program in beats ----------------------------------------------------------------------------------------------
-  logic running_q, launch_q;
+  logic running_q, launch_q, dma_start_q;
+  logic [RowBeatsBits-1:0] dma_row_last_q;
   logic [31:0] left_q, number_q;
 
   logic dma_valid, dma_ready, beat_valid, beat_ready;
@@ -70,9 +71,9 @@ module vta_fetch
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(launch_q && left_q != '0),
+    .start_i(dma_start_q),
     .address_i({{(AddrBits - 32) {1'b0}}, insn_addr_i[31:LogInsnBytes], {LogInsnBytes{1'b0}}}),
-    .row_beats_i(RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)),
+    .row_last_i(dma_row_last_q),
     .rows_i(16'd1),
     .stride_i('0),
     .beat_valid_o(dma_valid),
@@ -159,6 +160,8 @@ module vta_fetch
 
   always_ff @(posedge clk_i) begin
     launch_q <= begin_o;
+    dma_start_q <= begin_o && insn_count_i != '0;
+    if (begin_o) dma_row_last_q <= (RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)) - 1'b1;
     if (done_o) running_q <= 1'b0;
     if (route) begin
       if (illegal(insn_q) && !illegal_seen_q) begin

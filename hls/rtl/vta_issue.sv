@@ -2,7 +2,7 @@
 //
 // Decides which micro-ops of GEMM and ALU begin in which cycle: one, or two together in one cycle.
 //
-//   loops -> micro-op buffer -> indices -> issue
+//   loops -> micro-op buffer -> indices -> checks -> queue -> issue
 //
 // Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so on. The two of a pair go
 // together where their destinations are in different banks and
@@ -11,8 +11,11 @@
 // Otherwise the second goes after the first. An ALU micro-op of two tensors takes two cycles, together or not: for the
 // sources, then for the destinations.
 //
-// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU: destination, source); the
-// first that is past its buffer raises fault_o and nothing follows. Micro-ops before it have gone.
+// The stages before the queue never wait: the loops advance while the queue has room for all pairs that left them.
+// Everything about a pair that does not depend on time is decided before it is queued.
+//
+// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU: destination, source). The
+// first that is past its buffer raises fault_o when its turn comes, and nothing follows. Micro-ops before it have gone.
 //
 // An accumulator is read three cycles before its new value can be read. With the interlock a micro-op whose
 // destination (or ALU source) was issued in the last two cycles waits. Without it the older update is lost, and
@@ -33,11 +36,12 @@ module vta_issue
   output logic                   fault_o,
   output fault_e                 fault_code_o,
   output index_t                 fault_index_o,
+  output logic [            1:0] count_o,  // micro-ops whose destinations go
   // Micro-op buffer, one cycle.
   output logic                   uop_read_o,
   output logic [LogUopDepth-1:0] uop_index_o[2],
   input  logic [    UopBits-1:0] uop_i[2],
-  // The banks of destinations that go, with their rows; GEMM: their operands.
+  // All from here on a cycle after they go. The banks of destinations that go, with their rows; GEMM: their operands.
   output banks_t                 dst_o,
   output rows_t                  dst_row_o,
   output logic [LogInpDepth-1:0] inp_index_o,
@@ -77,15 +81,34 @@ module vta_issue
     .wgt_o(nest_wgt)
   );
 
+  // Pairs that left the loops and have not gone. Each has a place in the queue, so that no stage before it waits.
+  localparam int unsigned QueueDepth = 8;
+  localparam int unsigned PlaceBits = $clog2(QueueDepth);
+  logic [PlaceBits:0] pairs_q, pairs_d;
+  logic nest_ready_q, pop, pop_q;  // the count follows a pop by a cycle
+  assign nest_ready = nest_ready_q;
+  assign uop_read_o = nest_valid[0] && nest_ready_q;
+
+  always_comb begin
+    pairs_d = pairs_q;
+    if (uop_read_o != pop_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
+  end
+
   logic [1:0] uop_valid_q, uop_past_q;  // past: the index is past the buffer, and is in uop_dst_q
-  logic uop_ready;
   index_t uop_dst_q[2], uop_src_q[2], uop_wgt_q[2];
-  assign nest_ready = !uop_valid_q[0] || uop_ready;
-  assign uop_read_o = nest_valid[0] && nest_ready;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) uop_valid_q <= '0;
-    else if (nest_ready) uop_valid_q <= nest_valid;
+    if (!rst_ni) begin
+      pairs_q <= '0;
+      nest_ready_q <= 1'b1;
+      uop_valid_q <= '0;
+      pop_q <= 1'b0;
+    end else begin
+      pop_q <= pop;
+      pairs_q <= pairs_d;
+      nest_ready_q <= pairs_d != (PlaceBits + 1)'(QueueDepth);
+      uop_valid_q <= uop_read_o ? nest_valid : '0;
+    end
   end
 
   for (genvar n = 0; n < 2; n++) begin : g_uop
@@ -109,92 +132,264 @@ module vta_issue
   logic [19:0] unused_nest;  // the operation on the accumulators does not matter here
   assign unused_nest = {nest_i.reset, nest_i.alu_opcode, nest_i.imm};
 
-  // ---- Indices ---------------------------------------------------------------------------------------------------------------
+  // ---- Indices -----------------------------------------------------------------------------
+  // A field is added to the low bits of its loops' sum. The carry goes into the high bits a cycle later.
   logic [1:0] index_valid_q, past_q;
-  index_t dst_q[2], src_q[2], wgt_q[2];
-  logic dst_issue, pair;
-  assign uop_ready = !index_valid_q[0] || (dst_issue && (pair || !index_valid_q[1]));
+  logic [UopDstBits:0] dst_low_q[2];
+  logic [UopSrcBits:0] src_low_q[2];
+  logic [UopWgtBits:0] wgt_low_q[2];
+  logic [IndexBits-1:UopDstBits] dst_high_q[2];
+  logic [IndexBits-1:UopSrcBits] src_high_q[2];
+  logic [IndexBits-1:UopWgtBits] wgt_high_q[2];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) index_valid_q <= '0;
-    else if (uop_ready) index_valid_q <= uop_valid_q;
-    else if (dst_issue) index_valid_q <= 2'b01;
-    if (uop_ready && uop_valid_q[0]) begin
+    else index_valid_q <= uop_valid_q;
+    if (uop_valid_q[0]) begin
       past_q <= uop_past_q;
       for (int n = 0; n < 2; n++) begin
-        dst_q[n] <= uop_dst_q[n] + (uop_past_q[n] ? '0 : index_t'(uop_i[n][UopDstBits-1:0]));
-        src_q[n] <= uop_src_q[n] + index_t'(uop_i[n][UopSrcLsb+:UopSrcBits]);
-        wgt_q[n] <= uop_wgt_q[n] + index_t'(uop_i[n][UopWgtLsb+:UopWgtBits]);
+        dst_low_q[n] <= {1'b0, uop_dst_q[n][UopDstBits-1:0]}
+            + {1'b0, uop_past_q[n] ? '0 : uop_i[n][UopDstBits-1:0]};
+        src_low_q[n] <= {1'b0, uop_src_q[n][UopSrcBits-1:0]} + {1'b0, uop_i[n][UopSrcLsb+:UopSrcBits]};
+        wgt_low_q[n] <= {1'b0, uop_wgt_q[n][UopWgtBits-1:0]} + {1'b0, uop_i[n][UopWgtLsb+:UopWgtBits]};
+        dst_high_q[n] <= uop_dst_q[n][IndexBits-1:UopDstBits];
+        src_high_q[n] <= uop_src_q[n][IndexBits-1:UopSrcBits];
+        wgt_high_q[n] <= uop_wgt_q[n][IndexBits-1:UopWgtBits];
       end
-    end else if (dst_issue) begin
-      past_q[0] <= past_q[1];
-      dst_q[0] <= dst_q[1];
-      src_q[0] <= src_q[1];
-      wgt_q[0] <= wgt_q[1];
     end
   end
 
-  logic two_tensors;
-  assign two_tensors = !gemm_i && !nest_i.use_imm;
-
+  index_t dst_index[2], src_index[2], wgt_index[2];
   always_comb begin
-    fault_code_o = FaultNone;
-    fault_index_o = dst_q[0];
-    if (past_q[0]) begin
-      fault_code_o = FaultUop;
-    end else if (gemm_i && src_q[0] >= index_t'(InpDepth)) begin
-      fault_code_o = FaultInp;
-      fault_index_o = src_q[0];
-    end else if (gemm_i && wgt_q[0] >= index_t'(WgtDepth)) begin
-      fault_code_o = FaultWgt;
-      fault_index_o = wgt_q[0];
-    end else if (dst_q[0] >= index_t'(AccDepth)) begin
-      fault_code_o = FaultAcc;
-    end else if (two_tensors && src_q[0] >= index_t'(AccDepth)) begin
-      fault_code_o = FaultAcc;
-      fault_index_o = src_q[0];
+    for (int n = 0; n < 2; n++) begin
+      dst_index[n] = '0;
+      src_index[n] = '0;
+      wgt_index[n] = '0;
+      if (index_valid_q[0]) begin
+        dst_index[n] = {dst_high_q[n] + (IndexBits - UopDstBits)'(dst_low_q[n][UopDstBits]),
+                        dst_low_q[n][UopDstBits-1:0]};
+        src_index[n] = {src_high_q[n] + (IndexBits - UopSrcBits)'(src_low_q[n][UopSrcBits]),
+                        src_low_q[n][UopSrcBits-1:0]};
+        wgt_index[n] = {wgt_high_q[n] + (IndexBits - UopWgtBits)'(wgt_low_q[n][UopWgtBits]),
+                        wgt_low_q[n][UopWgtBits-1:0]};
+      end
     end
   end
-  assign fault_o = index_valid_q[0] && fault_code_o != FaultNone;
 
-  // ---- Issue ------------------------------------------------------------------------------------------------------------------
-  // Destinations issued one and two cycles ago.
-  banks_t issued_1_q, issued_2_q;
-  rows_t issued_row_1_q, issued_row_2_q;
+  // ---- Checks ------------------------------------------------------------------------------
+  // Kinds are registered: they hold still from the cycle after start_i.
+  logic two_tensors_q, gemm_q;
+  always_ff @(posedge clk_i) begin
+    gemm_q <= gemm_i;
+    two_tensors_q <= !gemm_i && !nest_i.use_imm;
+  end
 
-  function automatic logic pending(input logic [LogAccDepth-1:0] index, input banks_t issued, input rows_t row);
-    return (index[0] ? issued[1] : issued[0]) && (index[0] ? row[1] : row[0]) == index[LogAccDepth-1:1];
+  // Whether a micro-op has a fault, and which.
+  logic [1:0] faults;
+  fault_e codes[2];
+  index_t fault_indices[2];
+  always_comb begin
+    for (int n = 0; n < 2; n++) begin
+      codes[n] = FaultNone;
+      fault_indices[n] = dst_index[n];
+      if (index_valid_q[n]) begin
+        if (past_q[n]) begin
+          codes[n] = FaultUop;
+        end else if (gemm_q && src_index[n] >= index_t'(InpDepth)) begin
+          codes[n] = FaultInp;
+          fault_indices[n] = src_index[n];
+        end else if (gemm_q && wgt_index[n] >= index_t'(WgtDepth)) begin
+          codes[n] = FaultWgt;
+          fault_indices[n] = wgt_index[n];
+        end else if (dst_index[n] >= index_t'(AccDepth)) begin
+          codes[n] = FaultAcc;
+        end else if (two_tensors_q && src_index[n] >= index_t'(AccDepth)) begin
+          codes[n] = FaultAcc;
+          fault_indices[n] = src_index[n];
+        end
+      end
+      faults[n] = codes[n] != FaultNone;
+    end
+  end
+
+  // The first fault of the instruction.
+  logic fault_seen_q;
+  fault_e fault_code_q;
+  index_t fault_index_q;
+  always_ff @(posedge clk_i) begin
+    if (!fault_seen_q) begin
+      fault_seen_q <= faults != '0;
+      fault_code_q <= faults[0] ? codes[0] : codes[1];
+      fault_index_q <= faults[0] ? fault_indices[0] : fault_indices[1];
+    end
+    if (!rst_ni || start_i) fault_seen_q <= 1'b0;
+  end
+
+  // Two micro-ops with all that can be said of them beforehand. Indices are within their buffers unless there is a fault.
+  localparam int unsigned SrcBits = LogAccDepth > LogInpDepth ? LogAccDepth : LogInpDepth;
+  typedef logic [LogAccDepth-1:0] dst_t;
+  typedef logic [SrcBits-1:0] src_t;
+  typedef logic [LogWgtDepth-1:0] wgt_t;
+  typedef struct packed {
+    logic [1:0] valid;
+    logic [1:0] fault;
+    logic       may_pair;  // the two may go in one cycle, if the second need not wait
+    // Whether a micro-op reads the destination of one of before_q, and whether the second reads that of the first.
+    logic [1:0][3:0] conflicts;
+    logic       second_conflicts;
+    dst_t [1:0] dst;
+    src_t [1:0] src;
+    wgt_t [1:0] wgt;
+  } pair_t;
+
+  // The destinations of the two pairs before, the nearer one first, and whether there were such.
+  dst_t before_q[4];
+  logic [3:0] before_valid_q;
+
+  pair_t checked;
+  logic same_operands, sources_fit;
+  always_comb begin
+    checked = '0;
+    same_operands = 1'b0;
+    sources_fit = 1'b0;
+    if (index_valid_q[0]) begin
+      checked.valid = index_valid_q;
+      checked.fault = faults;
+      for (int n = 0; n < 2; n++) begin
+        checked.dst[n] = dst_t'(dst_index[n]);
+        checked.src[n] = src_t'(src_index[n]);
+        checked.wgt[n] = wgt_t'(wgt_index[n]);
+      end
+      same_operands = src_t'(src_index[0]) == src_t'(src_index[1]) && wgt_t'(wgt_index[0]) == wgt_t'(wgt_index[1]);
+      sources_fit = dst_t'(src_index[1]) != dst_t'(dst_index[0])
+          && (src_index[0][0] != src_index[1][0] || dst_t'(src_index[0]) == dst_t'(src_index[1]));
+      checked.may_pair = HazardInterlock && index_valid_q[1] && !faults[1] && dst_index[0][0] != dst_index[1][0]
+          && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
+      if (HazardInterlock) begin
+        for (int n = 0; n < 2; n++) begin
+          for (int m = 0; m < 4; m++) begin
+            checked.conflicts[n][m] = before_valid_q[m] && reads(checked.dst[n], checked.src[n], before_q[m]);
+          end
+        end
+        checked.second_conflicts = reads(checked.dst[1], checked.src[1], checked.dst[0]);
+      end
+    end
+  end
+
+  function automatic logic reads(input dst_t dst, input src_t src, input dst_t earlier);
+    return dst == earlier || (two_tensors_q && dst_t'(src) == earlier);
   endfunction
 
-  logic [LogAccDepth-1:0] dst[2], src[2];
+  always_ff @(posedge clk_i) begin
+    if (index_valid_q[0]) begin
+      before_q[0] <= checked.dst[0];
+      before_q[1] <= checked.dst[1];
+      before_q[2] <= before_q[0];
+      before_q[3] <= before_q[1];
+      before_valid_q <= {before_valid_q[1:0], index_valid_q};
+    end
+    if (!rst_ni || start_i) before_valid_q <= '0;
+  end
+
+
+  // ---- Queue -------------------------------------------------------------------------------
+  // The head is a register. A pair that finds the queue empty and the head free goes there at once. It is written to the
+  // queue all the same, where the next one takes its place.
+  pair_t queue[QueueDepth];
+  pair_t head_q;
+  logic second_q;  // the first micro-op of the head has gone alone
+  logic [PlaceBits-1:0] write_q, read_q;
+  logic [PlaceBits:0] queued_q;  // without the head
+  logic queued_any_q, push, enqueue, dequeue, head_free;
+  assign push = index_valid_q[0];
+  assign head_free = !head_q.valid[0] || pop;
+  assign dequeue = queued_any_q && head_free;
+  assign enqueue = push && (queued_any_q || !head_free);
+
+  logic dst_issue, pair;
+  always_ff @(posedge clk_i) begin
+    if (head_free) begin
+      if (queued_any_q) head_q <= queue[read_q];
+      else head_q <= checked;
+      second_q <= 1'b0;
+    end else if (dst_issue) begin
+      second_q <= 1'b1;
+    end
+    if (push) queue[write_q] <= checked;
+    if (enqueue) write_q <= write_q + 1'b1;
+    if (dequeue) read_q <= read_q + 1'b1;
+    if (enqueue != dequeue) begin
+      queued_q <= enqueue ? queued_q + 1'b1 : queued_q - 1'b1;
+      queued_any_q <= enqueue || queued_q != (PlaceBits + 1)'(1);
+    end
+    if (!rst_ni) begin
+      head_q.valid <= '0;
+      second_q <= 1'b0;
+      write_q <= '0;
+      read_q <= '0;
+      queued_q <= '0;
+      queued_any_q <= 1'b0;
+    end
+  end
+
+  // ---- Issue -------------------------------------------------------------------------------
+  // Which destinations were issued in the last two cycles: of the pairs before the head, in the order of before_q, and
+  // the head's first. recent_q tells; last_q: of these, those in the last cycle.
+  logic [3:0] recent_q, recent_d;
+  logic [1:0] last_q, last_d;  // of the pair before alone: the one before that went sooner
+  logic first_last_q, first_recent_q;
+  logic first_issue, second_issue;
+
   logic [1:0] waits;
-  for (genvar n = 0; n < 2; n++) begin : g_wait
-    assign dst[n] = LogAccDepth'(dst_q[n]);
-    assign src[n] = LogAccDepth'(src_q[n]);
-    always_comb begin
-      waits[n] = pending(dst[n], issued_1_q, issued_row_1_q) || pending(dst[n], issued_2_q, issued_row_2_q);
-      if (two_tensors) begin
-        waits[n] = waits[n] || pending(src[n], issued_1_q, issued_row_1_q) || pending(src[n], issued_2_q, issued_row_2_q);
-      end
-    end
-  end
+  assign waits[0] = (head_q.conflicts[0] & recent_q) != '0;
+  assign waits[1] = (head_q.conflicts[1] & recent_q) != '0;
 
-  logic can_pair, pair_q, src_phase_q;
-  always_comb begin
-    can_pair = 1'b0;
-    if (HazardInterlock && dst[0][0] != dst[1][0]) begin
-      can_pair = index_valid_q[1] && !past_q[1] && !waits[1] && dst_q[1] < index_t'(AccDepth)
-          && (gemm_i ? src_q[0] == src_q[1] && wgt_q[0] == wgt_q[1]
-                     : !two_tensors || (src_q[1] < index_t'(AccDepth) && src[1] != dst[0]
-                                        && (src[0][0] != src[1][0] || src[0] == src[1])));
-    end
-  end
-  assign pair = src_phase_q ? pair_q : can_pair;
+  logic pair_q, src_phase_q;
+  assign pair = !second_q && (src_phase_q ? pair_q : head_q.may_pair && !waits[1]);
 
-  logic go, src_issue;
-  assign go = index_valid_q[0] && fault_code_o == FaultNone && !(HazardInterlock && waits[0]) && !hold_i && !stop_i;
-  assign src_issue = go && two_tensors && !src_phase_q;
+  logic go, src_issue, blocked;
+  assign blocked = HazardInterlock
+      && (second_q ? waits[1] || (head_q.second_conflicts && first_recent_q) : waits[0]);
+  assign go = head_q.valid[0] && !(second_q ? head_q.fault[1] : head_q.fault[0]) && !blocked && !hold_i && !stop_i;
+  assign src_issue = go && two_tensors_q && !src_phase_q;
   assign dst_issue = go && !src_issue;
+  assign pop = dst_issue && (pair || second_q || !head_q.valid[1]);
+  assign fault_o = head_q.valid[0] && (second_q ? head_q.fault[1] : head_q.fault[0]);
+  assign fault_code_o = fault_code_q;
+  assign fault_index_o = fault_index_q;
+  assign count_o = dst_issue ? (pair ? 2'd2 : 2'd1) : 2'd0;
+
+  assign first_issue = dst_issue && !second_q;
+  assign second_issue = dst_issue && (second_q || pair);
+  always_comb begin
+    if (pop) begin
+      last_d = {second_issue, first_issue};
+      recent_d = {last_q, second_issue, first_issue || first_last_q};
+    end else begin
+      last_d = '0;
+      recent_d = {2'b00, last_q};
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    last_q <= last_d;
+    recent_q <= recent_d;
+    first_last_q <= first_issue && !pop;
+    first_recent_q <= (first_issue || first_last_q) && !pop;
+    if (!rst_ni) begin
+      last_q <= '0;
+      recent_q <= '0;
+      first_last_q <= 1'b0;
+      first_recent_q <= 1'b0;
+    end
+  end
+
+  // The micro-op whose turn it is, and its companion if the two go together.
+  dst_t dst[2], src[2];
+  assign dst[0] = second_q ? head_q.dst[1] : head_q.dst[0];
+  assign dst[1] = head_q.dst[1];
+  assign src[0] = dst_t'(second_q ? head_q.src[1] : head_q.src[0]);
+  assign src[1] = dst_t'(head_q.src[1]);
 
   // By bank, the odd one first: the first micro-op's row and the second's, if that goes too.
   logic [LogAccRows-1:0] dst_row[2], src_row[2];
@@ -207,34 +402,84 @@ module vta_issue
     return odd ? 2'b10 : 2'b01;
   endfunction
 
-  assign dst_row_o = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
-  assign src_row_o = src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
-  assign src_bank_o = dst[0][0] ? {src[0][0], src[1][0]} : {src[1][0], src[0][0]};
-
+  banks_t dst_banks, src_banks;
   always_comb begin
-    dst_o = '0;
-    src_o = '0;
-    if (dst_issue) dst_o = pair ? 2'b11 : bank_of(dst[0][0]);
-    if (src_issue) src_o = pair ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
+    dst_banks = '0;
+    src_banks = '0;
+    if (dst_issue) dst_banks = pair ? 2'b11 : bank_of(dst[0][0]);
+    if (src_issue) src_banks = pair ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
-  assign inp_index_o = LogInpDepth'(src_q[0]);
-  assign wgt_index_o = LogWgtDepth'(wgt_q[0]);
 
+  banks_t dst_q_o, src_q_o, src_bank_q;
+  rows_t dst_row_q, src_row_q;
+  logic [LogInpDepth-1:0] inp_index_q;
+  logic [LogWgtDepth-1:0] wgt_index_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      issued_1_q <= '0;
-      issued_2_q <= '0;
+      dst_q_o <= '0;
+      src_q_o <= '0;
       src_phase_q <= 1'b0;
     end else begin
-      issued_1_q <= dst_o;
-      issued_2_q <= issued_1_q;
+      dst_q_o <= dst_banks;
+      src_q_o <= src_banks;
       if (go) src_phase_q <= src_issue;
     end
-    if (dst_issue) issued_row_1_q <= dst_row_o;
-    issued_row_2_q <= issued_row_1_q;
+    dst_row_q <= dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
+    src_row_q <= src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
+    src_bank_q <= dst[0][0] ? {src[0][0], src[1][0]} : {src[1][0], src[0][0]};
+    inp_index_q <= LogInpDepth'(second_q ? head_q.src[1] : head_q.src[0]);
+    wgt_index_q <= second_q ? head_q.wgt[1] : head_q.wgt[0];
     if (src_issue) pair_q <= pair;
   end
 
-  assign busy_o = nest_valid[0] || uop_valid_q[0] || index_valid_q[0];
+  assign dst_o = dst_q_o;
+  assign dst_row_o = dst_row_q;
+  assign src_o = src_q_o;
+  assign src_row_o = src_row_q;
+  assign src_bank_o = src_bank_q;
+  assign inp_index_o = inp_index_q;
+  assign wgt_index_o = wgt_index_q;
+
+  assign busy_o = nest_valid[0] || uop_valid_q[0] || index_valid_q[0] || queued_any_q || head_q.valid[0];
+
+`ifndef SYNTHESIS
+  assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      enqueue |-> queued_q != (PlaceBits + 1)'(QueueDepth))
+  else $error("a pair of micro-ops found no room in its queue");
+  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      pairs_q >= queued_q + (PlaceBits + 1)'(head_q.valid[0]))
+  else $error("vta_issue lost count of its pairs");
+  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) queued_any_q == (queued_q != '0))
+  else $error("vta_issue lost count of its queue");
+  assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
+  else $error("the second micro-op of a pair without the first");
+  assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      dst_issue && pair |-> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
+  else $error("two micro-ops went together that may not");
+  assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni) src_phase_q |-> two_tensors_q)
+  else $error("a source was read for an instruction that has none");
+
+  // The interlock by the rows themselves: nothing goes to a destination of the last two cycles.
+  banks_t issued_2_q;
+  rows_t issued_row_2_q;
+  always_ff @(posedge clk_i) begin
+    issued_2_q <= rst_ni ? dst_q_o : '0;
+    issued_row_2_q <= dst_row_q;
+  end
+  for (genvar bank = 0; bank < AccBanks; bank++) begin : g_interlock
+    assert_interlock : assert property (@(posedge clk_i) disable iff (!rst_ni)
+        HazardInterlock && dst_banks[bank] |->
+        !(dst_q_o[bank] && dst_row_q[bank] == next_row[bank])
+        && !(issued_2_q[bank] && issued_row_2_q[bank] == next_row[bank]))
+    else $error("a destination was issued within two cycles of itself");
+  end
+  rows_t next_row;
+  assign next_row = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
+
+  cover_pair : cover property (@(posedge clk_i) dst_issue && pair);
+  cover_wait : cover property (@(posedge clk_i) head_q.valid[0] && blocked);
+  cover_full : cover property (@(posedge clk_i) nest_valid[0] && !nest_ready_q);
+`endif
 
 endmodule

@@ -231,6 +231,12 @@ package vta_pkg;
     logic [15:0]           imm;
   } nest_t;
 
+  typedef struct packed {
+    logic [2:0]  opcode;
+    logic        use_imm;
+    logic [15:0] imm;
+  } alu_operation_t;
+
   function automatic logic [2:0] opcode_of(input logic [InsnBits-1:0] insn);
     return insn[OpcodeBits-1:0];
   endfunction

@@ -36,6 +36,7 @@ module vta_sequencer
   // Stage.
   output logic take_o,
   output logic busy_o,
+  output logic pushes_next_o,  // the instruction in execution does
   input  logic join_i,
   input  logic done_i,
   output logic retire_o
@@ -82,6 +83,7 @@ module vta_sequencer
   end
 
   assign busy_o = state_q == Busy;
+  assign pushes_next_o = push_next_q;
   assign prev_pop_o = take_o && insn_pop_prev_i;
   assign next_pop_o = take_o && insn_pop_next_i;
   assign prev_push_o = retire_o && push_prev_q;

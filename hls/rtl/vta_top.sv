@@ -164,31 +164,57 @@ module vta_top
   );
 
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
-  logic stage_rst_n, drain, finish;
+  // Reset of the stages and the order to drain are registers: both go to every stage.
+  logic stage_rst_n, drain, finish, resetting, ends, faults;
   logic [1:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
   fault_e stage_fault_code[Stages];
   address_t stage_fault_address[Stages];
-  assign stage_rst_n = rst_n && !resetting_q;
-  assign drain = fault_code_q != FaultNone || resetting_q;
-  assign any_fault = stage_fault[0] || stage_fault[1] || stage_fault[2] || stage_fault[3];
 
+  // Faults are registered: a fault stops the stages two cycles after the one that shows it.
+  logic stage_fault_q[Stages];
+  fault_e stage_fault_code_q[Stages];
+  address_t stage_fault_address_q[Stages];
   always_ff @(posedge clk) begin
-    if (running_q) begin
-      cycles_q <= cycles_q + 1'b1;
-      gemms_q <= gemms_q + 64'(gemm_issue);
+    for (int s = 0; s < Stages; s++) begin
+      stage_fault_q[s] <= stage_rst_n && running_q && stage_fault[s];
+      if (stage_fault[s]) begin
+        stage_fault_code_q[s] <= stage_fault_code[s];
+        stage_fault_address_q[s] <= stage_fault_address[s];
+      end
     end
-    if (!rst_n || resetting_q || start_fetch) begin
+  end
+  assign any_fault = stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3];
+
+  always_comb begin
+    resetting = 1'b0;
+    if (rst_n) begin
+      resetting = soft_reset || (resetting_q && !(idle[0] && idle[1] && idle[2] && idle[3]));
+    end
+  end
+  assign ends = (any_fault || finish) && !drain && !finished_q && !start_fetch;
+  assign faults = ends && any_fault;
+
+  // The count of micro-ops follows by a cycle.
+  logic counting_q;
+  logic [1:0] gemm_issue_q;
+  always_ff @(posedge clk) begin
+    counting_q <= running_q;
+    gemm_issue_q <= gemm_issue;
+    if (running_q) cycles_q <= cycles_q + 1'b1;
+    if (counting_q) gemms_q <= gemms_q + 64'(gemm_issue_q);
+    if (!stage_rst_n || start_fetch) begin
       cycles_q <= '0;
       gemms_q <= '0;
+      counting_q <= 1'b0;
     end
 
-    if ((any_fault || finish) && fault_code_q == FaultNone && !finished_q && !start_fetch) begin
-      // Of faults in one cycle that of the stage nearest to fetch is told.
+    if (ends) begin
+      // Of faults in one cycle that of the stage nearest to fetch is kept.
       for (int s = Stages - 1; s >= 0; s--) begin
-        if (stage_fault[s]) begin
-          fault_code_q <= stage_fault_code[s];
-          fault_address_q <= stage_fault_address[s];
+        if (stage_fault_q[s]) begin
+          fault_code_q <= stage_fault_code_q[s];
+          fault_address_q <= stage_fault_address_q[s];
         end
       end
       running_q <= 1'b0;
@@ -198,16 +224,16 @@ module vta_top
       running_q <= 1'b1;
       finished_q <= 1'b0;
     end
-    if (!rst_n || resetting_q) begin
+    if (!stage_rst_n) begin
       running_q <= 1'b0;
       finished_q <= 1'b0;
       fault_code_q <= FaultNone;
       fault_address_q <= '0;
     end
 
-    if (!rst_n) resetting_q <= 1'b0;
-    else if (soft_reset) resetting_q <= 1'b1;
-    else if (resetting_q) resetting_q <= !(idle[0] && idle[1] && idle[2] && idle[3]);
+    resetting_q <= resetting;
+    stage_rst_n <= rst_n && !resetting;
+    drain <= resetting || (stage_rst_n && (fault || faults));
   end
 
   assign running = running_q || start[0];

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // ALU instructions with immediate that go over their accumulators in one pass: vta_chain.
 //
-// The first is launched in cycle t. From t+3 on the head of the queue is looked at, one instruction a cycle, until one
+// The first is launched in cycle t. From t+4 on the head of the queue is looked at, one instruction a cycle, until one
 // does not join or pushes a token. The first micro-op goes in the cycle after, and the pass takes as long as the first
-// instruction alone.
+// instruction alone, or kEarly less if the last pushes no token to the store stage (nest_timing.h).
 #ifndef HILT_TIMING_CHAIN_H
 #define HILT_TIMING_CHAIN_H
 
@@ -15,6 +17,8 @@ namespace vta {
 // Whether MIN and MAX may join this instruction, if it pushes no token: none of its indices comes twice or is past the
 // accumulator, for reasons that vta_chain knows.
 bool opens_chain(const Instruction &first, const UopBuffer &uops);
+
+constexpr Cycle kFirstLook = 4;  // from launch
 
 class Chain {
  public:

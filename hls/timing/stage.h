@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A stage but for what its instructions do: its instruction queue (vta_fifo) and its sequencer (vta_sequencer).
 //
 // An instruction that fetch pushes in cycle t is at the head of an empty queue in t+2. It is taken when it is at the
@@ -78,6 +80,9 @@ class Stage {
     launched_.push_back(at + 1);
     bits_ = bits;
   }
+
+  // The token bits of the one in execution.
+  const TokenBits &bits() const { return bits_; }
 
   // The instruction is done in this cycle.
   void finish(Cycle done) { done_ = done; }
