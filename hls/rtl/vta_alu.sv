@@ -42,4 +42,19 @@ module vta_alu
 
   assign result_o = result_q;
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  // There is no reset here: registers are random in the first cycle after power-on.
+  logic powered_q;
+  initial powered_q = 1'b0;
+  always @(posedge clk_i) powered_q <= 1'b1;
+
+  assert_opcode : assert property (@(posedge clk_i) disable iff (!powered_q)
+      execute_i -> operation_i.opcode <= AluMul)
+  else $error("an illegal ALU operation is executed");
+  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q)
+      $past(powered_q && !execute_i) -> $stable(result_o))
+  else $error("the ALU's result changed without an operation");
+`endif
+
 endmodule

@@ -160,10 +160,22 @@ module vta_block_loader
   end
 
 `ifndef SYNTHESIS
-  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni) write_o |-> index_o < depth_i)
+  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni) write_o -> index_o < depth_i)
   else $error("a LOAD wrote past its buffer");
-  assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i |-> !active_q)
+  assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
   else $error("a LOAD began before the last one ended");
+  assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && full_q && !step && !start_i) -> full_q && $stable(element_o))
+  else $error("an element changed before it was written");
+  assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && done_o && !start_i) -> !active_q && !empty_q)
+  else $error("a LOAD went on after its end");
+  assert_pad : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      active_q -> pad_q == (row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom_q
+      || column_q < SizeBits'(x_pad_0_i) || column_q >= data_right_q))
+  else $error("vta_block_loader lost its place among the pads");
+  cover_pad : cover property (@(posedge clk_i) rst_ni && write_o && zero_o);
+  cover_collects : cover property (@(posedge clk_i) rst_ni && write_o && zero_o && take);
 `endif
 
 endmodule

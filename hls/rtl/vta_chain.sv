@@ -138,4 +138,19 @@ module vta_chain
   assign low_o = low_q;
   assign high_o = high_q;
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni) hold_o -> low_o <= high_o)
+  else $error("a chain clamps between bounds that no number meets");
+  assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      join_o -> state_q == Open && hold_o && insn_valid_i && enable_i && repeat_i)
+  else $error("an instruction joined a chain that is not open");
+  assert_proven : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      state_q == Open -> apart_q && last_q < index_t'(AccDepth))
+  else $error("a chain is open without its proof");
+  cover_join : cover property (@(posedge clk_i) rst_ni && join_o);
+  cover_refused : cover property (@(posedge clk_i) rst_ni && state_q == Decide && !apart_q);
+  cover_pushes : cover property (@(posedge clk_i) rst_ni && join_o && pushes(insn_i));
+`endif
+
 endmodule

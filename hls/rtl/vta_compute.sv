@@ -342,4 +342,24 @@ module vta_compute
   assign stalled_o = uop_waiting || acc_waiting;
   assign beat_bytes_o = load_uop_q ? (LogBusBytes + 1)'(uop_lanes) << LogUopBytes : (LogBusBytes + 1)'(BusBytes);
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_one_kind : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      busy_o -> $countones({load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q}) <= 1)
+  else $error("an instruction is of two kinds");
+  assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      beat_o -> busy_o && (load_uop_q || load_acc_q || load_acc8_q))
+  else $error("data arrives for an instruction that loads nothing");
+  assert_load : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      acc_load -> busy_o && (load_acc_q || load_acc8_q))
+  else $error("the accumulator is loaded by an instruction that does not load it");
+  assert_finish : assert property (@(posedge clk_i) disable iff (!rst_ni) finish_o -> busy_o && !illegal_q)
+  else $error("FINISH without an instruction");
+  assert_illegal : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      launch_q && illegal_q -> fault_o && fault_code_o == FaultIllegal)
+  else $error("an illegal instruction raised no fault");
+  cover_acc8 : cover property (@(posedge clk_i) rst_ni && acc_load && load_acc8_q);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
+`endif
+
 endmodule

@@ -201,16 +201,18 @@ module vta_execute
 
 `ifndef SYNTHESIS
   assert_one_writer : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      gemm_q[GemmStages] == '0 || alu_dst_3_q == '0)
+      !gemm_valid[GemmStages] || alu_dst_3_q == '0)
   else $error("GEMM and ALU write the accumulator in one cycle");
   assert_one_reader : assert property (@(posedge clk_i) disable iff (!rst_ni)
       !gemm_valid[GemmRead] || (src_issue == '0 && alu_issue == '0))
   else $error("GEMM and ALU read the accumulator in one cycle");
-  assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni) load_i |-> write_o == '0)
+  assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni) load_i -> write_o == '0)
   else $error("a LOAD and an instruction write the accumulator in one cycle");
   assert_early : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      start_i |=> gemm_valid[GemmRead-1:1] == '0 && alu_dst_1_q == '0)
+      $past(rst_ni && start_i) -> gemm_valid[GemmRead-1:1] == '0 && alu_dst_1_q == '0)
   else $error("an instruction began before the one before had read its operands");
+  cover_source : cover property (@(posedge clk_i) rst_ni && src_issue != '0);
+  cover_two : cover property (@(posedge clk_i) rst_ni && write_o == '1);
 `endif
 
 endmodule

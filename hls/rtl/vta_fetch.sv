@@ -187,4 +187,21 @@ module vta_fetch
   assign beat_o = dma_valid && dma_ready;
   assign retire_o = route;
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_one_queue : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $countones({load_valid_o, compute_valid_o, store_valid_o}) <= 1)
+  else $error("an instruction goes to two queues");
+  assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && blocked_o) && !drain_i -> offer && $stable(insn_o))
+  else $error("an instruction changed before its queue took it");
+  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni) route -> running_q && left_q != '0)
+  else $error("more instructions than the program has");
+  assert_prefetch : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      dma_valid && !drain_i -> dma_ready)
+  else $error("fetch asked for more than it has room for");
+  cover_blocked : cover property (@(posedge clk_i) rst_ni && blocked_o);
+  cover_illegal : cover property (@(posedge clk_i) rst_ni && route && illegal(insn_q));
+`endif
+
 endmodule

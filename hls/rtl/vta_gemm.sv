@@ -113,4 +113,36 @@ module vta_gemm
     $error("vta_gemm adds products in fours: LOG_BLOCK must be 2 or more");
   end
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  // There is no reset here: registers are random in the first cycle after power-on.
+  logic powered_q;
+  initial powered_q = 1'b0;
+  always @(posedge clk_i) powered_q <= 1'b1;
+
+  assert_stages : assert property (@(posedge clk_i) disable iff (!powered_q)
+      (valid_i[5:2] & ~$past(valid_i[4:1])) == '0)
+  else $error("a stage of GEMM has a micro-op that the one before did not have");
+
+  // The dot products once more, without shared multipliers.
+  logic [5:1][AccBits-1:0] expected;
+  always @(posedge clk_i) begin
+    if (valid_i[1]) begin
+      for (int b = 0; b < Batch; b++) begin
+        for (int n = 0; n < Block; n++) begin
+          automatic logic signed [31:0] sum = '0;
+          for (int i = 0; i < Block; i++) begin
+            sum = sum + 32'($signed(inp_i[(b*Block+i)*8+:8])) * 32'($signed(wgt_i[(n*Block+i)*8+:8]));
+          end
+          expected[1][(b*Block+n)*32+:32] <= sum;
+        end
+      end
+    end
+    for (int stage = 2; stage <= 5; stage++) if (valid_i[stage]) expected[stage] <= expected[stage-1];
+  end
+  assert_dot : assert property (@(posedge clk_i) disable iff (!powered_q)
+      $past(powered_q && valid_i[5]) -> dot_o == expected[5])
+  else $error("a dot product is wrong");
+`endif
+
 endmodule

@@ -444,7 +444,7 @@ module vta_issue
 
 `ifndef SYNTHESIS
   assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      enqueue |-> queued_q != (PlaceBits + 1)'(QueueDepth))
+      enqueue -> queued_q != (PlaceBits + 1)'(QueueDepth))
   else $error("a pair of micro-ops found no room in its queue");
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
       pairs_q >= queued_q + (PlaceBits + 1)'(head_q.valid[0]))
@@ -455,9 +455,9 @@ module vta_issue
       head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
   else $error("the second micro-op of a pair without the first");
   assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      dst_issue && pair |-> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
+      dst_issue && pair -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
   else $error("two micro-ops went together that may not");
-  assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni) src_phase_q |-> two_tensors_q)
+  assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni) src_phase_q -> two_tensors_q)
   else $error("a source was read for an instruction that has none");
 
   // The interlock by the rows themselves: nothing goes to a destination of the last two cycles.
@@ -467,19 +467,19 @@ module vta_issue
     issued_2_q <= rst_ni ? dst_q_o : '0;
     issued_row_2_q <= dst_row_q;
   end
+  rows_t next_row;
+  assign next_row = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
   for (genvar bank = 0; bank < AccBanks; bank++) begin : g_interlock
     assert_interlock : assert property (@(posedge clk_i) disable iff (!rst_ni)
-        HazardInterlock && dst_banks[bank] |->
+        HazardInterlock && dst_banks[bank] ->
         !(dst_q_o[bank] && dst_row_q[bank] == next_row[bank])
         && !(issued_2_q[bank] && issued_row_2_q[bank] == next_row[bank]))
     else $error("a destination was issued within two cycles of itself");
   end
-  rows_t next_row;
-  assign next_row = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
 
-  cover_pair : cover property (@(posedge clk_i) dst_issue && pair);
-  cover_wait : cover property (@(posedge clk_i) head_q.valid[0] && blocked);
-  cover_full : cover property (@(posedge clk_i) nest_valid[0] && !nest_ready_q);
+  cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue && pair);
+  cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && blocked);
+  cover_full : cover property (@(posedge clk_i) rst_ni && nest_valid[0] && !nest_ready_q);
 `endif
 
 endmodule

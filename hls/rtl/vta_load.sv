@@ -191,4 +191,17 @@ module vta_load
   assign fault_code_o = loader_fault ? (wgt_q ? FaultWgt : FaultInp) : dma_fault_code;
   assign fault_address_o = loader_fault ? address_t'(index) : dma_fault_address;
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o -> busy_o)
+  else $error("data arrives for no instruction");
+  assert_write : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      inp_write_o || wgt_write_o -> busy_o && !(inp_write_o && wgt_write_o))
+  else $error("a buffer is written by no instruction, or two are by one");
+  assert_no_pads : assert property (@(posedge clk_i) disable iff (!rst_ni) wgt_write_o -> !zero)
+  else $error("a weight is padded");
+  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o && zero);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && loader_fault && !drain_i);
+`endif
+
 endmodule

@@ -123,4 +123,26 @@ module vta_nest
     end
   end
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni) valid_o != 2'b10)
+  else $error("the second micro-op of a pair without the first");
+  for (genvar n = 0; n < 2; n++) begin : g_range
+    assert_range : assert property (@(posedge clk_i) disable iff (!rst_ni)
+        valid_o[n] -> uop_index_o[n] >= uop_bgn_i && uop_index_o[n] < uop_end_i)
+    else $error("a micro-op is not of the instruction's range");
+  end
+  assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && valid_o[0] && !ready_i && !start_i) -> $stable(valid_o) && $stable(uop_q)
+      && $stable(dst_q) && $stable(src_q) && $stable(wgt_q))
+  else $error("a pair of micro-ops changed before it was taken");
+  assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
+  else $error("an instruction began before the loops of the last one ended");
+  assert_still : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_o[0] && !$past(start_i) -> $stable(uop_bgn_i) && $stable(uop_end_i) && $stable(iter_in_i))
+  else $error("an instruction changed while its loops ran");
+  cover_odd : cover property (@(posedge clk_i) rst_ni && valid_o == 2'b01);
+  cover_waits : cover property (@(posedge clk_i) rst_ni && valid_o[0] && !ready_i);
+`endif
+
 endmodule

@@ -36,4 +36,17 @@ module vta_out_buffer
   always_ff @(posedge clk_i) if (read_i) read_bank_q <= read_index_i[0];
   assign data_o = bank_data[read_bank_q];
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  // There is no reset here: registers are random in the first cycle after power-on.
+  logic powered_q;
+  initial powered_q = 1'b0;
+  always @(posedge clk_i) powered_q <= 1'b1;
+
+  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q)
+      $past(powered_q && !read_i) -> $stable(data_o))
+  else $error("the output buffer's element changed without a read");
+  cover_both : cover property (@(posedge clk_i) powered_q && write_i == '1);
+`endif
+
 endmodule

@@ -30,4 +30,19 @@ module vta_ram #(
 
   assign data_o = data_q;
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  // There is no reset here: registers are random in the first cycle after power-on.
+  logic powered_q;
+  initial powered_q = 1'b0;
+  always @(posedge clk_i) powered_q <= 1'b1;
+
+  assert_index : assert property (@(posedge clk_i) disable iff (!powered_q)
+      !(write_i && 32'(write_index_i) >= Depth) && !(read_i && 32'(read_index_i) >= Depth))
+  else $error("an index is past its RAM");
+  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q)
+      $past(powered_q && !read_i) -> $stable(data_o))
+  else $error("a RAM's output changed without a read");
+`endif
+
 endmodule

@@ -90,13 +90,23 @@ module vta_sequencer
   assign next_push_o = retire_o && push_next_q;
 
 `ifndef SYNTHESIS
-  assert_done : assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> state_q == Busy)
+  assert_done : assert property (@(posedge clk_i) disable iff (!rst_ni) done_i -> state_q == Busy)
   else $error("a stage ended an instruction that it had not begun");
-  assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni) join_i |-> state_q == Busy && !done_i)
+  assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni) join_i -> state_q == Busy && !done_i)
   else $error("an instruction joined one that was not in execution");
   assert_no_token_lost : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      join_i |-> !push_prev_q && !push_next_q && !insn_pop_prev_i && !insn_pop_next_i)
+      join_i -> !push_prev_q && !push_next_q && !insn_pop_prev_i && !insn_pop_next_i)
   else $error("an instruction joined another across a token");
+  assert_pop : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      (prev_pop_o -> prev_valid_i) && (next_pop_o -> next_valid_i))
+  else $error("an instruction pops a token that is not there");
+  assert_push : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      (prev_push_o -> prev_ready_i) && (next_push_o -> next_ready_i))
+  else $error("an instruction pushes a token for which there is no room");
+  assert_idle : assert property (@(posedge clk_i) disable iff (!rst_ni) take_o -> state_q == Idle && insn_valid_i)
+  else $error("an instruction was taken before the last one ended");
+  cover_full : cover property (@(posedge clk_i) rst_ni && state_q == Push);
+  cover_join : cover property (@(posedge clk_i) rst_ni && join_i);
 `endif
 
 endmodule

@@ -190,4 +190,16 @@ module vta_store
   assign fault_code_o = past ? FaultOut : dma_fault_code;
   assign fault_address_o = past ? address_t'(index_q) : dma_fault_address;
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o || out_read_o -> busy_o)
+  else $error("the output buffer is read for no instruction");
+  assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni) retire_o -> dma_done)
+  else $error("a STORE ended before the memory answered");
+  assert_past : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      beat_o -> index_q < SramIndexBits'(OutDepth))
+  else $error("a STORE reads past its buffer");
+  cover_past : cover property (@(posedge clk_i) rst_ni && past && !drain_i);
+`endif
+
 endmodule

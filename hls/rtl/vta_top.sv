@@ -617,4 +617,31 @@ module vta_top
     $error("vta_top: a field overflows its word in this ISA revision; these parameters need the wide ISA");
   end
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  logic all_idle, two_faults, retired;
+  assign retired = retire[1] || retire[2] || retire[3];
+  assign all_idle = idle[0] && idle[1] && idle[2] && idle[3];
+  assign two_faults = stage_fault_q[1] && stage_fault_q[2];
+
+  assert_state : assert property (@(posedge clk) disable iff (!rst_n)
+      !(running_q && finished_q) && !(finished_q && fault) && !(running_q && fault))
+  else $error("a program runs, is finished, has faulted: two of these at once");
+  assert_fault_kept : assert property (@(posedge clk) disable iff (!rst_n)
+      $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q) && $stable(fault_address_q))
+  else $error("the first fault was not kept");
+  assert_drain : assert property (@(posedge clk) disable iff (!rst_n)
+      $past(rst_n && stage_rst_n && fault) -> drain)
+  else $error("the stages go on after a fault");
+  assert_reset_ends : assert property (@(posedge clk) disable iff (!rst_n)
+      $past(rst_n && resetting_q) && !resetting_q -> $past(all_idle))
+  else $error("a soft reset ended while a master had something outstanding");
+  assert_no_retire : assert property (@(posedge clk) disable iff (!rst_n)
+      drain && $past(rst_n && drain) -> !retired)
+  else $error("an instruction ended after a fault");
+  cover_finish : cover property (@(posedge clk) rst_n && finished_q);
+  cover_reset_of_run : cover property (@(posedge clk) rst_n && soft_reset && running_q);
+  cover_faults : cover property (@(posedge clk) rst_n && two_faults);
+`endif
+
 endmodule

@@ -128,8 +128,14 @@ module vta_uop_buffer
   end
 
 `ifndef SYNTHESIS
-  assert_one_use : assert property (@(posedge clk_i) disable iff (!rst_ni) bank_write != '0 |-> !read_i)
+  assert_one_use : assert property (@(posedge clk_i) disable iff (!rst_ni) bank_write != '0 -> !read_i)
   else $error("the micro-op buffer was read while a LOAD wrote it");
+  assert_range : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      bank_write != '0 -> active_q && beat_valid_i && $signed(end_q) <= $signed(CountBits'(UopDepth)))
+  else $error("a LOAD wrote past the micro-op buffer");
+  assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
+  else $error("a LOAD of UOP began before the last one ended");
+  cover_part : cover property (@(posedge clk_i) rst_ni && bank_write != '0 && bank_write != '1);
 `endif
 
 endmodule

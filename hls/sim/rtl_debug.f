@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For finding faults in the RTL: assertions, random initial values, VCD traces (FST needs the headers of lz4 and zlib).
+// For finding faults in the RTL: assertions, the rules of AXI at every port, random initial values, VCD traces (FST needs the headers of lz4 and zlib).
 -O2
 --x-assign unique
 --x-initial unique
@@ -12,5 +12,6 @@
 -Wno-fatal
 -Werror-USERERROR
 -F ../rtl/vta.f
+-F ../formal/checkers/checkers.f
 rtl_device.cpp
 memory_ports.cpp

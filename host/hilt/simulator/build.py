@@ -37,7 +37,7 @@ LOG = "build.log"
 _SOURCE_SUFFIXES = {".c", ".cpp", ".f", ".h", ".mk", ".sv", ".svh", ".v", ".vlt"}
 _FOLDERS: dict[Form, tuple[str, ...]] = {
     "golden": ("golden", "sim"),
-    "rtl": ("rtl", "sim"),
+    "rtl": ("rtl", "sim", "formal/checkers"),
     "timing": ("timing", "golden", "sim"),
     "machine": ("timing/public", "golden"),
     "public": ("golden", "sim", "timing/public"),
