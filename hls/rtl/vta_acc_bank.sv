@@ -16,9 +16,9 @@ module vta_acc_bank
   // acc_o plus a tensor.
   input  logic                  add_i,
   input  logic [   AccBits-1:0] dot_i,
-  // acc_o combined with a tensor or an immediate; the written result is clamped between low_i and high_i, the larger.
+  // acc_o combined with src_i; the written result is clamped between low_i and high_i, the larger, but for that of MUL.
   input  logic                  execute_i,
-  input  alu_operation_t        operation_i,
+  input  logic [           2:0] opcode_i,
   input  logic signed [   31:0] low_i,
   input  logic signed [   31:0] high_i,
   input  logic [   AccBits-1:0] src_i,
@@ -34,7 +34,8 @@ module vta_acc_bank
   input  logic [   AccBits-1:0] load_data_i
 );
 
-  logic [AccBits-1:0] sum_q, alu_result, result;
+  logic [AccBits-1:0] sum_q, alu_result, product, result;
+  logic is_product;
 
   function automatic logic signed [31:0] clamp(input logic signed [31:0] value, input logic signed [31:0] low,
                                                input logic signed [31:0] high);
@@ -48,17 +49,20 @@ module vta_acc_bank
   vta_alu u_alu (
     .clk_i,
     .execute_i,
-    .operation_i,
+    .opcode_i,
     .dst_i(acc_o),
     .src_i,
-    .result_o(alu_result)
+    .result_o(alu_result),
+    .product_valid_o(is_product),
+    .product_o(product)
   );
 
   // Within a branch, so that the simulator clamps nothing while nothing is written.
   always_comb begin
     result = sum_q;
     if (write_i && !gemm_i) begin
-      for (int n = 0; n < Batch * Block; n++) result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
+      if (is_product) result = product;
+      else for (int n = 0; n < Batch * Block; n++) result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
     end
   end
 

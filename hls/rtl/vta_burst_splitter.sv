@@ -47,12 +47,17 @@ module vta_burst_splitter
   address_t row_address;
   beat_t offset;
   logic [RowBeatsBits:0] last;
+  logic [ChunkBits:0] last_low;
   logic [RestBits-1:0] rest;
+  logic ends;  // the row is one burst
   always_comb begin
     row_address = start_i ? address_i : next_row_q;
     offset = row_address[LogBusBytes+:ChunkBits];
     last = (RowBeatsBits + 1)'(row_last_i) + (RowBeatsBits + 1)'(offset);
     rest = last[RowBeatsBits:ChunkBits];
+    // As rest says, sooner.
+    last_low = (ChunkBits + 1)'(row_last_i[ChunkBits-1:0]) + (ChunkBits + 1)'(offset);
+    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0 && !last_low[ChunkBits];
   end
 
   always_ff @(posedge clk_i) begin
@@ -61,8 +66,8 @@ module vta_burst_splitter
         address_q <= row_address;
         tail_q <= last[ChunkBits-1:0];
         rest_q <= rest;
-        row_ends_q <= rest == '0;
-        last_beat_q <= rest == '0 ? row_last_i[ChunkBits-1:0] : ~offset;
+        row_ends_q <= ends;
+        last_beat_q <= ends ? row_last_i[ChunkBits-1:0] : ~offset;
         next_row_q <= row_address + stride_i;
         rows_left_q <= start_i ? rows_i : rows_left_q - 1'b1;
         last_row_q <= start_i ? rows_i == 16'd1 : rows_left_q == 16'd2;

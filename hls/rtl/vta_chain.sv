@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation,
+// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation but MUL,
 // and the MIN and MAX that follow it, which together are a clamp between low_o and high_o.
 //
 // One pass applies all instructions to each accumulator in turn, not each instruction to all of them. The two are the
@@ -25,6 +25,7 @@ module vta_chain
   // Head of the instruction queue. take_i begins it; join_o makes it part of the one in execution.
   input  logic                  insn_valid_i,
   input  logic [  InsnBits-1:0] insn_i,
+  input  logic                  insn_continues_i,  // it clamps what the one before it went over
   input  logic                  take_i,
   output logic                  join_o,
   // Of the instruction in execution, and in T+3 of its first micro-op.
@@ -46,22 +47,8 @@ module vta_chain
 
   state_e state_q;
 
-  // ---- The instruction at the head ---------------------------------------------------------------------------------------
-  // Functions, so that the simulator decodes only when it is looked at.
-  function automatic logic immediate(input logic [InsnBits-1:0] insn);
-    return opcode_of(insn) == OpAlu && use_imm_of(insn) && !illegal(insn);
-  endfunction
-
-  function automatic logic pops(input logic [InsnBits-1:0] insn);
-    return insn[PopPrevBit] || insn[PopNextBit];
-  endfunction
-
   function automatic logic pushes(input logic [InsnBits-1:0] insn);
     return insn[PushPrevBit] || insn[PushNextBit];
-  endfunction
-
-  function automatic logic clamps(input logic [InsnBits-1:0] insn);
-    return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax) && !pops(insn);
   endfunction
 
   logic [4*IndexBits+20:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
@@ -79,14 +66,15 @@ module vta_chain
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
-      rows_q <= RowsBits'(nest_i.iter_out - 1'b1) * RowsBits'(nest_i.dst_factor_out);
+      rows_q <= RowsBits'(nest_i.iter_out) * RowsBits'(nest_i.dst_factor_out);
       apart_q <= nest_i.uop_end == nest_i.uop_bgn + 1'b1 && nest_i.uop_bgn < UopEndBits'(UopDepth)
           && nest_i.iter_out != '0 && nest_i.iter_in != '0
           && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
     end
     if (state_q == Add) last_q <= span_q + index_t'(uop_dst_i);
-    if (state_q == Prove) span_q <= index_t'(rows_q) + index_t'(IterBits'(nest_i.iter_in - 1'b1));
+    // Less one row and one, for these are counted twice.
+    if (state_q == Prove) span_q <= index_t'(rows_q) + ~nest_i.dst_factor_out + index_t'(nest_i.iter_in);
   end
 
   // ---- Joining ---------------------------------------------------------------------------------------------------------------
@@ -94,25 +82,31 @@ module vta_chain
   assign look = state_q == Open && insn_valid_i && enable_i && repeat_i;
   always_comb begin
     join_o = 1'b0;
-    if (look) join_o = clamps(insn_i) && same_destinations(insn_i, nest_i);
+    if (look) join_o = insn_continues_i;
   end
-  assign hold_o = state_q != Closed;
+  logic hold_q;
+  assign hold_o = hold_q;
 
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      state_q <= Closed;
-    end else if (take_i) begin
-      state_q <= HazardInterlock && immediate(insn_i) && !pushes(insn_i) ? Measure : Closed;
+  state_e state_d;
+  always_comb begin
+    state_d = state_q;
+    if (take_i) begin
+      state_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul && !pushes(insn_i) ? Measure : Closed;
     end else begin
       unique case (state_q)
-        Measure: state_q <= Prove;
-        Prove: state_q <= Add;
-        Add: state_q <= Decide;
-        Decide: state_q <= apart_q && last_q < index_t'(AccDepth) ? Open : Closed;
-        Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_q <= Closed;
-        default: state_q <= Closed;
+        Measure: state_d = Prove;
+        Prove: state_d = Add;
+        Add: state_d = Decide;
+        Decide: state_d = apart_q && last_q < index_t'(AccDepth) ? Open : Closed;
+        Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_d = Closed;
+        default: state_d = Closed;
       endcase
     end
+  end
+
+  always_ff @(posedge clk_i) begin
+    state_q <= rst_ni ? state_d : Closed;
+    hold_q <= rst_ni && state_d != Closed;
   end
 
   // ---- Clamp -----------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ module vta_compute
   // Instruction queue.
   input  logic                   insn_valid_i,
   input  logic [   InsnBits-1:0] insn_i,
+  input  logic                   insn_continues_i,  // see vta_chain
   output logic                   insn_ready_o,
   // Tokens from and to the load stage (prev) and the store stage (next).
   input  logic                   prev_valid_i,
@@ -97,14 +98,18 @@ module vta_compute
   assign insn_ready_o = take || join_insn;
   assign retire_o = insn_end || join_insn;  // one that is joined by the next ends with that
 
-  // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which a LOAD begins.
-  logic launch_q, begin_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
+  // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which a LOAD of UOP begins,
+  // and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM before has written its results.
+  logic launch_q, begin_q, settled_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
   transfer_t transfer_q;
   nest_t nest_q;
+  logic [1:0] settling_q;
 
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
+    settling_q <= rst_ni ? {settling_q[0], begin_q && (load_acc_q || load_acc8_q)} : '0;
+    settled_q <= settling_q[1] && rst_ni;
     if (take) begin
       load_uop_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemUop;
       load_acc_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc;
@@ -122,11 +127,11 @@ module vta_compute
   // Micro-ops may begin anywhere in a beat.
   address_t uop_address;
   logic [LogBusBytes-1:0] uop_first_lane, uop_first_lane_q;
-  logic [RowBeatsBits-1:0] uop_beats;
+  logic [RowBeatsBits-1:0] uop_row_last;
   assign uop_address = block_address(uop_addr_i, transfer_q.dram_base, LogUopBytes);
   assign uop_first_lane = uop_address[LogBusBytes-1:0] >> LogUopBytes;
-  assign uop_beats = (((RowBeatsBits'(transfer_q.x_size) + RowBeatsBits'(uop_first_lane)) << LogUopBytes)
-      + RowBeatsBits'(BusBytes - 1)) >> LogBusBytes;
+  assign uop_row_last = (RowBeatsBits'(transfer_q.x_size) + RowBeatsBits'(uop_first_lane) - 1'b1)
+      >> (LogBusBytes - LogUopBytes);
 
   logic dma_start_q, beat_valid, beat_ready;
   logic [BusBits-1:0] beat_data;
@@ -137,14 +142,13 @@ module vta_compute
   address_t dma_fault_address;
 
   always_ff @(posedge clk_i) begin
-    dma_start_q <= 1'b0;
+    dma_start_q <= rst_ni && transfer_q.x_size != '0
+        && ((launch_q && load_uop_q) || (settling_q[1] && transfer_q.y_size != '0));
     if (launch_q) begin
-      dma_start_q <= rst_ni && transfer_q.x_size != '0
-          && (load_uop_q || ((load_acc_q || load_acc8_q) && transfer_q.y_size != '0));
       uop_first_lane_q <= uop_first_lane;
       if (load_uop_q) begin
         dma_address_q <= uop_address;
-        dma_row_last_q <= uop_beats - 1'b1;
+        dma_row_last_q <= uop_row_last;
         dma_stride_q <= '0;
       end else if (load_acc_q) begin
         dma_address_q <= block_address(bias_addr_i, transfer_q.dram_base, LogAccBytes);
@@ -224,7 +228,8 @@ module vta_compute
   ) u_acc_loader (
     .clk_i,
     .rst_ni,
-    .start_i(begin_q && (load_acc_q || load_acc8_q)),
+    .prepare_i(launch_q),
+    .start_i(settled_q),
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),
     .x_size_i(transfer_q.x_size),
@@ -264,6 +269,7 @@ module vta_compute
     .repeat_i,
     .insn_valid_i,
     .insn_i,
+    .insn_continues_i,
     .take_i(take),
     .join_o(join_insn),
     .nest_i(nest_q),
@@ -287,7 +293,7 @@ module vta_compute
     .hold_i(hold),
     .low_i(low),
     .high_i(high),
-    .early_i(!pushes_next),
+    .pushes_next_i(pushes_next),
     .done_o(execute_done),
     .fault_o(execute_fault),
     .fault_code_o(execute_fault_code),
@@ -312,7 +318,7 @@ module vta_compute
   // ---- End, faults and counters ---------------------------------------------------------------------------------------------
   logic finish;
   assign finish = launch_q && finish_q && busy_o;
-  assign finish_o = finish;
+  always_ff @(posedge clk_i) finish_o <= finish && rst_ni;
   always_comb begin
     done = 1'b0;
     if (busy_o && !drain_i) done = uop_done || acc_done || execute_done || finish;

@@ -6,9 +6,12 @@
 //         -> new accumulator -> write
 //   ALU:  issue -> read accumulator -> accumulator -> new accumulator -> write
 //
-// done_o marks the last write, or the cycle after start_i when there is no micro-op. Where early_i says that no other
-// stage waits for the results, done_o comes three cycles sooner: no later instruction can reach the accumulators
-// before the last write.
+// done_o comes while the last micro-ops are on their way, as soon as nothing that follows can reach what they have yet to
+// write: in the cycle after the last went, or, of a GEMM with pushes_next_i, three cycles later. From done_o on
+//   - a later micro-op reads an accumulator nine cycles or more later, and the last write is seven cycles later;
+//   - a LOAD of ACC begins after the last write (vta_compute);
+//   - a STORE reads the output buffer five cycles or more later.
+// Where there is no micro-op it is the cycle after start_i.
 
 module vta_execute
   import vta_pkg::*;
@@ -23,7 +26,7 @@ module vta_execute
   input  logic                   hold_i,  // issue nothing yet
   input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still but with hold_i
   input  logic signed [31:0]     high_i,
-  input  logic                   early_i, // the instruction does not push to the store stage
+  input  logic                   pushes_next_i,  // the instruction pushes a token to the store stage
   output logic                   done_o,
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -84,7 +87,7 @@ module vta_execute
   assign gemm_issue_o = gemm_i ? issue_count : '0;
 
   // ---- GEMM: reads its operands when issued and its accumulators four cycles later --------
-  localparam int unsigned GemmStages = 7;
+  localparam int unsigned GemmStages = 6;
   localparam int unsigned GemmRead = 4;  // read accumulators
   localparam int unsigned GemmAdd = 6;
   banks_t gemm_q[1:GemmStages];  // gemm_q[n]: issued n cycles ago
@@ -119,10 +122,10 @@ module vta_execute
   // ---- ALU: reads sources, if there are any, then destinations ----------------------------
   logic alu_src_1_q, alu_src_2_q;  // sources were read one and two cycles ago
   banks_t alu_src_bank_1_q, alu_src_bank_2_q;
-  banks_t alu_dst_1_q, alu_dst_2_q, alu_dst_3_q;  // destinations were read; the third has the results
-  rows_t alu_row_1_q, alu_row_2_q, alu_row_3_q;
+  banks_t alu_dst_1_q, alu_dst_2_q;  // destinations were read one and two cycles ago
+  rows_t alu_row_1_q, alu_row_2_q;
   // Of the instruction, which may have changed by the time of the operation.
-  alu_operation_t operation_q;
+  logic [2:0] opcode_q;
   logic signed [31:0] low_q, high_q;
 
   always_ff @(posedge clk_i) begin
@@ -131,21 +134,18 @@ module vta_execute
       alu_src_2_q <= 1'b0;
       alu_dst_1_q <= '0;
       alu_dst_2_q <= '0;
-      alu_dst_3_q <= '0;
     end else begin
       alu_src_1_q <= src_issue != '0;
       alu_src_2_q <= alu_src_1_q;
       alu_dst_1_q <= alu_issue;
       alu_dst_2_q <= alu_dst_1_q;
-      alu_dst_3_q <= alu_dst_2_q;
     end
     alu_src_bank_1_q <= src_bank;
     alu_src_bank_2_q <= alu_src_bank_1_q;
     alu_row_1_q <= dst_row;
     alu_row_2_q <= alu_row_1_q;
-    alu_row_3_q <= alu_row_2_q;
     if (alu_dst_1_q != '0) begin
-      operation_q <= '{opcode: nest_i.alu_opcode, use_imm: nest_i.use_imm, imm: nest_i.imm};
+      opcode_q <= nest_i.alu_opcode;
       low_q <= low_i;
       high_q <= high_i;
     end
@@ -157,12 +157,26 @@ module vta_execute
   logic [AccBits-1:0] acc[AccBanks];
   assign read = gemm_q[GemmRead] | src_issue | alu_issue;
   assign read_row = gemm_valid[GemmRead] ? gemm_row_q[GemmRead] : (src_issue != '0 ? src_row : dst_row);
-  assign write_o = rst_ni ? gemm_q[GemmStages] | alu_dst_3_q : '0;
-  assign write_row_o = gemm_valid[GemmStages] ? gemm_row_q[GemmStages] : alu_row_3_q;
+
+  // The results are registers of the banks, and so is all that goes with their write.
+  banks_t write_q;
+  rows_t write_row_q;
+  logic write_gemm_q, write_zero_q;
+  always_ff @(posedge clk_i) begin
+    write_q <= rst_ni ? gemm_q[GemmAdd] | alu_dst_2_q : '0;
+    write_row_q <= gemm_valid[GemmAdd] ? gemm_row_q[GemmAdd] : alu_row_2_q;
+    write_gemm_q <= gemm_valid[GemmAdd];
+    write_zero_q <= gemm_valid[GemmAdd] && clear_q;
+  end
+  assign write_o = write_q;
+  assign write_row_o = write_row_q;
 
   for (genvar bank = 0; bank < AccBanks; bank++) begin : g_bank
     logic [AccBits-1:0] source_q;
-    always_ff @(posedge clk_i) if (alu_src_2_q) source_q <= acc[alu_src_bank_2_q[bank]];
+    always_ff @(posedge clk_i) begin
+      if (alu_src_2_q) source_q <= acc[alu_src_bank_2_q[bank]];
+      else if (alu_dst_1_q[bank] && nest_i.use_imm) source_q <= {(Batch * Block) {32'($signed(nest_i.imm))}};
+    end
 
     vta_acc_bank u_bank (
       .clk_i,
@@ -172,14 +186,14 @@ module vta_execute
       .add_i(gemm_q[GemmAdd][bank]),
       .dot_i(gemm_dot),
       .execute_i(alu_dst_2_q[bank]),
-      .operation_i(operation_q),
+      .opcode_i(opcode_q),
       .low_i(low_q),
       .high_i(high_q),
       .src_i(source_q),
-      .write_i(write_o[bank]),
-      .write_row_i(write_row_o[bank]),
-      .gemm_i(gemm_valid[GemmStages]),
-      .clear_i(gemm_valid[GemmStages] && clear_q),
+      .write_i(write_q[bank]),
+      .write_row_i(write_row_q[bank]),
+      .gemm_i(write_gemm_q),
+      .clear_i(write_zero_q),
       .out_o(out_o[bank]),
       .load_i(load_i && load_index_i[0] == 1'(bank)),
       .load_row_i(LogAccRows'(load_index_i >> 1)),
@@ -188,11 +202,9 @@ module vta_execute
   end
 
   // ---- End ---------------------------------------------------------------------------------
-  // Stages that must be empty: all before the last write, or those up to three cycles before it.
-  logic running_q, drained;
-  assign drained = early_i ? gemm_valid[3:1] == '0
-                           : gemm_valid[6:1] == '0 && alu_dst_1_q == '0 && alu_dst_2_q == '0;
-  assign done_o = running_q && !issue_busy && gemm_issue == '0 && (early_i || alu_issue == '0) && drained;
+  logic running_q, writes_soon;
+  assign writes_soon = !pushes_next_i || (gemm_issue == '0 && gemm_valid[2:1] == '0);
+  assign done_o = running_q && !issue_busy && writes_soon;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || done_o) running_q <= 1'b0;
@@ -201,16 +213,14 @@ module vta_execute
 
 `ifndef SYNTHESIS
   assert_one_writer : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      !gemm_valid[GemmStages] || alu_dst_3_q == '0)
+      !gemm_valid[GemmAdd] || alu_dst_2_q == '0)
   else $error("GEMM and ALU write the accumulator in one cycle");
-  assert_one_reader : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      !gemm_valid[GemmRead] || (src_issue == '0 && alu_issue == '0))
-  else $error("GEMM and ALU read the accumulator in one cycle");
-  assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni) load_i -> write_o == '0)
-  else $error("a LOAD and an instruction write the accumulator in one cycle");
-  assert_early : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && start_i) -> gemm_valid[GemmRead-1:1] == '0 && alu_dst_1_q == '0)
-  else $error("an instruction began before the one before had read its operands");
+  assert_written : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      src_issue != '0 || alu_issue != '0 -> gemm_valid == '0)
+  else $error("the ALU reads accumulators that GEMM has yet to write");
+  assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      load_i -> write_o == '0 && gemm_valid == '0 && alu_dst_1_q == '0 && alu_dst_2_q == '0)
+  else $error("a LOAD writes accumulators that an instruction has yet to write");
   cover_source : cover property (@(posedge clk_i) rst_ni && src_issue != '0);
   cover_two : cover property (@(posedge clk_i) rst_ni && write_o == '1);
 `endif

@@ -23,6 +23,7 @@ module vta_fetch
   output logic                done_o,
   // Queues.
   output logic [InsnBits-1:0] insn_o,
+  output logic                continues_o,  // insn_o clamps what the last one to compute went over (vta_chain)
   output logic                load_valid_o,
   input  logic                load_ready_i,
   output logic                compute_valid_o,
@@ -116,6 +117,7 @@ module vta_fetch
   logic [BeatBits-1:0] beat_q;
   logic [InsnBits-1:0] insn_q;
   logic route, take;
+  logic to_load_q, to_store_q;  // neither: to compute
 
   assign beat_ready = running_q && !drain_i && (!full_q || route);
   assign take = beat_valid && beat_ready;
@@ -123,6 +125,12 @@ module vta_fetch
   always_ff @(posedge clk_i) begin
     if (take) begin
       insn_q[32'(beat_q)*BusBits+:BusBits] <= beat_data;
+      if (beat_q == '0) begin
+        to_store_q <= beat_data[OpcodeBits-1:0] == OpStore;
+        to_load_q <= beat_data[OpcodeBits-1:0] == OpLoad
+            && (3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemInp
+                || 3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemWgt);
+      end
       full_q <= beat_q == BeatBits'(InsnBeats - 1);
       beat_q <= beat_q == BeatBits'(InsnBeats - 1) ? '0 : beat_q + 1'b1;
     end else if (route) begin
@@ -135,22 +143,21 @@ module vta_fetch
   end
 
   // ---- Routing -----------------------------------------------------------------------------------------------------------------
-  logic to_load, to_store, offer;
+  logic offer;
   assign offer = full_q && !drain_i;
-  always_comb begin
-    to_store = 1'b0;
-    to_load = 1'b0;
-    if (full_q) begin
-      to_store = opcode_of(insn_q) == OpStore;
-      to_load = opcode_of(insn_q) == OpLoad && (memory_type_of(insn_q) == MemInp || memory_type_of(insn_q) == MemWgt);
-    end
-  end
-  assign load_valid_o = offer && to_load;
-  assign store_valid_o = offer && to_store;
-  assign compute_valid_o = offer && !to_load && !to_store;
+  assign load_valid_o = offer && to_load_q;
+  assign store_valid_o = offer && to_store_q;
+  assign compute_valid_o = offer && !to_load_q && !to_store_q;
   assign route = (load_valid_o && load_ready_i) || (store_valid_o && store_ready_i)
       || (compute_valid_o && compute_ready_i);
   assign insn_o = insn_q;
+
+  logic [DestinationsBits-1:0] destinations_q;  // of the last one to compute
+  always_comb begin
+    continues_o = 1'b0;
+    if (compute_valid_o) continues_o = clamps(insn_q) && destinations_of(insn_q) == destinations_q;
+  end
+  always_ff @(posedge clk_i) if (compute_valid_o && compute_ready_i) destinations_q <= destinations_of(insn_q);
 
   logic illegal_seen_q;
   logic [31:0] illegal_number_q;

@@ -2,7 +2,7 @@
 //
 // Decides which micro-ops of GEMM and ALU begin in which cycle: one, or two together in one cycle.
 //
-//   loops -> micro-op buffer -> indices -> checks -> queue -> issue
+//   loops -> micro-op buffer -> its word -> indices -> checks -> queue -> issue
 //
 // Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so on. The two of a pair go
 // together where their destinations are in different banks and
@@ -94,84 +94,63 @@ module vta_issue
     if (uop_read_o != pop_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
   end
 
-  logic [1:0] uop_valid_q, uop_past_q;  // past: the index is past the buffer, and is in uop_dst_q
-  index_t uop_dst_q[2], uop_src_q[2], uop_wgt_q[2];
+  // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are there in the next.
+  // past: the index is past the buffer.
+  logic [1:0] read_valid_q, read_past_q, uop_valid_q, uop_past_q;
+  logic [UopEndBits-1:0] read_index_q[2], uop_index_q[2];
+  logic [UopBits-1:0] uop_q[2];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       pairs_q <= '0;
       nest_ready_q <= 1'b1;
+      read_valid_q <= '0;
       uop_valid_q <= '0;
       pop_q <= 1'b0;
     end else begin
       pop_q <= pop;
       pairs_q <= pairs_d;
       nest_ready_q <= pairs_d != (PlaceBits + 1)'(QueueDepth);
-      uop_valid_q <= uop_read_o ? nest_valid : '0;
+      read_valid_q <= uop_read_o ? nest_valid : '0;
+      uop_valid_q <= read_valid_q;
     end
   end
 
   for (genvar n = 0; n < 2; n++) begin : g_uop
-    logic past;
-    assign past = nest_uop[n] >= UopEndBits'(UopDepth);
     assign uop_index_o[n] = LogUopDepth'(nest_uop[n]);
 
     always_ff @(posedge clk_i) begin
       if (uop_read_o) begin
-        uop_past_q[n] <= past;
-        uop_dst_q[n] <= past ? index_t'(nest_uop[n]) : nest_dst[n];
-        uop_src_q[n] <= nest_src[n];
-        uop_wgt_q[n] <= nest_wgt[n];
+        read_index_q[n] <= nest_uop[n];
+        read_past_q[n] <= nest_uop[n] >= UopEndBits'(UopDepth);
+      end
+      if (read_valid_q[0]) begin
+        uop_index_q[n] <= read_index_q[n];
+        uop_past_q[n] <= read_past_q[n];
+        uop_q[n] <= uop_i[n];
       end
     end
 
     logic [UopBits-1:0] unused_uop;  // its fields need not fill the word
-    assign unused_uop = uop_i[n];
+    assign unused_uop = uop_q[n];
   end
 
   logic [19:0] unused_nest;  // the operation on the accumulators does not matter here
   assign unused_nest = {nest_i.reset, nest_i.alu_opcode, nest_i.imm};
 
   // ---- Indices -----------------------------------------------------------------------------
-  // A field is added to the low bits of its loops' sum. The carry goes into the high bits a cycle later.
   logic [1:0] index_valid_q, past_q;
-  logic [UopDstBits:0] dst_low_q[2];
-  logic [UopSrcBits:0] src_low_q[2];
-  logic [UopWgtBits:0] wgt_low_q[2];
-  logic [IndexBits-1:UopDstBits] dst_high_q[2];
-  logic [IndexBits-1:UopSrcBits] src_high_q[2];
-  logic [IndexBits-1:UopWgtBits] wgt_high_q[2];
+  index_t dst_index_q[2], src_index_q[2], wgt_index_q[2];  // dst: of one that is past the buffer the micro-op's own
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) index_valid_q <= '0;
-    else index_valid_q <= uop_valid_q;
+    index_valid_q <= rst_ni ? uop_valid_q : '0;
     if (uop_valid_q[0]) begin
       past_q <= uop_past_q;
       for (int n = 0; n < 2; n++) begin
-        dst_low_q[n] <= {1'b0, uop_dst_q[n][UopDstBits-1:0]}
-            + {1'b0, uop_past_q[n] ? '0 : uop_i[n][UopDstBits-1:0]};
-        src_low_q[n] <= {1'b0, uop_src_q[n][UopSrcBits-1:0]} + {1'b0, uop_i[n][UopSrcLsb+:UopSrcBits]};
-        wgt_low_q[n] <= {1'b0, uop_wgt_q[n][UopWgtBits-1:0]} + {1'b0, uop_i[n][UopWgtLsb+:UopWgtBits]};
-        dst_high_q[n] <= uop_dst_q[n][IndexBits-1:UopDstBits];
-        src_high_q[n] <= uop_src_q[n][IndexBits-1:UopSrcBits];
-        wgt_high_q[n] <= uop_wgt_q[n][IndexBits-1:UopWgtBits];
-      end
-    end
-  end
-
-  index_t dst_index[2], src_index[2], wgt_index[2];
-  always_comb begin
-    for (int n = 0; n < 2; n++) begin
-      dst_index[n] = '0;
-      src_index[n] = '0;
-      wgt_index[n] = '0;
-      if (index_valid_q[0]) begin
-        dst_index[n] = {dst_high_q[n] + (IndexBits - UopDstBits)'(dst_low_q[n][UopDstBits]),
-                        dst_low_q[n][UopDstBits-1:0]};
-        src_index[n] = {src_high_q[n] + (IndexBits - UopSrcBits)'(src_low_q[n][UopSrcBits]),
-                        src_low_q[n][UopSrcBits-1:0]};
-        wgt_index[n] = {wgt_high_q[n] + (IndexBits - UopWgtBits)'(wgt_low_q[n][UopWgtBits]),
-                        wgt_low_q[n][UopWgtBits-1:0]};
+        dst_index_q[n] <= (uop_past_q[n] ? index_t'(uop_index_q[n]) : nest_dst[n])
+            + (uop_past_q[n] ? '0 : index_t'(uop_q[n][UopDstBits-1:0]));
+        src_index_q[n] <= nest_src[n] + index_t'(uop_q[n][UopSrcLsb+:UopSrcBits]);
+        wgt_index_q[n] <= nest_wgt[n] + index_t'(uop_q[n][UopWgtLsb+:UopWgtBits]);
       end
     end
   end
@@ -191,21 +170,21 @@ module vta_issue
   always_comb begin
     for (int n = 0; n < 2; n++) begin
       codes[n] = FaultNone;
-      fault_indices[n] = dst_index[n];
+      fault_indices[n] = dst_index_q[n];
       if (index_valid_q[n]) begin
         if (past_q[n]) begin
           codes[n] = FaultUop;
-        end else if (gemm_q && src_index[n] >= index_t'(InpDepth)) begin
+        end else if (gemm_q && src_index_q[n] >= index_t'(InpDepth)) begin
           codes[n] = FaultInp;
-          fault_indices[n] = src_index[n];
-        end else if (gemm_q && wgt_index[n] >= index_t'(WgtDepth)) begin
+          fault_indices[n] = src_index_q[n];
+        end else if (gemm_q && wgt_index_q[n] >= index_t'(WgtDepth)) begin
           codes[n] = FaultWgt;
-          fault_indices[n] = wgt_index[n];
-        end else if (dst_index[n] >= index_t'(AccDepth)) begin
+          fault_indices[n] = wgt_index_q[n];
+        end else if (dst_index_q[n] >= index_t'(AccDepth)) begin
           codes[n] = FaultAcc;
-        end else if (two_tensors_q && src_index[n] >= index_t'(AccDepth)) begin
+        end else if (two_tensors_q && src_index_q[n] >= index_t'(AccDepth)) begin
           codes[n] = FaultAcc;
-          fault_indices[n] = src_index[n];
+          fault_indices[n] = src_index_q[n];
         end
       end
       faults[n] = codes[n] != FaultNone;
@@ -246,7 +225,7 @@ module vta_issue
   dst_t before_q[4];
   logic [3:0] before_valid_q;
 
-  pair_t checked;
+  pair_t checked, checked_q;
   logic same_operands, sources_fit;
   always_comb begin
     checked = '0;
@@ -256,14 +235,14 @@ module vta_issue
       checked.valid = index_valid_q;
       checked.fault = faults;
       for (int n = 0; n < 2; n++) begin
-        checked.dst[n] = dst_t'(dst_index[n]);
-        checked.src[n] = src_t'(src_index[n]);
-        checked.wgt[n] = wgt_t'(wgt_index[n]);
+        checked.dst[n] = dst_t'(dst_index_q[n]);
+        checked.src[n] = src_t'(src_index_q[n]);
+        checked.wgt[n] = wgt_t'(wgt_index_q[n]);
       end
-      same_operands = src_t'(src_index[0]) == src_t'(src_index[1]) && wgt_t'(wgt_index[0]) == wgt_t'(wgt_index[1]);
-      sources_fit = dst_t'(src_index[1]) != dst_t'(dst_index[0])
-          && (src_index[0][0] != src_index[1][0] || dst_t'(src_index[0]) == dst_t'(src_index[1]));
-      checked.may_pair = HazardInterlock && index_valid_q[1] && !faults[1] && dst_index[0][0] != dst_index[1][0]
+      same_operands = src_t'(src_index_q[0]) == src_t'(src_index_q[1]) && wgt_t'(wgt_index_q[0]) == wgt_t'(wgt_index_q[1]);
+      sources_fit = dst_t'(src_index_q[1]) != dst_t'(dst_index_q[0])
+          && (src_index_q[0][0] != src_index_q[1][0] || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
+      checked.may_pair = HazardInterlock && index_valid_q[1] && !faults[1] && dst_index_q[0][0] != dst_index_q[1][0]
           && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
       if (HazardInterlock) begin
         for (int n = 0; n < 2; n++) begin
@@ -289,33 +268,32 @@ module vta_issue
       before_valid_q <= {before_valid_q[1:0], index_valid_q};
     end
     if (!rst_ni || start_i) before_valid_q <= '0;
+    if (index_valid_q[0]) checked_q <= checked;
+    checked_q.valid <= rst_ni ? index_valid_q : '0;
   end
-
 
   // ---- Queue -------------------------------------------------------------------------------
   // The head is a register. A pair that finds the queue empty and the head free goes there at once. It is written to the
   // queue all the same, where the next one takes its place.
   pair_t queue[QueueDepth];
-  pair_t head_q;
-  logic second_q;  // the first micro-op of the head has gone alone
+  pair_t head_q, next;
+  logic next_valid;
   logic [PlaceBits-1:0] write_q, read_q;
   logic [PlaceBits:0] queued_q;  // without the head
   logic queued_any_q, push, enqueue, dequeue, head_free;
-  assign push = index_valid_q[0];
+  assign push = checked_q.valid[0];
   assign head_free = !head_q.valid[0] || pop;
   assign dequeue = queued_any_q && head_free;
   assign enqueue = push && (queued_any_q || !head_free);
+  assign next_valid = queued_any_q || push;
+  always_comb begin
+    next = checked_q;
+    if (queued_any_q) next = queue[read_q];
+  end
 
-  logic dst_issue, pair;
   always_ff @(posedge clk_i) begin
-    if (head_free) begin
-      if (queued_any_q) head_q <= queue[read_q];
-      else head_q <= checked;
-      second_q <= 1'b0;
-    end else if (dst_issue) begin
-      second_q <= 1'b1;
-    end
-    if (push) queue[write_q] <= checked;
+    if (head_free) head_q <= next;
+    if (push) queue[write_q] <= checked_q;
     if (enqueue) write_q <= write_q + 1'b1;
     if (dequeue) read_q <= read_q + 1'b1;
     if (enqueue != dequeue) begin
@@ -324,7 +302,6 @@ module vta_issue
     end
     if (!rst_ni) begin
       head_q.valid <= '0;
-      second_q <= 1'b0;
       write_q <= '0;
       read_q <= '0;
       queued_q <= '0;
@@ -333,55 +310,73 @@ module vta_issue
   end
 
   // ---- Issue -------------------------------------------------------------------------------
-  // Which destinations were issued in the last two cycles: of the pairs before the head, in the order of before_q, and
-  // the head's first. recent_q tells; last_q: of these, those in the last cycle.
-  logic [3:0] recent_q, recent_d;
-  logic [1:0] last_q, last_d;  // of the pair before alone: the one before that went sooner
-  logic first_last_q, first_recent_q;
-  logic first_issue, second_issue;
+  // All that an issue depends on is a register, but for hold_i and stop_i. Of the head:
+  logic second_q;      // its first micro-op has gone alone
+  logic can_go_q;      // its next micro-op may go: no fault, no hazard
+  logic pair_q;        // with it goes the second
+  logic goes_whole_q;  // and then the head has gone
+  logic src_phase_q;   // the sources went in the last cycle
 
-  logic [1:0] waits;
-  assign waits[0] = (head_q.conflicts[0] & recent_q) != '0;
-  assign waits[1] = (head_q.conflicts[1] & recent_q) != '0;
-
-  logic pair_q, src_phase_q;
-  assign pair = !second_q && (src_phase_q ? pair_q : head_q.may_pair && !waits[1]);
-
-  logic go, src_issue, blocked;
-  assign blocked = HazardInterlock
-      && (second_q ? waits[1] || (head_q.second_conflicts && first_recent_q) : waits[0]);
-  assign go = head_q.valid[0] && !(second_q ? head_q.fault[1] : head_q.fault[0]) && !blocked && !hold_i && !stop_i;
+  logic go, src_issue, dst_issue;
+  assign go = can_go_q && !hold_i && !stop_i;
   assign src_issue = go && two_tensors_q && !src_phase_q;
-  assign dst_issue = go && !src_issue;
-  assign pop = dst_issue && (pair || second_q || !head_q.valid[1]);
+  assign dst_issue = go && !(two_tensors_q && !src_phase_q);
+  assign pop = dst_issue && goes_whole_q;
   assign fault_o = head_q.valid[0] && (second_q ? head_q.fault[1] : head_q.fault[0]);
   assign fault_code_o = fault_code_q;
   assign fault_index_o = fault_index_q;
-  assign count_o = dst_issue ? (pair ? 2'd2 : 2'd1) : 2'd0;
+  assign count_o = dst_issue ? (pair_q ? 2'd2 : 2'd1) : 2'd0;
 
-  assign first_issue = dst_issue && !second_q;
-  assign second_issue = dst_issue && (second_q || pair);
+  // Which destinations were issued in the last two cycles, in the order of before_q: those that the head meets in the next
+  // cycle, and those that the pair after it meets if the head goes now. last_q: of the pair before the head, those issued
+  // in the last cycle; first_last_q: the head's first.
+  logic [1:0] last_q;
+  logic first_last_q;
+  logic [3:0] head_recent, next_recent;
+  assign head_recent = {2'b00, last_q};
+  assign next_recent = head_q.valid[0] ? {last_q, head_q.valid[1], !second_q || first_last_q} : head_recent;
+
+  logic [1:0] head_waits, next_waits;
+  for (genvar n = 0; n < 2; n++) begin : g_waits
+    assign head_waits[n] = (head_q.conflicts[n] & head_recent) != '0;
+    assign next_waits[n] = (next.conflicts[n] & next_recent) != '0;
+  end
+
+  logic can_go_d, pair_d, goes_whole_d, second_d;
   always_comb begin
-    if (pop) begin
-      last_d = {second_issue, first_issue};
-      recent_d = {last_q, second_issue, first_issue || first_last_q};
+    second_d = 1'b0;
+    if (head_free) begin
+      can_go_d = next_valid && !next.fault[0] && !next_waits[0];
+      pair_d = next.may_pair && !next_waits[1];
+      goes_whole_d = pair_d || !next.valid[1];
+    end else if (dst_issue || second_q) begin
+      second_d = 1'b1;
+      can_go_d = !head_q.fault[1] && !head_waits[1] && !(head_q.second_conflicts && (dst_issue || first_last_q));
+      pair_d = 1'b0;
+      goes_whole_d = 1'b1;
     end else begin
-      last_d = '0;
-      recent_d = {2'b00, last_q};
+      can_go_d = !head_q.fault[0] && !head_waits[0];
+      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_waits[1];
+      goes_whole_d = pair_d || !head_q.valid[1];
     end
   end
 
   always_ff @(posedge clk_i) begin
-    last_q <= last_d;
-    recent_q <= recent_d;
-    first_last_q <= first_issue && !pop;
-    first_recent_q <= (first_issue || first_last_q) && !pop;
     if (!rst_ni) begin
+      can_go_q <= 1'b0;
+      second_q <= 1'b0;
+      src_phase_q <= 1'b0;
       last_q <= '0;
-      recent_q <= '0;
       first_last_q <= 1'b0;
-      first_recent_q <= 1'b0;
+    end else begin
+      can_go_q <= can_go_d;
+      second_q <= second_d;
+      if (go) src_phase_q <= src_issue;
+      last_q <= pop ? {head_q.valid[1], !second_q} : '0;
+      first_last_q <= dst_issue && !pop;
     end
+    pair_q <= pair_d;
+    goes_whole_q <= goes_whole_d;
   end
 
   // The micro-op whose turn it is, and its companion if the two go together.
@@ -406,30 +401,27 @@ module vta_issue
   always_comb begin
     dst_banks = '0;
     src_banks = '0;
-    if (dst_issue) dst_banks = pair ? 2'b11 : bank_of(dst[0][0]);
-    if (src_issue) src_banks = pair ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
+    if (dst_issue) dst_banks = pair_q ? 2'b11 : bank_of(dst[0][0]);
+    if (src_issue) src_banks = pair_q ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
 
   banks_t dst_q_o, src_q_o, src_bank_q;
   rows_t dst_row_q, src_row_q;
-  logic [LogInpDepth-1:0] inp_index_q;
-  logic [LogWgtDepth-1:0] wgt_index_q;
+  logic [LogInpDepth-1:0] inp_read_q;
+  logic [LogWgtDepth-1:0] wgt_read_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       dst_q_o <= '0;
       src_q_o <= '0;
-      src_phase_q <= 1'b0;
     end else begin
       dst_q_o <= dst_banks;
       src_q_o <= src_banks;
-      if (go) src_phase_q <= src_issue;
     end
     dst_row_q <= dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
     src_row_q <= src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
     src_bank_q <= dst[0][0] ? {src[0][0], src[1][0]} : {src[1][0], src[0][0]};
-    inp_index_q <= LogInpDepth'(second_q ? head_q.src[1] : head_q.src[0]);
-    wgt_index_q <= second_q ? head_q.wgt[1] : head_q.wgt[0];
-    if (src_issue) pair_q <= pair;
+    inp_read_q <= LogInpDepth'(second_q ? head_q.src[1] : head_q.src[0]);
+    wgt_read_q <= second_q ? head_q.wgt[1] : head_q.wgt[0];
   end
 
   assign dst_o = dst_q_o;
@@ -437,10 +429,11 @@ module vta_issue
   assign src_o = src_q_o;
   assign src_row_o = src_row_q;
   assign src_bank_o = src_bank_q;
-  assign inp_index_o = inp_index_q;
-  assign wgt_index_o = wgt_index_q;
+  assign inp_index_o = inp_read_q;
+  assign wgt_index_o = wgt_read_q;
 
-  assign busy_o = nest_valid[0] || uop_valid_q[0] || index_valid_q[0] || queued_any_q || head_q.valid[0];
+  assign busy_o = nest_valid[0] || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push || queued_any_q
+      || head_q.valid[0];
 
 `ifndef SYNTHESIS
   assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
@@ -449,13 +442,15 @@ module vta_issue
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
       pairs_q >= queued_q + (PlaceBits + 1)'(head_q.valid[0]))
   else $error("vta_issue lost count of its pairs");
+  assert_go : assert property (@(posedge clk_i) disable iff (!rst_ni) can_go_q -> head_q.valid[0] && !fault_o)
+  else $error("a micro-op may go that is not there, or has a fault");
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) queued_any_q == (queued_q != '0))
   else $error("vta_issue lost count of its queue");
   assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
       head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
   else $error("the second micro-op of a pair without the first");
   assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      dst_issue && pair -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
+      dst_issue && pair_q -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
   else $error("two micro-ops went together that may not");
   assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni) src_phase_q -> two_tensors_q)
   else $error("a source was read for an instruction that has none");
@@ -477,8 +472,8 @@ module vta_issue
     else $error("a destination was issued within two cycles of itself");
   end
 
-  cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue && pair);
-  cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && blocked);
+  cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue && pair_q);
+  cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && !fault_o && !can_go_q);
   cover_full : cover property (@(posedge clk_i) rst_ni && nest_valid[0] && !nest_ready_q);
 `endif
 

@@ -158,6 +158,7 @@ module vta_load
   ) u_loader (
     .clk_i,
     .rst_ni,
+    .prepare_i(launch_q),
     .start_i(begin_q),
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),

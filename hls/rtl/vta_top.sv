@@ -258,20 +258,20 @@ module vta_top
     .ready_i(load_insn_ready),
     .data_o(load_insn)
   );
-  logic compute_insn_valid, compute_insn_ready;
+  logic compute_insn_valid, compute_insn_ready, fetch_continues, compute_continues;
   logic [InsnBits-1:0] compute_insn;
   vta_fifo #(
-    .Width(InsnBits),
+    .Width(InsnBits + 1),
     .Depth(InsnQueueDepth)
   ) u_compute_queue (
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .valid_i(fetch_compute_valid),
     .ready_o(fetch_compute_ready),
-    .data_i(fetch_insn),
+    .data_i({fetch_continues, fetch_insn}),
     .valid_o(compute_insn_valid),
     .ready_i(compute_insn_ready),
-    .data_o(compute_insn)
+    .data_o({compute_continues, compute_insn})
   );
   logic store_insn_valid, store_insn_ready;
   logic [InsnBits-1:0] store_insn;
@@ -351,6 +351,7 @@ module vta_top
     .begin_o(start_fetch),
     .done_o(fetch_done),
     .insn_o(fetch_insn),
+    .continues_o(fetch_continues),
     .load_valid_o(fetch_load_valid),
     .load_ready_i(fetch_load_ready),
     .compute_valid_o(fetch_compute_valid),
@@ -442,6 +443,7 @@ module vta_top
     .finish_o(finish),
     .insn_valid_i(compute_insn_valid),
     .insn_i(compute_insn),
+    .insn_continues_i(compute_continues),
     .insn_ready_o(compute_insn_ready),
     .prev_valid_i(load_to_compute_valid),
     .prev_pop_o(load_to_compute_pop),

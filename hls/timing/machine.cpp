@@ -14,8 +14,8 @@ namespace {
 // address, and its latency.
 constexpr Cycle kFetchToWrite = 10, kFetchToReadAddress = 9;
 
-// From the launch of a LOAD or STORE to its beginning: the address is worked out.
-constexpr Cycle kSetUp = 1;
+// From the launch of a LOAD or STORE to its beginning: the address is worked out; a LOAD of ACC waits for GEMM's writes.
+constexpr Cycle kSetUp = 1, kSetUpAcc = 4;
 
 // The fault codes of docs/registers.md.
 constexpr uint32_t kFaultUop = VTA_FAULT_UOP_INDEX,
@@ -232,7 +232,7 @@ void Machine::launch_compute(ReadPort &port, uint32_t number) {
     execute(number);
   } else if (opcode == kFinish) {
     compute_.finish(compute_.launched());
-    end_by(compute_, compute_.launched(), 0);
+    end_by(compute_, compute_.launched() + 1, 0);
   } else if (opcode == kLoad) {
     const Transfer transfer = decode(instruction(number), number).transfer;
     if (transfer.memory_type == kUop) return load_uops(port, transfer);
@@ -254,9 +254,11 @@ void Machine::execute(uint32_t number) {
   if (time.fault != 0) {
     end_by(compute_, end, time.fault);
   } else if (time.opens_chain && !tokens.push_prev && !tokens.push_next) {
-    chain_.open(decode(instruction(number), number), compute_.launched() + kFirstLook, time.cycles - kFirstIssue);
+    chain_.open(decode(instruction(number), number), compute_.launched() + kFirstLook, compute_.launched() + kFirstIssue,
+                time.cycles - kFirstIssue);
   } else {
-    compute_.finish(time.empty || tokens.push_next ? end : end - kEarly);
+    const bool waits = opcode_of(first_word(number)) == kGemm && tokens.push_next && !time.empty;
+    compute_.finish(waits ? end + kGemmWrites : end);
   }
 }
 
@@ -272,14 +274,14 @@ bool Machine::join() {
       timeline_[number].start = static_cast<uint64_t>(at) + 1;
       compute_.join(token_bits_of(first_word(number)), at);
     }
-    if (!chain_.is_open()) compute_.finish(at + 1 + chain_.pass() - (compute_.bits().push_next ? 0 : kEarly));
+    if (!chain_.is_open()) compute_.finish(chain_.done(at + 1));
   }
   return any;
 }
 
 void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer) {
   const Fill fill = fill_of(transfer, buffer);
-  const Cycle launch = stage.launched() + kSetUp;
+  const Cycle launch = stage.launched() + (&stage == &compute_ ? kSetUpAcc : kSetUp);
   stage.set_transfer_fault(fill.past ? buffer.fault : 0);
   if (fill.elements != 0) {
     port.start(launch, block_of(transfer, buffer.element_bytes), fill);
@@ -361,7 +363,6 @@ vta_timing_result Machine::result(const Ports &ports) const {
       continue;
     }
     vta_stage_counters &stage = *stages[span.stage];
-    stage.instructions += span.end != 0 && span.end <= cycles;
     span.end = span.end == 0 ? cycles : std::min(span.end, cycles);
     stage.busy += span.end - span.start;
   }
@@ -373,6 +374,9 @@ vta_timing_result Machine::result(const Ports &ports) const {
   counters.fetch.starved = ports.fetch.blocked();
   counters.fetch.stalled = counters.fetch.busy - counters.fetch.starved - routed_;
   counters.fetch.bytes = ports.fetch.beats() * kBusBytes;
+  counters.load.instructions = load_.retired(end);
+  counters.compute.instructions = compute_.retired(end);
+  counters.store.instructions = store_.retired(end);
   counters.load.stalled = ports.load.stalled(end);
   counters.compute.stalled = ports.compute.stalled(end);
   counters.store.stalled = ports.store.stalled(end);

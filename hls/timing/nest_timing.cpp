@@ -14,7 +14,7 @@
 namespace vta {
 namespace {
 
-constexpr Cycle kGemmTail = 8, kAluTail = 4;
+constexpr Cycle kTail = 1;  // from the last issue
 constexpr Cycle kEmpty = 1;
 
 // The fault codes of docs/registers.md.
@@ -215,7 +215,7 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   }
   const Cycle issues =
       kind == NestKind::kAluTensors ? walk(nest, kind, uops).cycles : one_tensor(nest, kind, uops, range.near);
-  return {kFirstIssue + issues + (gemm ? kGemmTail : kAluTail), gemm ? micro_ops_of(nest) : 0, 0,
+  return {kFirstIssue + issues + kTail, gemm ? micro_ops_of(nest) : 0, 0,
           opens_chain(instruction, uops)};
 }
 

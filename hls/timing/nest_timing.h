@@ -2,9 +2,9 @@
 //
 // How long GEMM and ALU take: vta_issue and vta_execute.
 //
-// The first micro-op of an instruction launched in cycle t can go in t+4 (issue.h has the next ones). The instruction is
-// done 8 cycles (GEMM) or 4 (ALU) after the last issue, and one that has no micro-op in t+1. An instruction that pushes
-// no token to the store stage is done 3 cycles sooner (kEarly), if it has a micro-op.
+// The first micro-op of an instruction launched in cycle t can go in t+6 (issue.h has the next ones). The instruction is
+// done in the cycle after the last issue, and one that has no micro-op in t+1. A GEMM that pushes a token to the store
+// stage is done 3 cycles later (kGemmWrites), if it has a micro-op.
 #ifndef HILT_TIMING_NEST_TIMING_H
 #define HILT_TIMING_NEST_TIMING_H
 
@@ -18,8 +18,8 @@
 
 namespace vta {
 
-constexpr Cycle kFirstIssue = 4;  // from launch
-constexpr Cycle kEarly = 3;
+constexpr Cycle kFirstIssue = 6;  // from launch
+constexpr Cycle kGemmWrites = 3;
 
 struct NestTime {
   // From launch to the last cycle, or to the cycle of the fault.
