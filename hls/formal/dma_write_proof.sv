@@ -152,7 +152,7 @@ module dma_write_proof
       i_waits : assert (!u_port.waits_q || axi_awvalid_o);
       i_unanswered : assert (32'(dut.unanswered_q) == 32'(u_port.unanswered_q) + 32'(axi_awvalid_o && !u_port.waits_q));
     end
-    c_block : cover (started_q && rst_ni && open_q && !drained_q && done_o && rows_q == 16'd2 && row_last_q != '0);
+    c_block : cover (started_q && rst_ni && open_q && !drained_q && done_o && row_last_q != '0);
     c_drained : cover (started_q && rst_ni && drain_i && axi_wvalid_o && axi_wstrb_o == '0);
   end
 

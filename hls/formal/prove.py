@@ -98,7 +98,10 @@ def solve(smt: Path, depth: int, *mode: str) -> tuple[bool, str]:
 
 
 def check(proof: Proof, rtl: Path = RTL, *, covers: bool = True) -> tuple[bool, str]:
-    """Return whether a proof holds for the RTL in `rtl`, and the solver's last lines. `covers`: reach the covers too."""
+    """Return whether a proof holds for the RTL in `rtl`, and the solver's last lines.
+
+    `covers`: every cover point must be reached too.
+    """
     with tempfile.TemporaryDirectory(prefix="prove-") as name:
         folder = Path(name)
         smt = model(proof, folder, rtl)

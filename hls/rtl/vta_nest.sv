@@ -244,8 +244,8 @@ module vta_nest
         valid_o[n] -> uop_index_o[n] >= uop_bgn_i && uop_index_o[n] < uop_end_i)
     else $error("a micro-op is not of the instruction's range");
   end
-  logic [6*IndexBits+2*UopEndBits-1:0] shown;
-  assign shown = {uop_index_o[0], uop_index_o[1], dst_o[0], dst_o[1], src_o[0], src_o[1], wgt_o[0], wgt_o[1]};
+  logic [2*UopEndBits-1:0] shown;
+  assign shown = {uop_index_o[0], uop_index_o[1]};
   assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && valid_o[0] && !ready_i && !start_i) -> $stable(valid_o) && $stable(shown))
   else $error("a pair of micro-ops changed before it was taken");

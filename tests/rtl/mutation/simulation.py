@@ -1,0 +1,138 @@
+"""Runs of a small build of the RTL, with assertions, against the golden model; in a process that a mutant may end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hilt.simulator import toolchain
+from hilt.simulator.device import MemoryModel, SimulatedDevice
+from hilt.simulator.driver import Execution, execute
+from hilt.simulator.registers import Register
+from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
+from hilt.vta.isa import AluOpcode, MemoryType
+from tests.rtl.assembly import BASE, DATA, INSN, MEMORY_BYTES, RESULT, UOP_POOL, alu, finish, gemm, load, store, words
+from tests.rtl.compare_models import Outcome, difference, memory_timing
+from tests.rtl.mutation.mutant import VARIABLE
+from tests.rtl.random_programs import RandomProgram, random_program
+
+SMALL = Accelerator(VTAParameters(3, 3, 5, 1, 2, 13, 11, 11, 13), IsaRevision.B, instruction_queue_depth=16)
+"""2x4, so that a build takes seconds: 256 inputs, 128 weights, 256 accumulators, 2,048 micro-ops."""
+PROGRAMS, INSTRUCTIONS = 12, 400
+_MOST_CYCLES = 1_000_000
+_SECONDS = 240.0
+"""For all runs of a mutant; one that takes longer hangs, which counts as noticed."""
+_UOPS = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1)
+_END = BASE + MEMORY_BYTES
+FAULTS = {
+    "load of inputs": [load(MemoryType.INP, 250, DATA // 8, 2, 5)],
+    "load of micro-ops": [load(MemoryType.UOP, 2040, UOP_POOL // 4, 1, 20)],
+    "load of accumulators": [load(MemoryType.ACC, 256, DATA // 32, 1, 1)],
+    "store": [store(254, RESULT // 8, 2, 2)],
+    "gemm": [_UOPS, gemm(0, 1, 3, 16, dst_factor_out=86, dst_factor_in=4)],
+    "alu": [_UOPS, alu(AluOpcode.ADD, 0, 1, 1, 300, dst_factor_in=1, use_imm=1, imm=1)],
+    "memory": [load(MemoryType.INP, 0, _END // 8 - 20, 1, 40)],
+    "memory of a store": [store(0, _END // 8 - 20, 1, 40)],
+    "memory of two stages": [load(MemoryType.INP, 0, _END // 8, 1, 2), store(0, _END // 8, 1, 2)],
+}
+"""Programs that fault, by the instruction that does."""
+
+
+class BuildFailedError(Exception):
+    """The RTL does not compile; the message is the end of the log."""
+
+
+def build(hls: Path, folder: Path) -> Path:
+    """Return the shared library of the RTL in `hls` with assertions, made in `folder`. Raises BuildFailedError."""
+    verilator = toolchain.verilator()
+    macros = [f"-D{name}={value}" for name, value in SMALL.defines().items()]
+    library = folder / "libvta.so"
+    verilate = [
+        *(str(verilator.program), "--cc", "--exe", "--Mdir", str(folder / "v"), *macros),
+        *("--assert", "-O3", "--x-assign", "unique", "--x-initial", "unique", "-Wno-fatal"),
+        *("--top-module", "vta_top", "--prefix", "Vvta_top", "-LDFLAGS", "-shared", "-o", str(library)),
+        *("-CFLAGS", " ".join(["-std=c++17", "-fPIC", f"-I{hls / 'sim'}", *macros])),
+        *("-F", str(hls / "rtl" / "vta.f"), "-F", str(hls / "formal" / "checkers" / "checkers.f")),
+        *(str(hls / "sim" / name) for name in ("rtl_device.cpp", "memory_ports.cpp")),
+    ]
+    make = ["make", "-C", str(folder / "v"), "-f", "Vvta_top.mk", "CXX=g++", "LINK=g++", f"PYTHON3={sys.executable}"]
+    make += ["OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0", "CFG_CXXFLAGS_PCH_I=-include", "CFG_GCH_IF_CLANG="]
+    for command in (verilate, make):
+        done = subprocess.run(command, env=verilator.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BuildFailedError((done.stdout + done.stderr)[-3000:])
+    return library
+
+
+def notice(library: Path, golden: Path, number: int) -> str | None:
+    """Return the first sign of mutant `number`: a failed assertion's name, a difference, or that it hangs; or None."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        log = Path(folder) / "log"
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=_run, args=(library, golden, number, log))
+        process.start()
+        process.join(_SECONDS)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            return "hangs"
+        text = log.read_text(errors="replace")
+    if failed := re.search(r"Assertion failed in \S*?([\w.]+): (.*)", text):
+        return f"assertion {failed[1].removeprefix('vta_top.')}"
+    if process.exitcode == 0:
+        return None
+    lines = text.strip().splitlines()
+    return lines[-1][:100] if lines else f"the process ended with {process.exitcode}"
+
+
+def _run(library: Path, golden: Path, number: int, log: Path) -> None:
+    os.environ[VARIABLE] = str(number)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    problem = compare(library, golden)
+    if problem:
+        os.write(2, f"\n{problem}\n".encode())
+    os._exit(1 if problem else 0)
+
+
+def compare(rtl: Path, golden: Path) -> str | None:
+    """Return the first difference between two models, or None."""
+    for seed in range(1, PROGRAMS + 1):
+        program = random_program(SMALL, seed, INSTRUCTIONS, fill=True)
+        problem = difference(program, _outcome(rtl, program, **memory_timing(seed)), _outcome(golden, program))
+        if problem is not None:
+            return f"program {seed}: {problem}"
+    for name in FAULTS:
+        for latency in (1, 60):
+            ends = [[(end.status, end.fault) for end in _fault(each, name, latency)] for each in (rtl, golden)]
+            if ends[0] != ends[1]:
+                return f"fault of a {name}: {ends[0]} and {ends[1]}"
+    return None
+
+
+def _outcome(library: Path, program: RandomProgram, **timing: object) -> Outcome:
+    pages = -(-len(program.image) // 4096) * 4096
+    with SimulatedDevice(library, MemoryModel(program.base, pages, **timing)) as device:  # type: ignore[arg-type]
+        device.memory[: len(program.image)] = program.image
+        execution = execute(device, program.insn_addr, len(program.records), _MOST_CYCLES)
+        return Outcome(device.memory[: len(program.image)].copy(), execution)
+
+
+def _fault(library: Path, name: str, latency: int) -> list[Execution]:
+    """Run a program that faults, reset the accelerator softly, and run one that does not."""
+    ends = []
+    with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES, read_latency=latency, write_latency=9)) as device:
+        for program in ([*FAULTS[name], finish()], [_UOPS, finish()]):
+            device.write_memory(INSN, words(SMALL, program))
+            ends.append(execute(device, INSN, len(program), _MOST_CYCLES))
+            device.write_register(Register.SOFT_RESET, 1)
+            for _ in range(10_000):
+                if device.read_register(Register.SOFT_RESET) == 0:
+                    break
+    return ends
