@@ -170,14 +170,16 @@ module vta_axil_regs
   end
 
   // ---- Reads -------------------------------------------------------------------------------------------------------------------
-  logic ar_held_q, rvalid_q;
+  // In two steps: the pages' counters and the other registers are chosen from apart, then one of the two.
+  logic ar_held_q, chosen_q, rvalid_q;
   logic [15:0] araddr_q;
-  logic [31:0] rdata_q;
+  logic [31:0] rdata_q, of_page_q, other_q;
+  logic is_of_page_q;
   logic [1:0] page;
   logic [11:0] offset;
   assign page = araddr_q[13:12];
   assign offset = araddr_q[11:0];
-  assign read = ar_held_q && !rvalid_q;
+  assign read = ar_held_q && !chosen_q && !rvalid_q;
   always_comb begin
     read_control = '0;
     if (read) read_control[page] = araddr_q[15:14] == '0 && offset == PageControl;
@@ -186,57 +188,63 @@ module vta_axil_regs
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ar_held_q <= 1'b0;
+      chosen_q <= 1'b0;
       rvalid_q <= 1'b0;
     end else begin
       if (read) ar_held_q <= 1'b0;
-      else if (arvalid_i) ar_held_q <= 1'b1;
-      if (read) rvalid_q <= 1'b1;
+      else if (arvalid_i && arready_o) ar_held_q <= 1'b1;
+      chosen_q <= read;
+      if (chosen_q) rvalid_q <= 1'b1;
       else if (rready_i) rvalid_q <= 1'b0;
     end
     if (arvalid_i && arready_o) araddr_q <= araddr_i;
     if (read) begin
+      is_of_page_q <= 1'b1;
       unique case (offset)
-        PageControl: rdata_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
-        PageBusyLow: rdata_q <= busy_i[page][31:0];
-        PageBusyHigh: rdata_q <= busy_i[page][63:32];
-        PageStarvedLow: rdata_q <= starved_i[page][31:0];
-        PageStarvedHigh: rdata_q <= starved_i[page][63:32];
-        PageStalledLow: rdata_q <= stalled_i[page][31:0];
-        PageStalledHigh: rdata_q <= stalled_i[page][63:32];
-        PageBytesLow: rdata_q <= bytes_i[page][31:0];
-        PageBytesHigh: rdata_q <= bytes_i[page][63:32];
-        PageInstructionsLow: rdata_q <= instructions_i[page][31:0];
-        PageInstructionsHigh: rdata_q <= instructions_i[page][63:32];
-        default: begin
-          unique case ({page, offset})
-            RegInsnCount: rdata_q <= insn_count_q;
-            RegInsnAddr: rdata_q <= insn_addr_q;
-            RegIdentity: rdata_q <= RegIdentityValue;
-            RegMapVersion: rdata_q <= RegMapVersionValue;
-            RegGeometry: rdata_q <= Geometry;
-            RegBufferSizes: rdata_q <= Buffers;
-            RegBuild: rdata_q <= Build;
-            RegFaultCode: rdata_q <= 32'(fault_code_i);
-            RegFaultAddressLow: rdata_q <= fault_address_i[31:0];
-            RegFaultAddressHigh: rdata_q <= 32'(fault_address_i[AddrBits-1:32]);
-            RegCyclesLow: rdata_q <= cycles_i[31:0];
-            RegCyclesHigh: rdata_q <= cycles_i[63:32];
-            RegSoftReset: rdata_q <= 32'(resetting_i);
-            RegGemmMicroOpsLow: rdata_q <= gemms_i[31:0];
-            RegGemmMicroOpsHigh: rdata_q <= gemms_i[63:32];
-            RegInpAddr: rdata_q <= inp_addr_q;
-            RegWgtAddr: rdata_q <= wgt_addr_q;
-            RegDoneWrite: rdata_q <= done_write_q;
-            RegDoneRead: rdata_q <= 32'(finished_i);
-            RegUopAddr: rdata_q <= uop_addr_q;
-            RegBiasAddr: rdata_q <= bias_addr_q;
-            RegOutAddr: rdata_q <= out_addr_q;
-            default: rdata_q <= '0;
-          endcase
-        end
+        PageControl: of_page_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+        PageBusyLow: of_page_q <= busy_i[page][31:0];
+        PageBusyHigh: of_page_q <= busy_i[page][63:32];
+        PageStarvedLow: of_page_q <= starved_i[page][31:0];
+        PageStarvedHigh: of_page_q <= starved_i[page][63:32];
+        PageStalledLow: of_page_q <= stalled_i[page][31:0];
+        PageStalledHigh: of_page_q <= stalled_i[page][63:32];
+        PageBytesLow: of_page_q <= bytes_i[page][31:0];
+        PageBytesHigh: of_page_q <= bytes_i[page][63:32];
+        PageInstructionsLow: of_page_q <= instructions_i[page][31:0];
+        PageInstructionsHigh: of_page_q <= instructions_i[page][63:32];
+        default: is_of_page_q <= 1'b0;
       endcase
-      if (araddr_q[15:14] != '0) rdata_q <= '0;
+      unique case ({page, offset})
+        RegInsnCount: other_q <= insn_count_q;
+        RegInsnAddr: other_q <= insn_addr_q;
+        RegIdentity: other_q <= RegIdentityValue;
+        RegMapVersion: other_q <= RegMapVersionValue;
+        RegGeometry: other_q <= Geometry;
+        RegBufferSizes: other_q <= Buffers;
+        RegBuild: other_q <= Build;
+        RegFaultCode: other_q <= 32'(fault_code_i);
+        RegFaultAddressLow: other_q <= fault_address_i[31:0];
+        RegFaultAddressHigh: other_q <= 32'(fault_address_i[AddrBits-1:32]);
+        RegCyclesLow: other_q <= cycles_i[31:0];
+        RegCyclesHigh: other_q <= cycles_i[63:32];
+        RegSoftReset: other_q <= 32'(resetting_i);
+        RegGemmMicroOpsLow: other_q <= gemms_i[31:0];
+        RegGemmMicroOpsHigh: other_q <= gemms_i[63:32];
+        RegInpAddr: other_q <= inp_addr_q;
+        RegWgtAddr: other_q <= wgt_addr_q;
+        RegDoneWrite: other_q <= done_write_q;
+        RegDoneRead: other_q <= 32'(finished_i);
+        RegUopAddr: other_q <= uop_addr_q;
+        RegBiasAddr: other_q <= bias_addr_q;
+        RegOutAddr: other_q <= out_addr_q;
+        default: other_q <= '0;
+      endcase
+      if (araddr_q[15:14] != '0) begin
+        is_of_page_q <= 1'b0;
+        other_q <= '0;
+      end
     end
+    if (chosen_q) rdata_q <= is_of_page_q ? of_page_q : other_q;
   end
 
   assign arready_o = !ar_held_q;
