@@ -84,14 +84,14 @@ def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: 
         elif each.best is not None:
             notes.append(f"{each.layer.workload}: no schedule of the AutoTVM log runs on TVM v0.9")
     write_log(path, records)
-    return AutotvmLog(len(records), dict(left_out), notes + _loss_of_log(result, seconds))
+    return AutotvmLog(len(records), dict(left_out), notes + loss_of_log(result, seconds))
 
 
 _NOTABLE_LOSS = 1.01
 """A log whose schedules are slower than the campaign's by more than this factor gets a note."""
 
 
-def _loss_of_log(result: CampaignResult, seconds: Mapping[str, float]) -> list[str]:
+def loss_of_log(result: CampaignResult, seconds: Mapping[str, float]) -> list[str]:
     """Return a note where TVM's best choice from the log is slower than the campaign's schedules."""
     solved = [each for each in result.layers if each.microseconds is not None and each.layer.workload in seconds]
     ours = sum(each.microseconds or 0.0 for each in solved)
