@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hilt.store import AmbiguousRunError, Campaign, Run, Store, UnknownRunError
+from hilt.store.database import Store
+from hilt.store.errors import AmbiguousRunError, UnknownRunError
+from hilt.store.records import Campaign, Run
 
 LAST = "last"
 
