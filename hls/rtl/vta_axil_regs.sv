@@ -174,7 +174,7 @@ module vta_axil_regs
   logic ar_held_q, chosen_q, rvalid_q;
   logic [15:0] araddr_q;
   logic [31:0] rdata_q, of_page_q, other_q;
-  logic is_of_page_q;
+  logic is_of_page_q, known_q, in_range_q;
   logic [1:0] page;
   logic [11:0] offset;
   assign page = araddr_q[13:12];
@@ -200,56 +200,65 @@ module vta_axil_regs
     if (arvalid_i && arready_o) araddr_q <= araddr_i;
     if (read) begin
       is_of_page_q <= 1'b1;
-      unique case (offset)
-        PageControl: of_page_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
-        PageBusyLow: of_page_q <= busy_i[page][31:0];
-        PageBusyHigh: of_page_q <= busy_i[page][63:32];
-        PageStarvedLow: of_page_q <= starved_i[page][31:0];
-        PageStarvedHigh: of_page_q <= starved_i[page][63:32];
-        PageStalledLow: of_page_q <= stalled_i[page][31:0];
-        PageStalledHigh: of_page_q <= stalled_i[page][63:32];
-        PageBytesLow: of_page_q <= bytes_i[page][31:0];
-        PageBytesHigh: of_page_q <= bytes_i[page][63:32];
-        PageInstructionsLow: of_page_q <= instructions_i[page][31:0];
-        PageInstructionsHigh: of_page_q <= instructions_i[page][63:32];
-        default: is_of_page_q <= 1'b0;
+      known_q <= 1'b1;
+      unique case (offset[7:2])
+        PageControl[7:2]: of_page_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+        PageBusyLow[7:2]: of_page_q <= busy_i[page][31:0];
+        PageBusyHigh[7:2]: of_page_q <= busy_i[page][63:32];
+        PageStarvedLow[7:2]: of_page_q <= starved_i[page][31:0];
+        PageStarvedHigh[7:2]: of_page_q <= starved_i[page][63:32];
+        PageStalledLow[7:2]: of_page_q <= stalled_i[page][31:0];
+        PageStalledHigh[7:2]: of_page_q <= stalled_i[page][63:32];
+        PageBytesLow[7:2]: of_page_q <= bytes_i[page][31:0];
+        PageBytesHigh[7:2]: of_page_q <= bytes_i[page][63:32];
+        PageInstructionsLow[7:2]: of_page_q <= instructions_i[page][31:0];
+        PageInstructionsHigh[7:2]: of_page_q <= instructions_i[page][63:32];
+        default: begin
+          is_of_page_q <= 1'b0;
+          of_page_q <= busy_i[page][31:0];
+        end
       endcase
-      unique case ({page, offset})
-        RegInsnCount: other_q <= insn_count_q;
-        RegInsnAddr: other_q <= insn_addr_q;
-        RegIdentity: other_q <= RegIdentityValue;
-        RegMapVersion: other_q <= RegMapVersionValue;
-        RegGeometry: other_q <= Geometry;
-        RegBufferSizes: other_q <= Buffers;
-        RegBuild: other_q <= Build;
-        RegFaultCode: other_q <= 32'(fault_code_i);
-        RegFaultAddressLow: other_q <= fault_address_i[31:0];
-        RegFaultAddressHigh: other_q <= 32'(fault_address_i[AddrBits-1:32]);
-        RegCyclesLow: other_q <= cycles_i[31:0];
-        RegCyclesHigh: other_q <= cycles_i[63:32];
-        RegSoftReset: other_q <= 32'(resetting_i);
-        RegGemmMicroOpsLow: other_q <= gemms_i[31:0];
-        RegGemmMicroOpsHigh: other_q <= gemms_i[63:32];
-        RegInpAddr: other_q <= inp_addr_q;
-        RegWgtAddr: other_q <= wgt_addr_q;
-        RegDoneWrite: other_q <= done_write_q;
-        RegDoneRead: other_q <= 32'(finished_i);
-        RegUopAddr: other_q <= uop_addr_q;
-        RegBiasAddr: other_q <= bias_addr_q;
-        RegOutAddr: other_q <= out_addr_q;
-        default: other_q <= '0;
+      unique case ({page, offset[7:2]})
+        {RegInsnCount[13:12], RegInsnCount[7:2]}: other_q <= insn_count_q;
+        {RegInsnAddr[13:12], RegInsnAddr[7:2]}: other_q <= insn_addr_q;
+        {RegIdentity[13:12], RegIdentity[7:2]}: other_q <= RegIdentityValue;
+        {RegMapVersion[13:12], RegMapVersion[7:2]}: other_q <= RegMapVersionValue;
+        {RegGeometry[13:12], RegGeometry[7:2]}: other_q <= Geometry;
+        {RegBufferSizes[13:12], RegBufferSizes[7:2]}: other_q <= Buffers;
+        {RegBuild[13:12], RegBuild[7:2]}: other_q <= Build;
+        {RegFaultCode[13:12], RegFaultCode[7:2]}: other_q <= 32'(fault_code_i);
+        {RegFaultAddressLow[13:12], RegFaultAddressLow[7:2]}: other_q <= fault_address_i[31:0];
+        {RegFaultAddressHigh[13:12], RegFaultAddressHigh[7:2]}: other_q <= 32'(fault_address_i[AddrBits-1:32]);
+        {RegCyclesLow[13:12], RegCyclesLow[7:2]}: other_q <= cycles_i[31:0];
+        {RegCyclesHigh[13:12], RegCyclesHigh[7:2]}: other_q <= cycles_i[63:32];
+        {RegSoftReset[13:12], RegSoftReset[7:2]}: other_q <= 32'(resetting_i);
+        {RegGemmMicroOpsLow[13:12], RegGemmMicroOpsLow[7:2]}: other_q <= gemms_i[31:0];
+        {RegGemmMicroOpsHigh[13:12], RegGemmMicroOpsHigh[7:2]}: other_q <= gemms_i[63:32];
+        {RegInpAddr[13:12], RegInpAddr[7:2]}: other_q <= inp_addr_q;
+        {RegWgtAddr[13:12], RegWgtAddr[7:2]}: other_q <= wgt_addr_q;
+        {RegDoneWrite[13:12], RegDoneWrite[7:2]}: other_q <= done_write_q;
+        {RegDoneRead[13:12], RegDoneRead[7:2]}: other_q <= 32'(finished_i);
+        {RegUopAddr[13:12], RegUopAddr[7:2]}: other_q <= uop_addr_q;
+        {RegBiasAddr[13:12], RegBiasAddr[7:2]}: other_q <= bias_addr_q;
+        {RegOutAddr[13:12], RegOutAddr[7:2]}: other_q <= out_addr_q;
+        default: begin
+          known_q <= 1'b0;
+          other_q <= insn_count_q;
+        end
       endcase
-      if (araddr_q[15:14] != '0) begin
-        is_of_page_q <= 1'b0;
-        other_q <= '0;
-      end
+      in_range_q <= araddr_q[15:14] == '0 && offset[11:8] == '0 && offset[1:0] == '0;
     end
-    if (chosen_q) rdata_q <= is_of_page_q ? of_page_q : other_q;
+    if (chosen_q) rdata_q <= in_range_q && (is_of_page_q || known_q) ? (is_of_page_q ? of_page_q : other_q) : '0;
   end
 
   assign arready_o = !ar_held_q;
   assign rvalid_o = rvalid_q;
   assign rdata_o = rdata_q;
   assign rresp_o = 2'b00;
+
+  // The registers are told by page and bits 7 to 2 of the offset.
+  if (PageInstructionsHigh[11:8] != '0 || RegGemmMicroOpsHigh[11:8] != '0) begin : g_check
+    $error("vta_axil_regs: a register is past the first 256 bytes of its page");
+  end
 
 endmodule
