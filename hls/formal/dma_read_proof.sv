@@ -105,6 +105,7 @@ module dma_read_proof
   logic [RowBeatsBits-1:0] row_left_q;
   address_t beat_address_q, row_q;
   logic [15:0] pending_q;
+  address_t last_address_q;  // of the beat in the last cycle
   logic beat;
   assign beat = beat_valid_o && beat_ready_i;
 
@@ -137,7 +138,7 @@ module dma_read_proof
   assign other = u_port.lengths[!u_port.read_q];
   assign asked = (axi_arvalid_o ? 32'(axi_arlen_o) + 1 : 0)
       + (u_port.bursts_q == '0 ? 0 : 32'(oldest) + 1 - 32'(u_port.beat_q)) + (u_port.bursts_q == 2'd2 ? 32'(other) + 1 : 0);
-  always_ff @(posedge clk_i) drained_q <= drain_i;
+  always_ff @(posedge clk_i) {drained_q, last_address_q} <= {drain_i, beat_address_q};
 
   // The contract: one block after another, small ones here; a beat is taken when it has come. Draining lasts until all
   // has come.
@@ -158,10 +159,10 @@ module dma_read_proof
     if (started_q && rst_ni) begin
       a_no_more : assert (!beat_valid_o || rows_left_q != '0);
       a_idle : assert (!idle_o || !axi_arvalid_o);
-      a_fault_address : assert (!fault_o || fault_address_o == beat_address_q);
+      a_fault_address : assert (!fault_o || fault_address_o == last_address_q);
       // How the master's counts stand to those of the port, for the induction.
-      i_bursts : assert (32'(dut.bursts_q) == 32'(u_port.bursts_q) + 32'(axi_arvalid_o));
-      i_beats : assert (drained_q || 32'(dut.beats_q) == 32'(pending_q) + asked);
+      i_bursts : assert (32'(dut.bursts_q) == 32'(u_port.bursts_q) + 32'(axi_arvalid_o) + 32'(dut.burst_ends_1_q));
+      i_beats : assert (drained_q || 32'(dut.beats_q) == 32'(pending_q) + asked + 32'(dut.taken_1_q));
       i_few : assert (pending_q <= 16'(MaxBeats) && u_port.beat_q <= oldest);
       i_places : assert (u_port.write_q == (u_port.read_q ^ u_port.bursts_q[0]) && u_port.bursts_q <= 2'(MaxBursts));
       i_stride : assert (stride_q[LogBusBytes-1:0] == '0);

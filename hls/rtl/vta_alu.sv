@@ -29,12 +29,17 @@ module vta_alu
     return 32'(wide >>> amount[3:0]);
   endfunction
 
+  // One of four values, which a look-up table chooses.
   function automatic logic [31:0] combine(input logic [2:0] opcode, input logic signed [31:0] dst,
                                           input logic signed [31:0] src);
-    unique case (opcode)
-      AluMin: return dst < src ? dst : src;
-      AluMax: return dst > src ? dst : src;
-      AluAdd: return dst + src;
+    logic [1:0] chosen;
+    if (opcode == AluAdd) chosen = 2'd2;
+    else if (opcode == AluShr) chosen = 2'd3;
+    else chosen = {1'b0, (dst < src) == (opcode == AluMin)};
+    unique case (chosen)
+      2'd0: return src;
+      2'd1: return dst;
+      2'd2: return dst + src;
       default: return shift(dst, src[4:0]);
     endcase
   endfunction

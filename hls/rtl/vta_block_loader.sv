@@ -57,8 +57,8 @@ module vta_block_loader
   logic [SizeBits-1:0] row_q, column_q;
   logic [SramIndexBits-1:0] index_q;
   logic row_pad_q;  // the whole row is a pad
-  // Of the block: where its data ends; the column and the row before the first with data, the last with data, the last.
-  logic [SizeBits-1:0] data_right_q, data_bottom_q;
+  // Of the block: where its data ends; its size; the column and the row before the first with data, the last with data, the last.
+  logic [SizeBits-1:0] data_right_q, data_bottom_q, width_q, height_q;
   logic [3:0] left_q, top_q;
   logic [SizeBits-1:0] right_q, bottom_q, before_last_column_q, before_last_row_q;
   logic first_column_pad_q, one_column_q;
@@ -74,6 +74,8 @@ module vta_block_loader
     if (prepare_i) begin
       data_right_q <= SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
       data_bottom_q <= SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
+      width_q <= SizeBits'(x_pad_0_i) + SizeBits'(x_size_i) + SizeBits'(x_pad_1_i);
+      height_q <= SizeBits'(y_pad_0_i) + SizeBits'(y_size_i) + SizeBits'(y_pad_1_i);
     end
     if (step) begin
       automatic logic row_pad = row_pad_q;
@@ -95,23 +97,21 @@ module vta_block_loader
       end
     end
     if (start_i) begin
-      automatic logic [SizeBits-1:0] width = data_right_q + SizeBits'(x_pad_1_i);
-      automatic logic [SizeBits-1:0] height = data_bottom_q + SizeBits'(y_pad_1_i);
       left_q <= x_pad_0_i == '0 ? '0 : x_pad_0_i - 1'b1;
       top_q <= y_pad_0_i == '0 ? '0 : y_pad_0_i - 1'b1;
       right_q <= data_right_q == '0 ? '0 : data_right_q - 1'b1;
       bottom_q <= data_bottom_q == '0 ? '0 : data_bottom_q - 1'b1;
-      before_last_column_q <= width - SizeBits'(2);
-      before_last_row_q <= height - SizeBits'(2);
-      one_column_q <= width == SizeBits'(1);
-      last_column_q <= width == SizeBits'(1);
-      last_row_q <= height == SizeBits'(1);
+      before_last_column_q <= width_q - SizeBits'(2);
+      before_last_row_q <= height_q - SizeBits'(2);
+      one_column_q <= width_q == SizeBits'(1);
+      last_column_q <= width_q == SizeBits'(1);
+      last_row_q <= height_q == SizeBits'(1);
       first_column_pad_q <= x_pad_0_i != '0 || x_size_i == '0;
       row_pad_q <= y_pad_0_i != '0 || y_size_i == '0;
       pad_q <= y_pad_0_i != '0 || y_size_i == '0 || x_pad_0_i != '0 || x_size_i == '0;
       past_q <= SramIndexBits'(sram_base_i) >= depth_i;
-      active_q <= width != '0 && height != '0;
-      empty_q <= width == '0 || height == '0;
+      active_q <= width_q != '0 && height_q != '0;
+      empty_q <= width_q == '0 || height_q == '0;
       row_q <= '0;
       column_q <= '0;
       index_q <= SramIndexBits'(sram_base_i);
@@ -128,6 +128,7 @@ module vta_block_loader
 
   // ---- Collecting an element -----------------------------------------------------------------------------------------------
   logic [BeatBits-1:0] beat_q;
+  logic [MaxBeats-1:0] place_q;  // of the next beat: the bit of its number
   logic [ElementBits-1:0] element_q;
 
   logic take, element_ends;
@@ -137,15 +138,17 @@ module vta_block_loader
 
   always_ff @(posedge clk_i) begin
     if (take) begin
-      element_q[32'(beat_q)*BusBits+:BusBits] <= beat_data_i;
+      for (int n = 0; n < MaxBeats; n++) if (place_q[n]) element_q[n*BusBits+:BusBits] <= beat_data_i;
       full_q <= element_ends;
       beat_q <= element_ends ? '0 : beat_q + 1'b1;
+      place_q <= element_ends ? MaxBeats'(1) : place_q << 1;
     end else if (step && !pad_q) begin
       full_q <= 1'b0;
     end
     if (!rst_ni || start_i) begin
       full_q <= 1'b0;
       beat_q <= '0;
+      place_q <= MaxBeats'(1);
     end
   end
 

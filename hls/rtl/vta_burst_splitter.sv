@@ -47,7 +47,6 @@ module vta_burst_splitter
   address_t row_address;
   beat_t offset;
   logic [RowBeatsBits:0] last;
-  logic [ChunkBits:0] last_low;
   logic [RestBits-1:0] rest;
   logic ends;  // the row is one burst
   always_comb begin
@@ -55,10 +54,16 @@ module vta_burst_splitter
     offset = row_address[LogBusBytes+:ChunkBits];
     last = (RowBeatsBits + 1)'(row_last_i) + (RowBeatsBits + 1)'(offset);
     rest = last[RowBeatsBits:ChunkBits];
-    // As rest says, sooner.
-    last_low = (ChunkBits + 1)'(row_last_i[ChunkBits-1:0]) + (ChunkBits + 1)'(offset);
-    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0 && !last_low[ChunkBits];
+    // As rest says, sooner: start_i chooses last.
+    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0 && (start_i ? !carries(address_i) : !carries(next_row_q));
   end
+
+  // Whether the last beat of a row is in another chunk than the first, as far as its low bits say.
+  function automatic logic carries(input address_t address);
+    logic [ChunkBits:0] sum;
+    sum = (ChunkBits + 1)'(row_last_i[ChunkBits-1:0]) + (ChunkBits + 1)'(address[LogBusBytes+:ChunkBits]);
+    return sum[ChunkBits];
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (start_i || (valid_q && next_i)) begin

@@ -51,9 +51,9 @@ module vta_chain
     return insn[PushPrevBit] || insn[PushNextBit];
   endfunction
 
-  logic [4*IndexBits+20:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
+  logic [4*IndexBits+UopEndBits+22:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
   assign unused_nest = {
-    nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
+    nest_i.uop_end, nest_i.uop_count[3:2], nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
     nest_i.alu_opcode, nest_i.use_imm, nest_i.imm
   };
 
@@ -61,18 +61,21 @@ module vta_chain
   // From the first index to the last, while the loops are as they must be.
   localparam int unsigned RowsBits = IterBits + DstFactorBits;
   logic [RowsBits-1:0] rows_q;
-  index_t span_q, last_q;
+  index_t span_q, uop_dst_q, room_q;  // room_q: destinations of the micro-op that are low enough
   logic apart_q;
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
       rows_q <= RowsBits'(nest_i.iter_out) * RowsBits'(nest_i.dst_factor_out);
-      apart_q <= nest_i.uop_end == nest_i.uop_bgn + 1'b1 && nest_i.uop_bgn < UopEndBits'(UopDepth)
+      apart_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth)
           && nest_i.iter_out != '0 && nest_i.iter_in != '0
           && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
     end
-    if (state_q == Add) last_q <= span_q + index_t'(uop_dst_i);
+    if (state_q == Add) begin
+      uop_dst_q <= index_t'(uop_dst_i);
+      room_q <= span_q < index_t'(AccDepth) ? index_t'(AccDepth) - span_q : '0;
+    end
     // Less one row and one, for these are counted twice.
     if (state_q == Prove) span_q <= index_t'(rows_q) + ~nest_i.dst_factor_out + index_t'(nest_i.iter_in);
   end
@@ -97,7 +100,7 @@ module vta_chain
         Measure: state_d = Prove;
         Prove: state_d = Add;
         Add: state_d = Decide;
-        Decide: state_d = apart_q && last_q < index_t'(AccDepth) ? Open : Closed;
+        Decide: state_d = apart_q && uop_dst_q < room_q ? Open : Closed;
         Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_d = Closed;
         default: state_d = Closed;
       endcase
@@ -140,7 +143,7 @@ module vta_chain
       join_o -> state_q == Open && hold_o && insn_valid_i && enable_i && repeat_i)
   else $error("an instruction joined a chain that is not open");
   assert_proven : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      state_q == Open -> apart_q && last_q < index_t'(AccDepth))
+      state_q == Open -> apart_q && uop_dst_q < room_q)
   else $error("a chain is open without its proof");
   cover_join : cover property (@(posedge clk_i) rst_ni && join_o);
   cover_refused : cover property (@(posedge clk_i) rst_ni && state_q == Decide && !apart_q);

@@ -87,9 +87,13 @@ module vta_dma_read
   logic [BeatsBits-1:0] beats_q, beats_d;
   logic room_q;
 
-  logic beat, burst_ends;
-  assign beat = axi_rvalid_i && axi_rready_o;
-  assign burst_ends = beat && axi_rlast_i;
+  // What arrives and what is taken counts a cycle later.
+  logic beat_1_q, burst_ends_1_q, taken_1_q;
+  always_ff @(posedge clk_i) begin
+    beat_1_q <= rst_ni && axi_rvalid_i && axi_rready_o;
+    burst_ends_1_q <= rst_ni && axi_rvalid_i && axi_rready_o && axi_rlast_i;
+    taken_1_q <= rst_ni && !drain_i && beat_taken_i;
+  end
   always_comb begin
     ask = 1'b0;
     if (ask_valid) ask = !drain_i && (!arvalid_q || axi_arready_i) && room_q;
@@ -97,10 +101,10 @@ module vta_dma_read
 
   always_comb begin
     bursts_d = bursts_q;
-    if (ask != burst_ends) bursts_d = ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
+    if (ask != burst_ends_1_q) bursts_d = ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
     beats_d = beats_q;
-    if (ask) beats_d = beats_q + BeatsBits'(ask_last) + BeatsBits'(!beat_taken_i);
-    else if (beat_taken_i) beats_d = beats_q - 1'b1;
+    if (ask) beats_d = beats_q + BeatsBits'(ask_last) + BeatsBits'(!taken_1_q);
+    else if (taken_1_q) beats_d = beats_q - 1'b1;
   end
 
   always_ff @(posedge clk_i) begin
@@ -158,16 +162,20 @@ module vta_dma_read
     .valid_o(unused_valid),
     .address_o(burst_address),
     .last_beat_o(burst_last),
-    .next_i(burst_ends)
+    .next_i(burst_ends_1_q)
   );
 
+  logic error_1_q;
+  logic [1:0] response_1_q;
   always_ff @(posedge clk_i) begin
-    if (beat) beat_q <= beat_q + 1'b1;
-    if (!rst_ni || drain_i || burst_ends) beat_q <= '0;
+    if (beat_1_q) beat_q <= beat_q + 1'b1;
+    if (!rst_ni || drain_i || burst_ends_1_q) beat_q <= '0;
+    error_1_q <= rst_ni && axi_rvalid_i && axi_rresp_i[1] && axi_rready_o;
+    if (axi_rvalid_i) response_1_q <= axi_rresp_i;
   end
 
-  assign fault_o = axi_rvalid_i && axi_rresp_i[1] && !drain_i;
-  assign fault_code_o = fault_of_response(axi_rresp_i);
+  assign fault_o = error_1_q && !drain_i;
+  assign fault_code_o = fault_of_response(response_1_q);
   always_comb begin
     fault_address_o = burst_address;
     if (fault_o) fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
@@ -178,7 +186,7 @@ module vta_dma_read
       $past(rst_ni && axi_arvalid_o && !axi_arready_i) -> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
   else $error("an AXI read address changed before it was accepted");
   assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      beat && !drain_i -> axi_rlast_i == (beat_q == burst_last))
+      beat_1_q && !drain_i -> burst_ends_1_q == (beat_q == burst_last))
   else $error("an AXI read burst has not the length that was asked for");
   assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rvalid_i -> bursts_q != '0)
   else $error("AXI read data that nobody asked for");

@@ -65,6 +65,7 @@ module vta_issue
     .start_i,
     .uop_bgn_i(nest_i.uop_bgn),
     .uop_end_i(nest_i.uop_end),
+    .uop_count_i(nest_i.uop_count),
     .iter_out_i(nest_i.iter_out),
     .iter_in_i(nest_i.iter_in),
     .dst_factor_out_i(nest_i.dst_factor_out),
@@ -163,45 +164,66 @@ module vta_issue
     two_tensors_q <= !gemm_i && !nest_i.use_imm;
   end
 
-  // Whether a micro-op has a fault, and which.
-  logic [1:0] faults;
-  fault_e codes[2];
-  index_t fault_indices[2];
+  // Whether a micro-op has a fault. Which is told of the first one of the instruction, a cycle later.
+  typedef struct packed {
+    logic uop;
+    logic inp;
+    logic wgt;
+    logic dst;
+    logic src;
+  } past_t;
+  past_t [1:0] past, past_1_q;
+  logic [1:0] faults, faults_1_q;
+  index_t dst_index_1_q[2], src_index_1_q[2], wgt_index_1_q[2];
   always_comb begin
+    past = '0;
     for (int n = 0; n < 2; n++) begin
-      codes[n] = FaultNone;
-      fault_indices[n] = dst_index_q[n];
       if (index_valid_q[n]) begin
-        if (past_q[n]) begin
-          codes[n] = FaultUop;
-        end else if (gemm_q && src_index_q[n] >= index_t'(InpDepth)) begin
-          codes[n] = FaultInp;
-          fault_indices[n] = src_index_q[n];
-        end else if (gemm_q && wgt_index_q[n] >= index_t'(WgtDepth)) begin
-          codes[n] = FaultWgt;
-          fault_indices[n] = wgt_index_q[n];
-        end else if (dst_index_q[n] >= index_t'(AccDepth)) begin
-          codes[n] = FaultAcc;
-        end else if (two_tensors_q && src_index_q[n] >= index_t'(AccDepth)) begin
-          codes[n] = FaultAcc;
-          fault_indices[n] = src_index_q[n];
-        end
+        past[n].uop = past_q[n];
+        past[n].inp = gemm_q && src_index_q[n] >= index_t'(InpDepth);
+        past[n].wgt = gemm_q && wgt_index_q[n] >= index_t'(WgtDepth);
+        past[n].dst = dst_index_q[n] >= index_t'(AccDepth);
+        past[n].src = two_tensors_q && src_index_q[n] >= index_t'(AccDepth);
       end
-      faults[n] = codes[n] != FaultNone;
+      faults[n] = past[n] != '0;
     end
   end
 
-  // The first fault of the instruction.
   logic fault_seen_q;
   fault_e fault_code_q;
   index_t fault_index_q;
+  logic faulty;  // which of the two
+  assign faulty = !faults_1_q[0];
   always_ff @(posedge clk_i) begin
-    if (!fault_seen_q) begin
-      fault_seen_q <= faults != '0;
-      fault_code_q <= faults[0] ? codes[0] : codes[1];
-      fault_index_q <= faults[0] ? fault_indices[0] : fault_indices[1];
+    if (faults_1_q != '0 && !fault_seen_q) begin
+      fault_seen_q <= 1'b1;
+      fault_code_q <= FaultAcc;
+      fault_index_q <= dst_index_1_q[faulty];
+      if (past_1_q[faulty].uop) begin
+        fault_code_q <= FaultUop;
+      end else if (past_1_q[faulty].inp) begin
+        fault_code_q <= FaultInp;
+        fault_index_q <= src_index_1_q[faulty];
+      end else if (past_1_q[faulty].wgt) begin
+        fault_code_q <= FaultWgt;
+        fault_index_q <= wgt_index_1_q[faulty];
+      end else if (!past_1_q[faulty].dst) begin
+        fault_index_q <= src_index_1_q[faulty];
+      end
     end
-    if (!rst_ni || start_i) fault_seen_q <= 1'b0;
+    faults_1_q <= faults;
+    if (index_valid_q[0] && !fault_seen_q) begin
+      past_1_q <= past;
+      for (int n = 0; n < 2; n++) begin
+        dst_index_1_q[n] <= dst_index_q[n];
+        src_index_1_q[n] <= src_index_q[n];
+        wgt_index_1_q[n] <= wgt_index_q[n];
+      end
+    end
+    if (!rst_ni || start_i) begin
+      fault_seen_q <= 1'b0;
+      faults_1_q <= '0;
+    end
   end
 
   // Two micro-ops with all that can be said of them beforehand. Indices are within their buffers unless there is a fault.
@@ -212,7 +234,7 @@ module vta_issue
   typedef struct packed {
     logic [1:0] valid;
     logic [1:0] fault;
-    logic       may_pair;  // the two may go in one cycle, if the second need not wait
+    logic       may_pair;  // the two may go in one cycle, if the second need not wait and has no fault
     // Whether a micro-op reads the destination of one of before_q, and whether the second reads that of the first.
     logic [1:0][3:0] conflicts;
     logic       second_conflicts;
@@ -242,7 +264,7 @@ module vta_issue
       same_operands = src_t'(src_index_q[0]) == src_t'(src_index_q[1]) && wgt_t'(wgt_index_q[0]) == wgt_t'(wgt_index_q[1]);
       sources_fit = dst_t'(src_index_q[1]) != dst_t'(dst_index_q[0])
           && (src_index_q[0][0] != src_index_q[1][0] || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
-      checked.may_pair = HazardInterlock && index_valid_q[1] && !faults[1] && dst_index_q[0][0] != dst_index_q[1][0]
+      checked.may_pair = HazardInterlock && index_valid_q[1] && dst_index_q[0][0] != dst_index_q[1][0]
           && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
       if (HazardInterlock) begin
         for (int n = 0; n < 2; n++) begin
@@ -347,7 +369,7 @@ module vta_issue
     second_d = 1'b0;
     if (head_free) begin
       can_go_d = next_valid && !next.fault[0] && !next_waits[0];
-      pair_d = next.may_pair && !next_waits[1];
+      pair_d = next.may_pair && !next.fault[1] && !next_waits[1];
       goes_whole_d = pair_d || !next.valid[1];
     end else if (dst_issue || second_q) begin
       second_d = 1'b1;
@@ -356,7 +378,7 @@ module vta_issue
       goes_whole_d = 1'b1;
     end else begin
       can_go_d = !head_q.fault[0] && !head_waits[0];
-      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_waits[1];
+      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_q.fault[1] && !head_waits[1];
       goes_whole_d = pair_d || !head_q.valid[1];
     end
   end

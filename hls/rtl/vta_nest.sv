@@ -19,6 +19,7 @@ module vta_nest
   input  logic                  start_i,
   input  logic [UopEndBits-1:0] uop_bgn_i,
   input  logic [UopEndBits-1:0] uop_end_i,
+  input  logic [           3:1] uop_count_i,  // whether there are so many from the one to the other
   input  logic [  IterBits-1:0] iter_out_i,
   input  logic [  IterBits-1:0] iter_in_i,
   input  index_t                dst_factor_out_i,
@@ -42,8 +43,8 @@ module vta_nest
   // Comparisons with what the counters will be are registers of their own.
   logic first_last_q, second_last_q;  // the micro-op is the last of the range
   logic in_one_q, in_two_q, out_one_q, out_two_q;  // iterations left
-  // Of the instruction: lengths of the range and of the inner loop, and the range's end less 3 and less 4.
-  logic range_one_q, range_two_q, range_three_q, iter_in_one_q, iter_in_two_q, iter_in_three_q;
+  // Of the instruction: the length of the inner loop, and the range's end less 3 and less 4.
+  logic iter_in_one_q, iter_in_two_q, iter_in_three_q;
   logic [UopEndBits-1:0] end_less_3_q, end_less_4_q;
 
   // Of the first and the second micro-op: past it the range begins anew, and with it the outer loop moves on.
@@ -74,12 +75,12 @@ module vta_nest
       // Micro-ops.
       if (second.run) begin
         uop_q <= uop_bgn_i;
-        first_last_q <= range_one_q;
-        second_last_q <= range_one_q || range_two_q;
+        first_last_q <= uop_count_i[1];
+        second_last_q <= uop_count_i[1] || uop_count_i[2];
       end else if (first.run) begin
         uop_q <= uop_bgn_i + 1'b1;
-        first_last_q <= range_two_q;
-        second_last_q <= range_three_q;
+        first_last_q <= uop_count_i[2];
+        second_last_q <= uop_count_i[3];
       end else begin
         uop_q <= uop_q + UopEndBits'(2);
         first_last_q <= uop_q == end_less_3_q;
@@ -115,14 +116,10 @@ module vta_nest
       end
     end
     if (start_i) begin
-      automatic logic [UopEndBits-1:0] length = uop_end_i - uop_bgn_i;
       active_q <= uop_bgn_i < uop_end_i && iter_out_i != '0 && iter_in_i != '0;
       uop_q <= uop_bgn_i;
-      range_one_q <= length == UopEndBits'(1);
-      range_two_q <= length == UopEndBits'(2);
-      range_three_q <= length == UopEndBits'(3);
-      first_last_q <= length == UopEndBits'(1);
-      second_last_q <= length == UopEndBits'(1) || length == UopEndBits'(2);
+      first_last_q <= uop_count_i[1];
+      second_last_q <= uop_count_i[1] || uop_count_i[2];
       end_less_3_q <= uop_end_i - UopEndBits'(3);
       end_less_4_q <= uop_end_i - UopEndBits'(4);
       in_left_q <= iter_in_i;

@@ -218,6 +218,7 @@ package vta_pkg;
     logic                  reset;
     logic [UopEndBits-1:0] uop_bgn;
     logic [UopEndBits-1:0] uop_end;
+    logic [3:1]            uop_count;  // whether there are so many micro-ops
     logic [IterBits-1:0]   iter_out;
     logic [IterBits-1:0]   iter_in;
     index_t                dst_factor_out;
@@ -267,11 +268,14 @@ package vta_pkg;
 
   function automatic nest_t nest_of(input logic [InsnBits-1:0] insn);
     logic gemm;
+    logic [UopEndBits-1:0] count;
     gemm = opcode_of(insn) == OpGemm;
+    count = insn[UopEndLsb +: UopEndBits] - UopEndBits'(insn[UopBgnLsb +: UopBgnBits]);
     return '{
       reset: insn[ResetBit],
       uop_bgn: UopEndBits'(insn[UopBgnLsb +: UopBgnBits]),
       uop_end: insn[UopEndLsb +: UopEndBits],
+      uop_count: {count == UopEndBits'(3), count == UopEndBits'(2), count == UopEndBits'(1)},
       iter_out: insn[IterOutLsb +: IterBits],
       iter_in: insn[IterInLsb +: IterBits],
       dst_factor_out: index_t'(insn[DstFactorOutLsb +: DstFactorBits]),

@@ -84,7 +84,7 @@ class FetchPort : public Port {
     while (!bursts_.empty() && asked_beats_ + kBurstBeats <= assembled_ + kPrefetchBeats) {
       const uint64_t last = asked_beats_ + kBurstBeats;  // one past the room that a whole burst takes
       Cycle at = last_ask_ + 1;
-      if (last > kPrefetchBeats) at = std::max(at, taken_[(last - 1) % kPrefetchBeats] + 1);
+      if (last > kPrefetchBeats) at = std::max(at, taken_[(last - 1) % kPrefetchBeats] + 2);
       last_ask_ = at;
       last_ready_ = std::max(last_ready_, at + 1 + latency_.draw());
       const uint32_t beats = bursts_.next();

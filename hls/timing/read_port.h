@@ -35,7 +35,7 @@ class ReadPort : public Port {
     bursts_asked_ = 0;
     beats_asked_ = beats_taken_ = 0;
     find_room();
-    ask(Grants::each_cycle(launch, 1), launch);
+    ask(Grants::each_cycle(launch, 1), launch - 1);
     beats_left_ = fill.elements << fill.log_element_beats;
     row_left_ = fill.row_elements;
     in_element_ = 0;
@@ -91,6 +91,7 @@ class ReadPort : public Port {
 
  private:
   static constexpr uint64_t kMostBeats = 1024;
+  static constexpr Cycle kRoom = 2;  // from a beat's taking to the burst for which there is room then
   struct Asked {
     Cycle ready;
     uint32_t beats;
@@ -102,7 +103,7 @@ class ReadPort : public Port {
       const uint64_t since = beats_taken_ - room_at_;
       Cycle room = taken;
       if (since != 0) room = since < grants.count ? grants.at(grants.count - 1 - static_cast<uint32_t>(since)) : 0;
-      last_ask_ = std::max(last_ask_, room) + 1;
+      last_ask_ = std::max(last_ask_ + 1, room + kRoom);
       last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
       const uint32_t beats = bursts_.next();
       asked_.push({last_ready_, beats});
