@@ -1,7 +1,8 @@
 """The machine models that a board is compared with, each with figures that measurements determine.
 
-They are the RTL's timing model with an unknown memory, and two families of machines that are built differently. The
-prior weights are the probabilities of the models before any measurement.
+They are the RTL's timing model with an unknown memory, and two families of machines that are built differently;
+hilt.tune.model_guided.public_machines has known members of one. The prior weights are the probabilities of the models
+before any measurement.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from scipy.special import ndtri
 from hilt.tune.model_guided import memories
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.prediction import Predictor
-from hilt.tune.model_guided.structural import DEVIATION, USUAL_CYCLES, StructuralEstimate, StructuralTiming
+from hilt.tune.model_guided.structural import COSTS, DEVIATION, USUAL_CYCLES, StructuralEstimate, StructuralTiming
 from hilt.vta.accelerator import Accelerator
 
 Floats = npt.NDArray[np.float64]
 
 _TWIN_CYCLES = 2.5e8
 """Cycles that the twin simulates at most for one set of derivatives: it takes about a nanosecond for each."""
+_OVERLAPPING, _SERIAL = 0.6, 0.25
+"""Prior weights of the structural families; the twin has 1."""
 _HIGHEST_COST = 9.0
 """Logarithm of the highest cost in cycles of any kind of work."""
 
@@ -119,22 +122,12 @@ class StructuralMachine:
     weight: float
     name: str
     prior: Floats
-
-    @property
-    def deviation(self) -> Floats:
-        return DEVIATION
+    deviation: Floats
+    openings: Floats
 
     @property
     def steps(self) -> Floats:
-        return np.full(len(DEVIATION), 0.1)
-
-    @property
-    def openings(self) -> Floats:
-        """The usual machine, two like the public HLS design's builds, one without cost for rows and turns."""
-        older = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1])
-        newer = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 1.5, 1.0, 0.5, 1.75])
-        pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0])
-        return np.stack((self.prior, older, newer, pipelined))
+        return np.full(len(self.prior), 0.1)
 
     def clipped(self, coordinates: Floats) -> Floats:
         return np.asarray(np.clip(coordinates, -_HIGHEST_COST, _HIGHEST_COST))
@@ -149,11 +142,23 @@ class StructuralMachine:
         return 1 << 14
 
 
-def usual_costs(accelerator: Accelerator) -> Floats:
-    """Return the assumed coordinates of the structural families for an accelerator."""
+def structural_families(
+    timing: StructuralTiming, rough: StructuralEstimate, accelerator: Accelerator
+) -> list[StructuralMachine]:
+    """Return the two families of unknown machines: with stages side by side, and in turn."""
     costs = USUAL_CYCLES.copy()
-    costs[3] = 1.2 / (accelerator.bus_bits / 8)
-    return np.asarray(np.log(costs))
+    costs[COSTS.index("byte")] = 1.1 / (accelerator.bus_bits / 8)
+    prior = np.log(costs)
+    slow_rows = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1, 5.0, 0.01])
+    pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0, 2.0, 0.01])
+    openings = np.stack((prior, slow_rows, pipelined))
+    return [
+        StructuralMachine(timing, rough, overlap, weight, name, prior, DEVIATION, openings)
+        for overlap, weight, name in (
+            (True, _OVERLAPPING, "overlapping stages"),
+            (False, _SERIAL, "stages in turn"),
+        )
+    ]
 
 
 def spread(machine: Machine, count: int) -> Floats:

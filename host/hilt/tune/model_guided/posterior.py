@@ -35,6 +35,9 @@ _MOST_WEIGHED = 72
 """Number of measurements by which models and kernels are weighed: the fastest."""
 _REFUTED = 30.0
 """Log evidence by which a model must lie behind the best to be dropped."""
+_MANY = 16
+"""Number of measurements from which only _MOST_STANDING models are fitted: each costs processor time."""
+_MOST_STANDING = 3
 _SAME = 0.05
 """Least difference of coordinates that is worth predicting everything again."""
 _COMPONENTS = 6
@@ -130,7 +133,7 @@ class Posterior:
     def refit(self, measured: dict[int, float]) -> None:
         """Find every model's coordinates anew and weigh models and kernels."""
         rows, observed = _fastest(measured, len(measured))
-        for fit in self._standing():
+        for fit in self._standing(len(measured)):
             fit.fit(rows, observed)
         self.reweigh(measured)
 
@@ -138,7 +141,7 @@ class Posterior:
         """Weigh models and kernels anew, with unchanged coordinates."""
         rows, observed = _fastest(measured, _MOST_WEIGHED)
         scored = []
-        for fit in self._standing():
+        for fit in self._standing(len(measured)):
             mean, inputs = fit.inputs()
             grid = weigh(inputs[rows], observed - mean[rows], _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
             scored += [(fit, kernel, score + np.log(fit.machine.weight)) for kernel, score in grid]
@@ -148,10 +151,14 @@ class Posterior:
         self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[2] >= least]
         self.condition(measured)
 
-    def _standing(self) -> list[MachineFit]:
-        """Return the models that are not refuted."""
+    def _standing(self, measurements: int) -> list[MachineFit]:
+        """Return the models that are not refuted; of many measurements the best few."""
         least = max(self._evidence.values(), default=0.0) - _REFUTED
-        return [fit for fit in self._fits if self._evidence.get(fit.machine.name, least) >= least]
+        standing = [fit for fit in self._fits if self._evidence.get(fit.machine.name, least) >= least]
+        if measurements < _MANY or not self._evidence:
+            return standing
+        best = sorted(standing, key=lambda fit: -self._evidence.get(fit.machine.name, least))[:_MOST_STANDING]
+        return [fit for fit in standing if fit in best]
 
     def condition(self, measured: dict[int, float]) -> None:
         """Condition on measurements (logarithms by row), with unchanged models, kernels and weights."""
