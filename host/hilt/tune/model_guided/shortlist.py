@@ -28,6 +28,12 @@ _SUPPORT = 240
 _ERROR = Kernel(amplitude=0.08, length=0.7, noise=0.003)
 """Error of the analytic model against the exact one (as logarithms), besides an offset."""
 _OFFSET = 0.3
+_JUDGED = 24
+"""Number of exact predictions from which the surrogate's deviations are scaled by its errors on them."""
+_CAUTION = 1.5
+"""Factor on the scale: other rows are less like the exact ones than these are like each other."""
+_LEAST_DEVIATION = 0.1
+"""Least scale of the surrogate's deviations."""
 _HOPELESS = 0.5
 """Largest distance (as a logarithm) from the analytic model's best at which a row is considered."""
 NEAR = 0.01
@@ -144,6 +150,8 @@ class Shortlist:
         offset = float(np.median(errors))
         fitted = GaussianProcess(_ERROR, self._inputs(known), errors - offset)
         mean, deviation = fitted.predict(self._inputs(rows))
+        if len(known) >= _JUDGED:
+            deviation = deviation * max(_CAUTION * fitted.misjudgement(), _LEAST_DEVIATION)
         return estimate[rows] + offset + mean, deviation
 
     def _inputs(self, rows: Rows) -> Inputs:
