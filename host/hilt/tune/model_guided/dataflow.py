@@ -121,6 +121,11 @@ def finish(flows: Sequence[Dataflow], durations: Sequence[Floats], total: Floats
 
 def _follow(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> Floats:
     """Return the latest end (programs, machines), longest program first."""
+    return np.asarray(_ends(flows, durations)[0].max(axis=0))
+
+
+def _ends(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """Return the end of each segment (k + 1, programs, machines) and its sources (k, 3, programs)."""
     longest, machines = flows[0].segments, durations[0].shape[1]
     counts = np.array([flow.segments for flow in flows])
     ends = np.zeros((longest + 1, len(flows), machines))
@@ -128,12 +133,41 @@ def _follow(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> Floats:
     for number, (flow, cycles) in enumerate(zip(flows, durations, strict=True)):
         sources[: flow.segments, :, number] = flow.sources
         ends[1 : flow.segments + 1, number] = cycles
-    programs = np.arange(len(flows))
-    alive = (counts[None] > np.arange(longest)[:, None]).sum(axis=1)
-    for step in range(longest):
-        some = int(alive[step])
-        one, two, three = sources[step, :, :some]
-        here = programs[:some]
-        begin = np.maximum(ends[one, here], ends[two, here])
-        ends[step + 1, :some] += np.maximum(begin, ends[three, here])
-    return np.asarray(ends.max(axis=0))
+    flat = ends.reshape(-1, machines)
+    places = sources * len(flows) + np.arange(len(flows))
+    alive = (counts[None] > np.arange(longest)[:, None]).sum(axis=1).tolist()
+    for step, some in enumerate(alive):
+        before = flat.take(places[step, :, :some].ravel(), axis=0).reshape(3, some, machines)
+        ends[step + 1, :some] += np.maximum.reduce(before)
+    return ends, sources
+
+
+def critical_path(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> list[npt.NDArray[np.bool_]]:
+    """Return a mask (k,) of each program's followed segments that its end waits for.
+
+    `durations` are the cycles (k,) of each program's followed segments.
+    """
+    order = np.argsort([-flow.segments for flow in flows], kind="stable")
+    masks: list[npt.NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)] * len(flows)
+    for first in range(0, len(order), _WIDTH // 16):
+        chosen = order[first : first + _WIDTH // 16].tolist()
+        ends, sources = _ends([flows[i] for i in chosen], [durations[i][:, None] for i in chosen])
+        found = _walk_back(ends[:, :, 0], sources)
+        for column, number in enumerate(chosen):
+            masks[number] = found[1 : flows[number].segments + 1, column]
+    return masks
+
+
+def _walk_back(ends: Floats, sources: Ints) -> npt.NDArray[np.bool_]:
+    """Mark (k + 1, programs) the segments on the way to the latest end, each with the latest of its sources."""
+    programs = np.arange(ends.shape[1])
+    latest = ends[sources, programs].argmax(axis=1)
+    before = np.zeros(ends.shape, dtype=np.int64)
+    before[1:] = np.take_along_axis(sources, latest[:, None], axis=1)[:, 0]
+    flat = (before * len(programs) + programs).ravel()
+    here = ends.argmax(axis=0) * len(programs) + programs
+    on_path = np.zeros(ends.size, dtype=np.bool_)
+    while (here >= len(programs)).any():
+        on_path[here] = True
+        here = flat.take(here)
+    return on_path.reshape(ends.shape)

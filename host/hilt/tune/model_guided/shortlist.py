@@ -116,12 +116,14 @@ class Shortlist:
         """Return logarithms (rows, m) at coordinates (m, d), of rows that `include` returned."""
         return self._machine.log_cycles(self._same[rows].tolist(), coordinates)
 
+    def derivatives(self, rows: Rows, coordinates: Floats) -> tuple[Floats, Floats]:
+        """Return logarithms (rows,) and derivatives (rows, d) at coordinates (d,), of rows that `include` returned."""
+        return self._machine.derivatives(self._same[rows].tolist(), coordinates)
+
     def predict(self, coordinates: Floats) -> RowPrediction:
         """Return predictions of all candidates with their derivatives at coordinates (d,)."""
         machine = self._machine
-        around = machine.clipped(coordinates + np.diag(machine.steps))
-        base = machine.estimate(coordinates)
-        slope = np.stack([machine.estimate(point) - base for point in around], axis=1) / machine.steps
+        base, slope = machine.estimate(coordinates), machine.rough_derivatives(coordinates)
         own = np.zeros(len(base))
         exact = self._exact(self.rows, coordinates)
         unseen = np.flatnonzero(self._same < 0)
@@ -134,7 +136,7 @@ class Shortlist:
         if finite.any():
             order = np.argsort(exact, kind="stable")[: machine.affordable(float(np.exp(exact[finite].min())))]
             near = self.rows[order[np.isfinite(exact[order])]]
-            slope[near] = (machine.log_cycles(near.tolist(), around) - base[near, None]) / machine.steps
+            slope[near] = machine.derivatives(near.tolist(), coordinates)[1]
         seen = np.flatnonzero(self._same >= 0)
         base[seen], slope[seen] = base[self._same[seen]], slope[self._same[seen]]
         return RowPrediction(base, own, slope)

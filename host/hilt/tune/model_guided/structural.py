@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hilt.schedule.features import Features
 from hilt.tune.model_guided.cache_misses import CACHE_BYTES, CacheMisses
-from hilt.tune.model_guided.dataflow import Dataflow, finish
+from hilt.tune.model_guided.dataflow import Dataflow, critical_path, finish
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode
@@ -64,6 +64,29 @@ class StructuralTiming:
             total = finish([flow for flow, _, _ in graphs], [work @ cycles for _, work, _ in graphs], total)
         position = {digest: place for place, digest in enumerate(distinct)}
         return np.asarray(np.log(total)[[position[digest] for digest in wanted]])
+
+    def derivatives(self, rows: Sequence[int], costs: Floats, overlap: bool) -> tuple[Floats, Floats]:
+        """Return natural logarithms (rows,) and their derivatives (rows, 11) by logarithms of COSTS (11,)."""
+        digests = self._lowered.digests(rows)
+        wanted = [digest for digest in digests if digest is not None]
+        distinct = list(dict.fromkeys(wanted))
+        graphs = [self._graph(digest) for digest in distinct]
+        cycles = np.exp(costs)
+        shares = np.stack([all_work * cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
+        total = shares.sum(axis=1)
+        slope = shares / total[:, None]
+        if overlap:
+            flows = [flow for flow, _, _ in graphs]
+            durations = [work @ cycles for _, work, _ in graphs]
+            masks = critical_path(flows, durations)
+            followed = np.stack([work.sum(axis=0) * cycles for _, work, _ in graphs])
+            path = np.stack([work[mask].sum(axis=0) * cycles for (_, work, _), mask in zip(graphs, masks, strict=True)])
+            ends, seen = path.sum(axis=1), np.maximum(followed.sum(axis=1), 1e-9)
+            slope += path / ends[:, None] - followed / seen[:, None]
+            total = ends * total / seen
+        position = {digest: place for place, digest in enumerate(distinct)}
+        places = [position[digest] for digest in wanted]
+        return np.asarray(np.log(total)[places]), np.asarray(slope[places])
 
     def _graph(self, digest: bytes) -> tuple[Dataflow, Floats, Floats]:
         """Return the graph, the work of its followed segments (k, 11), and of all of it (11,)."""
