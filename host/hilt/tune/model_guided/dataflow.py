@@ -113,15 +113,25 @@ def finish(flows: Sequence[Dataflow], durations: Sequence[Floats], total: Floats
     order = np.argsort([-flow.segments for flow in flows], kind="stable")
     each = max(_WIDTH // max(total.shape[1], 1), 1)
     for first in range(0, len(order), each):
-        chosen = order[first : first + each]
-        ends[chosen] = _follow([flows[i] for i in chosen], [durations[i] for i in chosen])
-    followed = np.stack([part.sum(axis=0) for part in durations]) if len(flows) else total
-    return np.asarray(ends * total / np.maximum(followed, 1e-9))
+        chosen = order[first : first + each].tolist()
+        followed, _ = _ends([flows[i] for i in chosen], [durations[i] for i in chosen])
+        for column, number in enumerate(chosen):
+            ends[number] = _extrapolated(followed[:, column], durations[number], total[number])
+    return ends
 
 
-def _follow(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> Floats:
-    """Return the latest end (programs, machines), longest program first."""
-    return np.asarray(_ends(flows, durations)[0].max(axis=0))
+def _extrapolated(ends: Floats, durations: Floats, total: Floats) -> Floats:
+    """Return the end (machines,) of a whole program from the ends of its followed segments (k + 1, machines).
+
+    The rest goes on at the pace of the second half of the followed segments, which is past the program's beginning.
+    """
+    end = ends.max(axis=0)
+    rest = total - durations.sum(axis=0)
+    if not (rest > 1e-9 * total).any():
+        return np.asarray(end)
+    half = len(durations) // 2
+    pace = (end - ends[: half + 1].max(axis=0)) / np.maximum(durations[half:].sum(axis=0), 1e-9)
+    return np.asarray(end + np.maximum(rest, 0) * pace)
 
 
 def _ends(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> tuple[Floats, Ints]:
