@@ -50,12 +50,13 @@ def find_coordinates(
 
     The search begins at the best of `starts` (m, d) and takes at most so many `steps`.
     """
-    here = starts[0]
+    here = np.asarray(starts[0])
     if len(starts) > 1:
         cycles = predict(starts)
         losses = [_loss(machine, point, observed - column) for point, column in zip(starts, cycles.T, strict=True)]
         here = np.asarray(starts[int(np.argmin(losses))])
-    best, least = here, np.inf
+    best: Floats = here
+    least = np.inf
     for _ in range(steps):
         base, slope = differentiate(here)
         finite = np.isfinite(base) & np.isfinite(slope).all(axis=1)

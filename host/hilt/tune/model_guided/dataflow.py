@@ -152,30 +152,51 @@ def _ends(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> tuple[Float
     return ends, sources
 
 
-def critical_path(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> list[npt.NDArray[np.bool_]]:
-    """Return a mask (k,) of each program's followed segments that its end waits for.
+def critical_work(
+    flows: Sequence[Dataflow], works: Sequence[Floats], all_works: Sequence[Floats], cycles: Floats
+) -> tuple[Floats, Floats]:
+    """Return the end of each program (programs,), and its derivatives by the logarithms of the costs (programs, c).
 
-    `durations` are the cycles (k,) of each program's followed segments.
+    Args:
+        flows: the programs' graphs.
+        works: work of each kind in each one's followed segments, (k, c).
+        all_works: work of each kind in the whole of each program, (c,).
+        cycles: the cost of each kind (c,).
     """
     order = np.argsort([-flow.segments for flow in flows], kind="stable")
-    masks: list[npt.NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)] * len(flows)
+    end, slope = np.zeros(len(flows)), np.zeros((len(flows), len(cycles)))
     for first in range(0, len(order), _WIDTH // 16):
         chosen = order[first : first + _WIDTH // 16].tolist()
-        ends, sources = _ends([flows[i] for i in chosen], [durations[i][:, None] for i in chosen])
-        found = _walk_back(ends[:, :, 0], sources)
-        for column, number in enumerate(chosen):
-            masks[number] = found[1 : flows[number].segments + 1, column]
-    return masks
+        ends, sources = _ends([flows[i] for i in chosen], [(works[i] @ cycles)[:, None] for i in chosen])
+        ends = ends[:, :, 0]
+        whole = _walk_back(ends, sources, ends.argmax(axis=0))
+        halves = [flows[i].segments // 2 for i in chosen]
+        early = [int(ends[: half + 1, column].argmax()) for column, half in enumerate(halves)]
+        begun = _walk_back(ends, sources, np.array(early))
+        for column, (number, half) in enumerate(zip(chosen, halves, strict=True)):
+            work, segments = works[number] * cycles, flows[number].segments
+            path = work[whole[1 : segments + 1, column]].sum(axis=0)
+            rest = all_works[number] * cycles - work.sum(axis=0)
+            end[number], slope[number] = path.sum(), path
+            if rest.sum() > 1e-9 * work.sum():
+                paced = path - work[begun[1 : segments + 1, column]].sum(axis=0)
+                seen = np.maximum(work[half:].sum(axis=0), 0)
+                length = max(float(seen.sum()), 1e-9)
+                pace = float(paced.sum()) / length
+                left = max(float(rest.sum()), 0.0)
+                end[number] += left * pace
+                slope[number] += rest * pace + left * (paced - pace * seen) / length
+    return end, slope
 
 
-def _walk_back(ends: Floats, sources: Ints) -> npt.NDArray[np.bool_]:
-    """Mark (k + 1, programs) the segments on the way to the latest end, each with the latest of its sources."""
+def _walk_back(ends: Floats, sources: Ints, last: Ints) -> npt.NDArray[np.bool_]:
+    """Mark (k + 1, programs) the segments on the way to segment `last` (programs,), by the latest of the sources."""
     programs = np.arange(ends.shape[1])
     latest = ends[sources, programs].argmax(axis=1)
     before = np.zeros(ends.shape, dtype=np.int64)
     before[1:] = np.take_along_axis(sources, latest[:, None], axis=1)[:, 0]
     flat = (before * len(programs) + programs).ravel()
-    here = ends.argmax(axis=0) * len(programs) + programs
+    here = last * len(programs) + programs
     on_path = np.zeros(ends.size, dtype=np.bool_)
     while (here >= len(programs)).any():
         on_path[here] = True

@@ -38,7 +38,7 @@ _MOST_WEIGHED = 72
 """Number of measurements by which models and kernels are weighed: the fastest."""
 _REFUTED = 30.0
 """Log evidence by which a model must lie behind the best to be dropped."""
-_MANY = 16
+_MANY = 32
 """Number of measurements from which only the _MOST_STANDING best models are fitted: each costs processor time."""
 _MOST_STANDING = 2
 _SAME = 0.05

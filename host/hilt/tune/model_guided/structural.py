@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hilt.schedule.features import Features
 from hilt.tune.model_guided.cache_misses import CACHE_BYTES, CacheMisses
-from hilt.tune.model_guided.dataflow import Dataflow, critical_path, finish
+from hilt.tune.model_guided.dataflow import Dataflow, critical_work, finish
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode
@@ -72,18 +72,16 @@ class StructuralTiming:
         distinct = list(dict.fromkeys(wanted))
         graphs = [self._graph(digest) for digest in distinct]
         cycles = np.exp(costs)
-        shares = np.stack([all_work * cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
-        total = shares.sum(axis=1)
-        slope = shares / total[:, None]
+        slope = np.stack([all_work * cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
+        total = slope.sum(axis=1)
         if overlap:
-            flows = [flow for flow, _, _ in graphs]
-            durations = [work @ cycles for _, work, _ in graphs]
-            masks = critical_path(flows, durations)
-            followed = np.stack([work.sum(axis=0) * cycles for _, work, _ in graphs])
-            path = np.stack([work[mask].sum(axis=0) * cycles for (_, work, _), mask in zip(graphs, masks, strict=True)])
-            ends, seen = path.sum(axis=1), np.maximum(followed.sum(axis=1), 1e-9)
-            slope += path / ends[:, None] - followed / seen[:, None]
-            total = ends * total / seen
+            total, slope = critical_work(
+                [flow for flow, _, _ in graphs],
+                [work for _, work, _ in graphs],
+                [all_work for _, _, all_work in graphs],
+                cycles,
+            )
+        slope /= total[:, None]
         position = {digest: place for place, digest in enumerate(distinct)}
         places = [position[digest] for digest in wanted]
         return np.asarray(np.log(total)[places]), np.asarray(slope[places])
