@@ -19,7 +19,7 @@ import numpy as np
 
 from hilt.schedule.checks import Analysis, Checks, analyse
 from hilt.schedule.loops import LOOPS
-from hilt.schedule.reference_steps import WorkTile, ReductionStep, ScalarTiling, order_of_work
+from hilt.schedule.reference_steps import ReductionStep, ScalarTiling, WorkTile, order_of_work
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
