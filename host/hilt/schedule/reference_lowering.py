@@ -19,7 +19,7 @@ import numpy as np
 
 from hilt.schedule.checks import Analysis, Checks, analyse
 from hilt.schedule.loops import LOOPS
-from hilt.schedule.reference_steps import OutputTile, ReductionStep, ScalarTiling, order_of_work
+from hilt.schedule.reference_steps import ReductionStep, ScalarTiling, WorkTile, order_of_work
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -92,12 +92,12 @@ class _Lowering:
         """Return the micro-op set of a step, in the order of the sets: shape of tile, and the slots."""
         return self._kind(step.tile), step.tile.slot, step.inp_slot, step.wgt_slot
 
-    def _kind(self, tile: OutputTile) -> int:
+    def _kind(self, tile: WorkTile) -> int:
         """Return 0 for a whole tile, 1 for one with fewer columns, 2 with fewer rows, 3 with fewer of both."""
         return (tile.width < self.sizes.width) + 2 * (tile.height < self.sizes.height)
 
     def _micro_ops(
-        self, tiles: list[OutputTile], steps: list[ReductionStep]
+        self, tiles: list[WorkTile], steps: list[ReductionStep]
     ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int, int, int], tuple[int, int]]]:
         """Write all micro-ops: one for each slot, the bias's, the GEMMs'. Return the places of the latter two."""
         uops, first = self.code.uops, self.problem.bias_elements
@@ -123,7 +123,7 @@ class _Lowering:
             gemm_sets[kind, slot, inp_slot, wgt_slot] = begin, len(uops)
         return bias_sets, gemm_sets
 
-    def _offsets(self, tile: OutputTile) -> Iterator[tuple[int, int, int]]:
+    def _offsets(self, tile: WorkTile) -> Iterator[tuple[int, int, int]]:
         """Yield dst, src and wgt of a tile's micro-ops, counted from where its operands begin."""
         extents, strides, counted = self._extents(tile), self._strides(tile), self._counted(tile)
         loops = [loop for loop in reversed(_UNROLLED) if loop not in counted]
@@ -134,7 +134,7 @@ class _Lowering:
             )
             yield dst, src, wgt
 
-    def _counted(self, tile: OutputTile) -> tuple[str, str]:
+    def _counted(self, tile: WorkTile) -> tuple[str, str]:
         """Return the two loops that GEMM counts for tiles of this shape."""
         choice = self.analysis.loops
         for shape, exists, of_shape in self.analysis.edges:
@@ -142,12 +142,12 @@ class _Lowering:
                 choice = of_shape
         return LOOPS[int(choice.out[0])], LOOPS[int(choice.into[0])]
 
-    def _extents(self, tile: OutputTile) -> dict[str, int]:
+    def _extents(self, tile: WorkTile) -> dict[str, int]:
         kernel_height, kernel_width = self.workload.kernel
         sizes = (self.sizes.batch, self.sizes.co, tile.height, tile.width, self.sizes.ci, kernel_height, kernel_width)
         return dict(zip(LOOPS, sizes, strict=True))
 
-    def _strides(self, tile: OutputTile) -> dict[str, dict[str, int]]:
+    def _strides(self, tile: WorkTile) -> dict[str, dict[str, int]]:
         """Return the elements that each loop moves dst, src and wgt by."""
         problem, pixels = self.problem, tile.height * tile.width
         box_width = problem.box_width(tile.width)
@@ -214,7 +214,7 @@ class _Lowering:
         fields |= {"pop_prev": int(step.loads_inp or step.loads_wgt), "push_prev": int(step.signals)}
         self.code.add(fields)
 
-    def _whole(self, tile: OutputTile) -> dict[str, int]:
+    def _whole(self, tile: WorkTile) -> dict[str, int]:
         """Return the loops over all outputs of a tile."""
         rows, pixels = self.sizes.batch * self.sizes.co, tile.height * tile.width
         return {
@@ -226,7 +226,7 @@ class _Lowering:
             "dst_factor_in": int(pixels > 1),
         }
 
-    def _finish_tile(self, tile: OutputTile, bias_begin: int) -> None:
+    def _finish_tile(self, tile: WorkTile, bias_begin: int) -> None:
         """Add the bias, shift, clip, and store."""
         workload, problem, alu = self.workload, self.problem, Opcode.ALU
         if workload.bias:

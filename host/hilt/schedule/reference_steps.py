@@ -34,7 +34,7 @@ class ScalarTiling:
 
 
 @dataclass
-class OutputTile:
+class WorkTile:
     """A tile of the output by its number along each axis, and its own size: smaller at the edges."""
 
     b: int
@@ -55,7 +55,7 @@ class OutputTile:
 class ReductionStep:
     """One reduction step of a tile: the slots of its operands, and whether their data must be loaded."""
 
-    tile: OutputTile
+    tile: WorkTile
     ci: int
     inp_slot: int
     wgt_slot: int
@@ -67,7 +67,7 @@ class ReductionStep:
     """Its GEMM pushes such a token."""
 
 
-def order_of_work(sizes: ScalarTiling) -> tuple[list[OutputTile], list[ReductionStep]]:
+def order_of_work(sizes: ScalarTiling) -> tuple[list[WorkTile], list[ReductionStep]]:
     """Return the tiles and the reduction steps in order, with their slots, loads and tokens."""
     blocks = list(_blocks(sizes))
     tiles = [tile for block in blocks for tile in block]
@@ -76,7 +76,7 @@ def order_of_work(sizes: ScalarTiling) -> tuple[list[OutputTile], list[Reduction
     return tiles, _steps(sizes, blocks)
 
 
-def _tiles(sizes: ScalarTiling) -> Iterator[tuple[int, OutputTile]]:
+def _tiles(sizes: ScalarTiling) -> Iterator[tuple[int, WorkTile]]:
     """Yield the tiles in order, each with its band: the turn of the loops outside of a banded reduction."""
     problem = sizes.problem
     h_groups, co_groups = -(-sizes.h_tiles // sizes.h_threads), -(-sizes.co_tiles // sizes.oc_threads)
@@ -91,10 +91,10 @@ def _tiles(sizes: ScalarTiling) -> Iterator[tuple[int, OutputTile]]:
                 if h < sizes.h_tiles and co < sizes.co_tiles:  # the last thread may have one tile fewer
                     height = min(sizes.height, problem.out_height - h * sizes.height)
                     width = min(sizes.width, problem.out_width - w * sizes.width)
-                    yield band, OutputTile(b, h, w, co, height, width)
+                    yield band, WorkTile(b, h, w, co, height, width)
 
 
-def _blocks(sizes: ScalarTiling) -> Iterator[list[OutputTile]]:
+def _blocks(sizes: ScalarTiling) -> Iterator[list[WorkTile]]:
     """Yield the tiles whose reductions run together, with their slots: a band, else one turn of the threads."""
     numbered = enumerate(_tiles(sizes))
     for _, members in itertools.groupby(
@@ -106,7 +106,7 @@ def _blocks(sizes: ScalarTiling) -> Iterator[list[OutputTile]]:
         yield block
 
 
-def _steps(sizes: ScalarTiling, blocks: list[list[OutputTile]]) -> list[ReductionStep]:
+def _steps(sizes: ScalarTiling, blocks: list[list[WorkTile]]) -> list[ReductionStep]:
     """Return the steps in order, with their operands' slots, loads and tokens.
 
     A *round* does one reduction step in each thread. Whenever a round needs other data than the round before,
@@ -138,7 +138,7 @@ def _steps(sizes: ScalarTiling, blocks: list[list[OutputTile]]) -> list[Reductio
     return steps
 
 
-def _inp_key(sizes: ScalarTiling, tile: OutputTile, ci: int) -> object:
+def _inp_key(sizes: ScalarTiling, tile: WorkTile, ci: int) -> object:
     """Return a value that differs from that of other input boxes."""
     group = 0
     if sizes.problem.groups > 1:
@@ -146,7 +146,7 @@ def _inp_key(sizes: ScalarTiling, tile: OutputTile, ci: int) -> object:
     return tile.b, tile.h, tile.w, group, ci
 
 
-def _wgt_key(sizes: ScalarTiling, tile: OutputTile, ci: int) -> object:
+def _wgt_key(sizes: ScalarTiling, tile: WorkTile, ci: int) -> object:
     return tile.co, ci
 
 
@@ -175,7 +175,7 @@ def _share_operands(sizes: ScalarTiling, steps: list[ReductionStep]) -> None:
             latest = overwritten
 
 
-def _share_accumulators(tiles: list[OutputTile]) -> None:
+def _share_accumulators(tiles: list[WorkTile]) -> None:
     """Set the tokens between the store of a tile and the next tile in its slot (as _share_operands)."""
     held: dict[int, int] = {}
     latest = -1
