@@ -68,7 +68,18 @@ def attend_campaign(
         files = [str(directory / name) for name in (SCHEDULE, LOG, REPORT) if (directory / name).exists()]
         if files:
             print_text(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
+        _end_with_bundle(home, campaign, directory, ending.finished.state, as_json)
     return _exit(campaign, ending, solved, console)
+
+
+def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunState, quiet: bool) -> None:
+    """Write the bundle of a quantised model's finished campaign, unless the folder has it."""
+    from hilt.campaign.network_bundle import BUNDLE, has_graph
+
+    if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
+        from hilt.cli.campaign_bundle import finish_with_bundle
+
+        finish_with_bundle(home, campaign, folder, quiet=quiet)
 
 
 def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> None:

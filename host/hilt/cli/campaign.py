@@ -32,7 +32,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.engine.run_files import RunFiles
-from hilt.measure import DATASET_PREFIX, board_names_of
+from hilt.measure import DATASET_PREFIX
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
@@ -129,8 +129,8 @@ def start_campaign(
 ) -> Exit:
     """Start a campaign, follow it unless detached, and return the exit code."""
     from hilt.campaign import launch
+    from hilt.campaign.network_bundle import keep_graph
     from hilt.cli.attending import attend_campaign
-    from hilt.cli.exit_codes import Exit
     from hilt.cli.host_keys import confirm_host_key
     from hilt.cli.live_view import print_text
     from hilt.cli.network_text import listing
@@ -142,13 +142,9 @@ def start_campaign(
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
-    ending = attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
-    if ending is Exit.OK and not detach and _has_bundle(spec):
-        from hilt.cli.campaign_bundle import finish_with_bundle
-
-        folder = output or RunFiles(home, made.uuid).directory
-        finish_with_bundle(made.uuid, Path(spec.workload), board_names_of(spec.board)[0], folder, quiet=as_json)
-    return ending
+    if _has_bundle(spec) and (missing := keep_graph(home, made, Path(spec.workload))):
+        typer.echo(f"the campaign ends without a bundle: {missing}", err=as_json)
+    return attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
 
 
 def _has_bundle(spec: RunSpec) -> bool:
