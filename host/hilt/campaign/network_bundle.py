@@ -44,7 +44,7 @@ _SLOWER = 1.05
 
 
 @dataclass(frozen=True)
-class Ending:
+class TunedInference:
     """A campaign's bundle, and an inference before and after tuning.
 
     Attributes:
@@ -121,7 +121,7 @@ def tuned_schedules(store: Store, campaign: Campaign, *, most: int = 1, fallback
 
 def end_with_bundle(
     store: Store, campaign: Campaign, board: str, folder: Path, tell: Callable[[str], None], listen: Listen
-) -> Ending:
+) -> TunedInference:
     """Write a campaign's bundle to a folder, run and verify it on the board, and keep the figures.
 
     Raises the errors of compiling and of running on a board.
@@ -148,7 +148,7 @@ def end_with_bundle(
     verified = compare(arrays, evaluate(graph, inputs))
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
     times = {name: [microseconds for microseconds, _ in options] for name, options in measured.items()}
-    ending = Ending(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times)
+    ending = TunedInference(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times)
     with atomic_write(RunFiles(home, campaign.uuid).directory / INFERENCE) as file:
         json.dump(ending.to_dict(), file, indent=1)
         file.write("\n")

@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
+from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm
 from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
@@ -64,6 +65,7 @@ def campaign(
     value: Values = None,
     chaos: Chaos = None,
     output: Output = None,
+    user: For = User.HILT,
     wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
@@ -73,6 +75,8 @@ def campaign(
     from hilt.engine.run_spec import RunSpec
 
     found = read_network(network, shape, value)
+    if user is User.TVM:
+        found = network_for_tvm(found)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -95,6 +99,8 @@ def campaign(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),
     )
+    if user is User.TVM:
+        spec = for_tvm(spec)
     ending = start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from hilt.campaign.network_bundle import Ending
+    from hilt.campaign.network_bundle import TunedInference
     from hilt.store import Campaign
 
 
@@ -35,7 +35,7 @@ def finish_with_bundle(home: Path, campaign: Campaign, folder: Path, *, quiet: b
     typer.echo(f"{ending.path}: `hilt run {ending.path} --board {board} --input x.npy` runs it", err=quiet)
 
 
-def _latencies(ending: Ending) -> str:
+def _latencies(ending: TunedInference) -> str:
     first, second = ending.before, ending.after
     return (
         f"{ending.network} on {ending.board}, one inference: VTA {first.vta:,.1f} µs with the fallback schedules, "

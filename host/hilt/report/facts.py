@@ -20,7 +20,7 @@ from hilt.store.campaigns import slices
 from hilt.trial import Outcome
 
 INFERENCE = "inference.json"
-"""In a campaign's directory: the inference that its bundle ended with (hilt.campaign.network_bundle.Ending)."""
+"""In a campaign's directory: the inference that its bundle ended with (hilt.campaign.network_bundle.TunedInference)."""
 FAULTS = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
 
 
