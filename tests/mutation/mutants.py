@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -46,30 +46,16 @@ def mutants(source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module: comparisons, operators, constants, conditions and statements, one at a time."""
     tree = ast.parse(source)
     _strip_annotations(tree)
-    count = len(list(ast.walk(tree)))
-    for position in range(count):
-        number = 0
-        while True:
+    for position, node in enumerate(ast.walk(tree)):
+        for number in range(len(list(_changes_of(node)))):
             changed = copy.deepcopy(tree)
-            node = list(ast.walk(changed))[position]
-            change = _change(node, number)
-            if change is None:
-                break
-            yield Mutant(node.lineno, change, ast.unparse(ast.fix_missing_locations(changed)))  # type: ignore[attr-defined]
-            number += 1
+            here = list(ast.walk(changed))[position]
+            name, apply = list(_changes_of(here))[number]
+            apply()
+            yield Mutant(getattr(here, "lineno", 1), name, ast.unparse(ast.fix_missing_locations(changed)))
 
 
-def _change(node: ast.AST, number: int) -> str | None:
-    """Make the change of that number to a node of a tree; return None if there is no such change."""
-    changes = list(_changes_of(node))
-    if number >= len(changes):
-        return None
-    name, apply = changes[number]
-    apply()
-    return name
-
-
-def _changes_of(node: ast.AST) -> Iterator[tuple[str, object]]:  # pairs of a name and a function that applies it
+def _changes_of(node: ast.AST) -> Iterator[tuple[str, Callable[[], object]]]:
     if isinstance(node, ast.Compare):
         for index, operator in enumerate(node.ops):
             other = _COMPARISONS[type(operator)]
