@@ -50,11 +50,6 @@ def seconds_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-def scaled_latency(microseconds: float) -> str:
-    """Return a latency in the unit that fits, as in `812.3 µs` or `68.03 ms`."""
-    return f"{microseconds:,.1f} µs" if microseconds < 10_000 else f"{microseconds / 1e3:,.2f} ms"
-
-
 def time_text(since_epoch: float) -> str:
     return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 

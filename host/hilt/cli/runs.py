@@ -20,10 +20,10 @@ from hilt.cli.formatting import (
     state_text,
     time_text,
 )
-from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.network_text import show_campaign
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, Store, database_path
+from hilt.store.identifiers import run_or_campaign
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _SPARKS = "▁▂▃▄▅▆▇█"

@@ -83,14 +83,34 @@ def test_an_experiment_writes_data_plot_and_comparison(home: Path, capsys: pytes
 def test_every_experiment_can_be_found(capsys: pytest.CaptureFixture[str]) -> None:
     from importlib import import_module
 
-    from hilt.experiments.catalogue import EXPERIMENTS
+    from hilt_experiments.catalogue import EXPERIMENTS
 
     assert run(["bench", "--list"]) == 0
     listed = capsys.readouterr().out
     for name, each in EXPERIMENTS.items():
         module, _, function = each.function.partition(":")
-        assert callable(getattr(import_module(f"hilt.experiments.{module}"), function)), name
+        assert callable(getattr(import_module(f"hilt_experiments.{module}"), function)), name
         assert name in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["bench", "trials"], "hilt bench"),
+        (["bench", "--list"], "hilt bench"),
+        (["dataset", "build", "--all"], "hilt dataset build --all"),
+        (["glimpse", "train", "--output", "weights.npz"], "hilt glimpse train"),
+    ],
+)
+def test_without_the_extra_a_command_names_it(
+    arguments: list[str], command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hilt.cli.experiments_extra.PACKAGE", "hilt_experiments_that_nobody_installed")
+    assert run(arguments) == 2
+    assert capsys.readouterr().err == (
+        f"hilt: `{command}` needs the package hilt-experiments: pip install 'hilt[experiments]', "
+        "or from a clone: pip install host/hilt_experiments\n"
+    )
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:

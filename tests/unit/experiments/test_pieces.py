@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hilt.experiments.shards import Row, Shard, rows_of
 from hilt.measure.dataset import DatasetKey
+from hilt_experiments.shards import Row, Shard, rows_of
 
 
 def number(subjects: Sequence[DatasetKey], folder: str, wanted: int) -> list[Row]:

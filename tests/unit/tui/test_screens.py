@@ -311,7 +311,7 @@ async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: P
             for words in (
                 "10 of 40 trials",
                 "25%",
-                "2 of 3 layers have a schedule: no latency of the network yet",
+                "no latency of the network yet: 1 of its 3 layers have no run",
                 "INTERRUPTED (was created)",
                 "1.03x",
                 "66.7%",
