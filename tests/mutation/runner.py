@@ -1,4 +1,4 @@
-"""Run test files in a copy of the sources: a child process for each mutant, forked with the libraries already imported."""
+"""Run test files in a copy of the sources: a child for each mutant, forked with the libraries already imported."""
 
 from __future__ import annotations
 
