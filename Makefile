@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,9 @@ bench: setup  ## print the figures of the README
 fault: setup  ## 1,000 faults on boards with injected faults, 200 engines killed, a million frames: prints what became of them (20 to 40 minutes)
 	$(HOST)/bin/python -m tests.fault
 	$(HOST)/bin/python -m tests.fuzz
+
+soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors and disk sampled; a plot (ten minutes)
+	$(HOST)/bin/python -m tests.soak --plot $(BUILD)/soak.svg
 
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly

@@ -23,6 +23,7 @@ from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX
 from hilt.store import Campaign, Run, RunState, Store, database_path
 from hilt.store.campaigns import discard_campaign
+from hilt.store.labels import labels_of
 from hilt.trial import Outcome
 
 
@@ -108,8 +109,9 @@ def _print_campaign(home: Path, campaign: Campaign, as_json: bool) -> bool:
     """Print the results; return whether every layer has a verified schedule."""
     with Store(database_path(home)) as store:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
+        labels = labels_of(store, campaign.uuid)
     if as_json:
-        print_json(result_values(result), "campaign")
+        print_json(result_values(result, labels), "campaign")
     else:
         tables.console().print(result_table(result))
         print_text(tables.console(), format_total(result))

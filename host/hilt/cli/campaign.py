@@ -12,6 +12,7 @@ from hilt.cli import tables
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network
+from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.run_options import (
     SHORT_RUN_PLANS,
     Boards,
@@ -34,6 +35,7 @@ from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX, board_names_of
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
+from hilt.store.labels import Labels, all_labels
 
 if TYPE_CHECKING:
     from hilt.campaign.budget import Budget
@@ -156,7 +158,11 @@ def _has_bundle(spec: RunSpec) -> bool:
     return spec.workload.endswith(SUFFIX) and not spec.board.startswith(DATASET_PREFIX)
 
 
-def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def campaigns(
+    tag: ListTag = None,
+    all_of_them: ListAll = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """List campaigns, newest first."""
     from hilt.campaign.budget import Budget
     from hilt.cli.network_text import result_values
@@ -164,15 +170,18 @@ def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
 
     home = paths.home()
     with Store(database_path(home)) as store:
-        results = [load_result(store, each) for each in store.campaigns()]
+        labels = all_labels(store)
+        listed = [each for each in store.campaigns() if is_listed(labels, (each.uuid,), tag, all_of_them)]
+        results = [load_result(store, each) for each in listed]
         boards = [board_of(store, result.campaign) for result in results]
     if as_json:
-        print_json([result_values(result) for result in results], "campaigns")
+        values = [result_values(result, labels.get(result.campaign.uuid, Labels())) for result in results]
+        print_json(values, "campaigns")
         return
     if not results:
-        typer.echo("no campaigns yet; `hilt campaign resnet18 --budget 200` makes the first")
+        typer.echo(nothing_listed("campaigns", "hilt campaign resnet18 --budget 200", tag, labels))
         return
-    table = tables.table("campaign", "network", "board", ">trials", "budget", ">ms", ">gain", "state", "begun")
+    table = tables.table("campaign", "network", "board", ">trials", "budget", ">ms", ">gain", "state", "begun", "tags")
     for result, board in zip(results, boards, strict=True):
         table.add_row(
             short(result.campaign.uuid),
@@ -184,5 +193,6 @@ def campaigns(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
             f"{result.gain:.2f}" if result.gain else "-",
             state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
             time_text(result.campaign.created),
+            " ".join(labels.get(result.campaign.uuid, Labels()).tags),
         )
     tables.console().print(table)

@@ -62,7 +62,7 @@ def schedules_of(identifier: str, *, fallback: bool = False) -> Tuned:
         for layer in result.layers:
             trial = layer.fallback if fallback else layer.best
             if layer.run is not None and trial is not None:
-                schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = dict(trial.knobs)
+                schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = [dict(trial.knobs)]
         return schedules
 
 

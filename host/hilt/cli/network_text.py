@@ -6,12 +6,13 @@ from typing import Any
 
 from hilt.campaign.budget import Budget
 from hilt.cli import tables
-from hilt.cli.formatting import best_json, print_json, short, state_text, time_text
+from hilt.cli.formatting import best_json, labels_json, labels_text, print_json, short, state_text, time_text
 from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, board_of, load_result
 from hilt.network.workloads import coverage_text
 from hilt.report.network_latency import LEGEND, latency_words, layer_latency, layer_share, scaled_latency
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial
+from hilt.store.labels import Labels, labels_of
 
 
 def listing(network: Network) -> str:
@@ -31,9 +32,9 @@ def listing(network: Network) -> str:
 
 def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: bool) -> None:
     """Print a campaign: its facts, its layers, and the network's latency."""
-    result = load_result(store, campaign)
+    result, labels = load_result(store, campaign), labels_of(store, campaign.uuid)
     if as_json:
-        print_json(result_values(result), "campaign")
+        print_json(result_values(result, labels), "campaign")
         return
     settings = campaign.settings
     facts = tables.table(header=False)
@@ -44,6 +45,7 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
         ("tuner", f"{settings['tuner']}, seed {settings['seed']}, slices of {settings['batch']}"),
         ("state", f"{state_text(campaign, running)}{', ' if campaign.detail else ''}{campaign.detail}"),
         ("begun", time_text(campaign.created)),
+        *([("labels", text)] if (text := labels_text(labels)) else []),
         ("trials", f"{result.trials}, budget {Budget.from_dict(campaign.budget)}"),
     ):
         facts.add_row(name, value)
@@ -116,10 +118,11 @@ def _percent(each: LayerResult) -> str:
     return f"{each.run.percent_of_bound(each.best.microseconds):.1f}"
 
 
-def result_values(result: CampaignResult) -> dict[str, Any]:
+def result_values(result: CampaignResult, labels: Labels) -> dict[str, Any]:
     """Return the results as `--json` prints them."""
     return {
         "campaign": result.campaign.uuid,
+        **labels_json(labels),
         "network": result.network.name,
         "state": str(result.campaign.state),
         "detail": result.campaign.detail,

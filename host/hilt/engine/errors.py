@@ -7,6 +7,7 @@ import errno
 from hilt.engine.events import FailureCause
 from hilt.store import StoreError, UnknownRunError
 from hilt.store.autotvm_log import LogFormatError
+from hilt.store.labels import LabelError
 
 
 class SettingsError(ValueError):
@@ -38,7 +39,7 @@ class EngineStartError(Exception):
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
+_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError, LabelError)
 _MISTAKEN_BELOW = {
     *("UnknownBoardError", "BoardFileError", "UnknownBoardModelError", "BoardNameError", "BitstreamRefusedError"),
     *("DatasetError", "FleetError"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hilt.network.bundle import bundle_bytes
@@ -12,6 +12,7 @@ from hilt.network.partition import Placement, Tuned, parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
+from hilt.network.together import chosen_together
 
 
 class UnplaceableError(ValueError):
@@ -48,6 +49,9 @@ def compile_network(
     placements = place(graph, target.accelerator, searcher, tuned or {})
     grouped = parts(graph, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
+    grouped = [chosen_together(part, searcher) if part.on_vta else part for part in grouped]
+    schedules = {each.node.name: each.schedule for part in grouped for each in part.placements}
+    placements = [replace(each, schedule=schedules[each.node.name]) for each in placements]
     planner = Planner(graph, target, searcher, grouped)
     manifest, arrays = planner.plan()
     manifest["placements"] = [_placement_facts(placement) for placement in placements]
