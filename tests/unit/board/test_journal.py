@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -258,3 +259,18 @@ def test_a_full_journal_drops_the_oldest_abandoned_run_first(tmp_path: Path, mon
     with pytest.raises(JournalFullError):
         journal.check_room("now/4/0")
     journal.close()
+
+
+def test_a_journal_of_protocol_version_1_is_read(tmp_path: Path) -> None:
+    """An agent that replaces one of version 1 finds its results under their old names."""
+    fields = {
+        "key": "run/3/0", "outcome": "wrong_answer", "reason": "", "sequence": 7, "cycles": [], "microseconds": [],
+        "comparison": {"compared": 32, "mismatched": 2, "first": 7, "largest_error": 255}, "worker_restarts": 0,
+        "canary": None, "seconds": {}, "wall_microseconds": [],
+    }  # fmt: skip
+    text = json.dumps(fields).encode()
+    (tmp_path / "journal").write_bytes(b"%08x %s\n" % (zlib.crc32(text), text))
+    journal = Journal(tmp_path / "journal")
+    (result,) = journal.since(0, 10)
+    assert journal.damaged == 0 and journal.next == 8
+    assert result.verification is not None and result.verification.mismatched == 2

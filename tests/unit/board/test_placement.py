@@ -135,9 +135,9 @@ def any_bounds(execution: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_that_writes_nothing_never_has_the_right_answer_of_the_one_before(bench: Any) -> None:
     right = bench.run(Accelerator(writes_right), trial(bench.folder), PROGRAM)
-    assert right.outcome == "ok" and right.comparison.mismatched == 0 and right.comparison.compared == ITEMS
+    assert right.outcome == "ok" and right.verification.mismatched == 0 and right.verification.compared == ITEMS
     idle = bench.run(Accelerator(writes_nothing), trial(bench.folder), PROGRAM)
-    assert idle.outcome == "wrong_answer" and idle.comparison.mismatched == ITEMS
+    assert idle.outcome == "wrong_answer" and idle.verification.mismatched == ITEMS
 
 
 def test_the_second_comparison_is_of_a_spoiled_output_too(bench: Any) -> None:
@@ -146,7 +146,7 @@ def test_the_second_comparison_is_of_a_spoiled_output_too(bench: Any) -> None:
         placed.output[3] ^= 1
 
     measured = bench.run(Accelerator(almost, writes_nothing), trial(bench.folder), PROGRAM)
-    assert measured.outcome == "wrong_answer" and measured.comparison.mismatched == ITEMS
+    assert measured.outcome == "wrong_answer" and measured.verification.mismatched == ITEMS
 
 
 def test_an_item_that_is_wrong_is_counted_placed_and_sized(bench: Any) -> None:
@@ -156,7 +156,7 @@ def test_an_item_that_is_wrong_is_counted_placed_and_sized(bench: Any) -> None:
         placed.output[9] -= 2
 
     measured = bench.run(Accelerator(two_wrong), trial(bench.folder), PROGRAM)
-    found = measured.comparison
+    found = measured.verification
     assert (found.compared, found.mismatched, found.first, found.largest_error) == (ITEMS, 2, 5, 7)
     assert measured.reason == "2 of 16 items differ, the first at 5, by at most 7"
 
@@ -178,7 +178,7 @@ def test_a_later_run_that_fails_fails_the_trial(bench: Any) -> None:
 
 def test_a_first_run_that_fails_is_not_compared(bench: Any) -> None:
     measured = bench.run(Accelerator("crash"), trial(bench.folder), PROGRAM)
-    assert (measured.outcome, measured.reason, measured.comparison) == ("crash", "why", None)
+    assert (measured.outcome, measured.reason, measured.verification) == ("crash", "why", None)
 
 
 @pytest.mark.parametrize(("index", "fits"), [(1, True), (2, False), (3, False)])

@@ -33,10 +33,10 @@ from hilt_board.protocol import (
     Measured,
     MessageError,
     ProtocolError,
-    Put,
     Record,
     Relocation,
     TruncatedError,
+    UploadBlob,
     VersionError,
     encode_frame,
     from_frame,
@@ -200,7 +200,7 @@ def test_missing_and_unknown_fields_are_named(message: Record) -> None:
     defaults = {"identity", "canary", "number", "repeat", "reason", "sequence", "cycles", "microseconds"}
     defaults |= {"run", "temperature", "images", "keep"}  # of Acknowledge, StatusReport and RunNetwork
     if isinstance(message, Measured):
-        defaults |= {"comparison", "worker_restarts", "seconds", "wall_microseconds"}
+        defaults |= {"verification", "worker_restarts", "seconds", "wall_microseconds"}
     for name in set(field_names(message)) - defaults:
         header = {"type": frame.header["type"], "id": 1, **without(message, name)}
         with pytest.raises(MessageError, match=name):
@@ -233,7 +233,7 @@ def test_what_is_no_frame_is_refused_at_once(stream: bytes, message: str) -> Non
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(VersionError, match="peer speaks protocol version 9, this side speaks 1") as raised:
+    with pytest.raises(VersionError, match="peer speaks protocol version 9, this side speaks 2") as raised:
         FrameDecoder().feed(prefix(2, 0, version=9))
     assert raised.value.theirs == 9
 
@@ -276,7 +276,7 @@ def test_bounds_hold_for_the_sender_too() -> None:
     with pytest.raises(MessageError, match=r"Failure\.code"):
         AgentFailure("no_such_code", "")
     with pytest.raises(MessageError, match=r"Put\.chunk: ends at 11 of 10 bytes"):
-        Put(DIGEST, 10, 5, bytes(6))
+        UploadBlob(DIGEST, 10, 5, bytes(6))
 
 
 @pytest.mark.parametrize(
