@@ -28,8 +28,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/link/session.py": ("tests/unit/link/test_session.py",),
     "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
     "host/hilt/measure/request_queue.py": ("tests/unit/measure/test_fleet.py", "tests/unit/measure/test_work.py"),
+    "host/hilt/measure/connection.py": ("tests/unit/measure/test_connection.py",),
     "host/hilt/measure/board_measurer.py": ("tests/unit/measure/test_board.py", "tests/unit/measure/test_stop.py"),
     "host/hilt/measure/plausibility.py": ("tests/unit/measure/test_board.py",),
+    "host/hilt/tune/annealing.py": ("tests/unit/tune/test_annealing.py",),
+    "host/hilt/simulator/image_run.py": ("tests/unit/simulator/test_image_run.py",),
 }
 _SECONDS = 60.0
 """Seconds for the tests of one mutant. One that takes longer hangs, which counts as noticed."""
