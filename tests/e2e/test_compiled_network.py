@@ -229,6 +229,23 @@ def test_a_campaign_of_a_quantised_model_ends_with_a_verified_inference(
     assert "with the fallback schedules" in said and "elements equal to the integer reference" in said
     manifest = read_bundle(tmp_path / "out" / "network.hilt").manifest
     assert {layer["schedule"] for layer in manifest["layers"]} == {"tuned"}
+    assert "use of the multipliers" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_resumed_campaign_ends_with_the_bundle_too(
+    shared_home: Path, runner: BoardRunner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.close()
+    model = tmp_path / "autoencoder.onnx"
+    save_quantised("autoencoder", model)
+    assert hilt(["campaign", str(model), "--board", BOARD, "--budget", "24", "--detach"]) == 0
+    model.unlink()  # the campaign has what it needs
+    capsys.readouterr()
+    assert hilt(["resume", "last", "--output", str(tmp_path / "out"), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["kind"] == "campaign"
+    assert "elements equal to the integer reference" in " ".join(said.err.split())
+    assert read_bundle(tmp_path / "out" / "network.hilt").manifest["name"] == "autoencoder"
 
 
 @pytest.mark.parametrize(

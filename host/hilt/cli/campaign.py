@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
+from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm
 from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
@@ -32,7 +33,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.engine.run_files import RunFiles
-from hilt.measure import DATASET_PREFIX, board_names_of
+from hilt.measure import DATASET_PREFIX
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
@@ -64,6 +65,7 @@ def campaign(
     value: Values = None,
     chaos: Chaos = None,
     output: Output = None,
+    user: For = User.HILT,
     wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
@@ -73,6 +75,8 @@ def campaign(
     from hilt.engine.run_spec import RunSpec
 
     found = read_network(network, shape, value)
+    if user is User.TVM:
+        found = network_for_tvm(found)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -95,6 +99,8 @@ def campaign(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),
     )
+    if user is User.TVM:
+        spec = for_tvm(spec)
     ending = start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
 
@@ -129,8 +135,8 @@ def start_campaign(
 ) -> Exit:
     """Start a campaign, follow it unless detached, and return the exit code."""
     from hilt.campaign import launch
+    from hilt.campaign.network_bundle import keep_graph
     from hilt.cli.attending import attend_campaign
-    from hilt.cli.exit_codes import Exit
     from hilt.cli.host_keys import confirm_host_key
     from hilt.cli.live_view import print_text
     from hilt.cli.network_text import listing
@@ -142,13 +148,9 @@ def start_campaign(
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
-    ending = attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
-    if ending is Exit.OK and not detach and _has_bundle(spec):
-        from hilt.cli.campaign_bundle import finish_with_bundle
-
-        folder = output or RunFiles(home, made.uuid).directory
-        finish_with_bundle(made.uuid, Path(spec.workload), board_names_of(spec.board)[0], folder, quiet=as_json)
-    return ending
+    if _has_bundle(spec) and (missing := keep_graph(home, made, Path(spec.workload))):
+        typer.echo(f"the campaign ends without a bundle: {missing}", err=as_json)
+    return attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
 
 
 def _has_bundle(spec: RunSpec) -> bool:

@@ -11,6 +11,9 @@ from hilt.cli import tables
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 
+_ALTERNATIVES = 4
+"""Schedules of a layer, all within 5 % of its best, among which the layer's neighbours decide."""
+
 if TYPE_CHECKING:
     from hilt.network.compile import Compiled as Compiled
     from hilt.network.graph import Graph
@@ -27,8 +30,8 @@ def compile_model(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile a network for a board: the parts on VTA, with their schedules, and the parts on the processor."""
+    from hilt.atomic_write import atomic_write_bytes
     from hilt.network.board_run import target_of
-    from hilt.network.bundle import write_bundle
     from hilt.network.compile import compile_network
     from hilt.network.onnx_import import import_model
 
@@ -37,7 +40,7 @@ def compile_model(
     graph = import_model(model)
     tuned = {} if campaign is None else schedules_of(campaign)
     compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
-    write_bundle(output, compiled.data)
+    atomic_write_bytes(output, compiled.data)
     if as_json:
         print_json(
             {key: compiled.manifest[key] for key in ("name", "target", "memory", "layers", "placements")}, "bundle"
@@ -47,23 +50,15 @@ def compile_model(
         typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
 
 
-def schedules_of(identifier: str, *, fallback: bool = False) -> Tuned:
-    """Return the best knobs of a campaign's layers by shape, or those of its fallback. Raises UnknownRunError."""
+def schedules_of(identifier: str) -> Tuned:
+    """Return the best knobs of a campaign's layers by shape. Raises UnknownRunError."""
     from hilt import paths
     from hilt.campaign import launch
-    from hilt.engine.campaign_results import load_result
-    from hilt.network.partition import shape_of
-    from hilt.schedule import Conv2d
+    from hilt.campaign.network_bundle import tuned_schedules
     from hilt.store import Store, database_path
 
     with Store(database_path(paths.home())) as store:
-        result = load_result(store, launch.find(store, identifier))
-        schedules = {}
-        for layer in result.layers:
-            trial = layer.fallback if fallback else layer.best
-            if layer.run is not None and trial is not None:
-                schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = [dict(trial.knobs)]
-        return schedules
+        return tuned_schedules(store, launch.find(store, identifier), most=_ALTERNATIVES)
 
 
 def print_compiled(compiled: Compiled, graph: Graph) -> None:
