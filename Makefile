@@ -41,11 +41,12 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the term
 test: setup lint  ## lint, types and all tests
 	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile --snapshot-report=$(BUILD)/snapshots.html
 
-# Plugins cost a second a start; the unit tests need these four only.
+# Plugins cost a second a start; the unit tests need these four only. 120 s of processor time are a minute on two cores.
 unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
-unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI (a minute)
-	$(HOST)/bin/pytest -p xdist -p pytest_asyncio -p pytest_timeout -p _hypothesis_pytestplugin \
-	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" tests/unit
+unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing slow (a minute on two cores)
+	$(HOST)/bin/pytest -p xdist.plugin -p pytest_asyncio.plugin -p pytest_timeout -p _hypothesis_pytestplugin \
+	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
+	    --processor-budget 120 tests/unit --ignore tests/unit/tui
 
 lint: setup  ## style, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .

@@ -247,11 +247,11 @@ def test_a_corrupt_blob_is_refused_and_not_kept(endpoint: Endpoint) -> None:
     with AgentConnection.open(endpoint, "test", Deadline(60)) as connection:
         client = connection.client
         with pytest.raises(RefusedError) as refused:
-            client.put_as(digest, damaged, Deadline(60))
+            client.upload_blob(digest, damaged, Deadline(60))
         assert refused.value.code == "blob_corrupt"
-        assert client.missing([digest], Deadline(30)) == {digest}
+        assert client.missing_blobs([digest], Deadline(30)) == {digest}
         assert client.put(data, Deadline(60)) == digest
-        assert client.missing([digest], Deadline(30)) == set()
+        assert client.missing_blobs([digest], Deadline(30)) == set()
 
 
 def test_a_bitstream_that_is_not_what_its_manifest_says_is_refused(target: VirtualTarget, endpoint: Endpoint) -> None:

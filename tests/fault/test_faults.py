@@ -73,7 +73,7 @@ def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Pat
     assert with_chaos == {2}
     assert results[2].outcome is Outcome.CRASH
     assert "took the board's agent" in results[2].reason
-    assert sum(climbed.well for climbed in measurer.recovery.climbed) == 2
+    assert sum(climbed.well for climbed in measurer.recovery.attempts) == 2
 
 
 def test_engines_killed_at_random_instants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from hilt.link.deadline import Deadline
 from hilt.link.errors import AgentError, BoardBusyError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import SshSession
+from hilt.plain_text import plain
 from hilt_board.protocol import Welcome
 
 DIRECTORY = ".hilt-agents"
@@ -66,12 +67,16 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 class AgentConnection:
     """A session, the agent's client on it, and the agent's Welcome. A context manager."""
 
-    def __init__(self, session: SshSession, client: AgentClient, welcome: Welcome, uploaded: bool) -> None:
+    def __init__(
+        self, session: SshSession, client: AgentClient, welcome: Welcome, uploaded: bool, replaced: str = ""
+    ) -> None:
         self.session = session
         self.client = client
         self.welcome = welcome
         self.uploaded = uploaded
         """A flag: the agent had to be sent."""
+        self.replaced = replaced
+        """The line of the agent's `start` about a daemon of another version that it ended; else empty."""
 
     @classmethod
     def open(cls, endpoint: Endpoint, who: str, deadline: Deadline) -> AgentConnection:
@@ -90,7 +95,7 @@ class AgentConnection:
     def _on(cls, session: SshSession, who: str, deadline: Deadline) -> AgentConnection:
         archive = build_archive()
         uploaded = deploy(session, archive, deadline)
-        client, welcome = _connect(session, archive, who, deadline)
+        client, welcome, replaced = _connect(session, archive, who, deadline)
         if welcome.agent != archive.sha256:
             # `start` replaces a daemon of another version; this one came in between.
             client.close()
@@ -98,7 +103,7 @@ class AgentConnection:
                 f"agent on {session.endpoint.name} is {welcome.agent[:12] or 'run from a folder'}, "
                 f"not {archive.sha256[:12]}: another hilt uses this board"
             )
-        return cls(session, client, welcome, uploaded)
+        return cls(session, client, welcome, uploaded, replaced)
 
     def close(self) -> None:
         """End lease and session. The daemon stays, with its journal."""
@@ -139,7 +144,7 @@ def command(endpoint: Endpoint, archive: str) -> list[str]:
     return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
 
 
-def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome]:
+def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome, str]:
     endpoint = session.endpoint
     run = command(endpoint, archive.remote_path)
     started = session.execute([*run, "start"], deadline)
@@ -149,7 +154,7 @@ def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline
         raise AgentError(f"agent does not start on {endpoint.name}: {started.last_line}")
     client = AgentClient(session.stream([*run, "connect"], deadline), endpoint.name)
     try:
-        return client, client.hello(who, deadline)
+        return client, client.hello(who, deadline), plain(started.output.decode("utf-8", "replace").strip()[:200])
     except BaseException:
         client.close()
         raise

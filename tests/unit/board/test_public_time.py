@@ -82,6 +82,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     yield Bench(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_program_takes_the_machines_time_and_computes_the_layer(bench: Bench) -> None:
     machine = MachineParameters(**BOARD.device_settings()["machine"])
     cycles = EventMachine(ACCELERATOR).predict([bench.program], machine)["cycles"][0]
@@ -121,6 +122,7 @@ def test_host_and_board_name_the_costs_alike() -> None:
     assert tuple(field.name for field in fields(MachineParameters)) == COSTS
 
 
+@pytest.mark.slow
 def test_a_model_without_machines_is_refused() -> None:
     with pytest.raises(MachineError, match="no machine models"):
         PublicMachine(build(ACCELERATOR, "golden"), BOARD.device_settings()["machine"])

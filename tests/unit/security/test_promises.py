@@ -50,6 +50,7 @@ def name_of(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled() -> None:
     for where, module in modules():
         for node in ast.walk(module):
