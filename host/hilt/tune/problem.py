@@ -135,7 +135,7 @@ class TuningProblem:
     def once(self, key: Hashable, find: Callable[[], Found]) -> Found:
         """Return the result of `find`, which depends on this problem and the key alone and is never changed.
 
-        A problem that many runs share keeps it for the next one (hilt.experiments.problem). The problem of a single run
+        A problem that many runs share keeps it for the next one (hilt_experiments.problem). The problem of a single run
         calls `find` each time.
         """
         return find()
