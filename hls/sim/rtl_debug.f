@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For finding faults in the RTL: assertions, the rules of AXI at every port, random initial values, VCD traces (FST needs the headers of lz4 and zlib).
+// For finding faults in the RTL: assertions, the rules of AXI at every port, random initial values, VCD traces (FST needs
+// the headers of lz4 and zlib).
 -O2
 --x-assign unique
 --x-initial unique
