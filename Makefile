@@ -9,10 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly networks pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly networks pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
 
@@ -78,6 +78,10 @@ pynq: setup  ## hold what the agent expects of pynq against its released sources
 mutation: setup  ## small changes of the files that must not fail: how many their tests notice (minutes for each file)
 	$(HOST)/bin/python -m tests.mutation
 
+rtl-mutation: setup  ## small changes of the RTL: which of them tests and proofs notice (ten to forty minutes)
+	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
+	$(HOST)/bin/python -m tests.rtl.mutation
+
 coverage: setup  ## line and toggle coverage of the RTL by its tests (minutes)
 	$(HOST)/bin/python -m tests.rtl.coverage
 
@@ -92,7 +96,7 @@ timing: setup  ## slack, logic levels and worst paths on each board's FPGA, esti
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/yosys/timing.py
 
-prove: setup  ## prove FIFO, token queue and register file with yosys-smtbmc, to a stated depth (minutes)
+prove: setup  ## prove FIFO, token queue, registers, bursts and DMA with yosys-smtbmc, to a stated depth or by induction (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_axil_regs: the rules of AXI4-Lite at its port (axi4_lite_checker), and that a register keeps its written value until the next write.
+// vta_axil_regs: the rules of AXI4-Lite at its port (axi4_lite_checker), and that a register keeps its written
+// value until the next write.
 
 module axil_regs_proof
   import vta_pkg::*;

