@@ -31,6 +31,7 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_fsync")
 def test_torn_at_every_byte(tmp_path: Path) -> None:
     path = tmp_path / "journal"
@@ -131,6 +132,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.journal.close()
 
 
+@pytest.mark.slow
 def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -139,6 +141,7 @@ def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(JournalMachine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
 
 
+@pytest.mark.slow
 def test_acknowledged_results_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "COMPACT_BYTES", 10_000)
     journal = Journal(tmp_path / "journal")

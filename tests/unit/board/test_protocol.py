@@ -90,6 +90,7 @@ def test_a_frame_is_as_the_document_says() -> None:
     assert encode_frame(to_frame(AgentHello("me"), 5)) == by_hand(b'{"client":"me","id":5,"type":"hello"}')
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=10), json_values, max_size=5), st.binary(max_size=200), st.data())
 def test_frames_survive_any_cutting(header: dict[str, object], body: bytes, data: st.DataObject) -> None:
     frames = [Frame(header, body), Frame({"second": 1}), Frame(header, body[::-1])]
@@ -160,6 +161,7 @@ def mutate(stream: bytearray, generator: random.Random) -> None:
         stream[place : place + 8] = stream[:8]
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.dictionaries(st.text(max_size=8), json_values, max_size=4), st.binary())
 def test_any_json_is_a_message_or_a_message_error(kind: str, fields: dict[str, object], body: bytes) -> None:
@@ -168,6 +170,7 @@ def test_any_json_is_a_message_or_a_message_error(kind: str, fields: dict[str, o
         from_frame(frame)
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(st.data())
 def test_a_changed_field_is_valid_or_a_message_error(data: st.DataObject) -> None:
