@@ -12,6 +12,7 @@ module vta_compute
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
   input  logic                   drain_i,
+  input  logic                   stop_i,    // as drain_i
   output logic                   idle_o,
   input  logic                   enable_i,
   input  logic                   repeat_i,  // started once for all instructions
@@ -286,7 +287,7 @@ module vta_compute
   vta_execute u_execute (
     .clk_i,
     .rst_ni,
-    .stop_i(drain_i),
+    .stop_i,
     .start_i(launch_q && (gemm_q || alu_q) && !illegal_q),
     .gemm_i(gemm_q),
     .nest_i(nest_q),

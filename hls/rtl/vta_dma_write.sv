@@ -83,6 +83,7 @@ module vta_dma_write
   logic [7:0] awlen_q;
   logic [BurstsBits-1:0] unanswered_q;  // bursts asked for without a response
   logic [BurstsBits-1:0] unsent_q;      // bursts asked for whose data has not all left
+  logic unsent_any_q;                   // there are such
 
   logic answer, burst_sent;
   assign answer = axi_bvalid_i && axi_bready_o;
@@ -96,6 +97,7 @@ module vta_dma_write
       awvalid_q <= 1'b0;
       unanswered_q <= '0;
       unsent_q <= '0;
+      unsent_any_q <= 1'b0;
     end else begin
       if (ask) begin
         awvalid_q <= 1'b1;
@@ -105,7 +107,10 @@ module vta_dma_write
         awvalid_q <= 1'b0;
       end
       if (ask != answer) unanswered_q <= ask ? unanswered_q + 1'b1 : unanswered_q - 1'b1;
-      if (ask != burst_sent) unsent_q <= ask ? unsent_q + 1'b1 : unsent_q - 1'b1;
+      if (ask != burst_sent) begin
+        unsent_q <= ask ? unsent_q + 1'b1 : unsent_q - 1'b1;
+        unsent_any_q <= ask || unsent_q != BurstsBits'(1);
+      end
     end
   end
 
@@ -128,7 +133,7 @@ module vta_dma_write
   ) u_send (
     .clk_i,
     .rst_ni,
-    .clear_i(drain_i && unsent_q == '0),
+    .clear_i(drain_i && !unsent_any_q),
     .start_i,
     .address_i(aligned),
     .row_last_i,
@@ -149,7 +154,7 @@ module vta_dma_write
     send = 1'b0;
     beat_ready_o = 1'b0;
     burst_sent = 1'b0;
-    if (send_valid && unsent_q != '0 && (!wvalid_q || axi_wready_i)) begin
+    if (send_valid && unsent_any_q && (!wvalid_q || axi_wready_i)) begin
       send = beat_valid_i || drain_i;
       beat_ready_o = !drain_i;
       burst_sent = send && beat_last;
@@ -205,6 +210,8 @@ module vta_dma_write
   assign fault_address_o = answer_address;
 
 `ifndef SYNTHESIS
+  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_any_q == (unsent_q != '0))
+  else $error("vta_dma_write lost count of its bursts");
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && axi_awvalid_o && !axi_awready_i)
       -> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))

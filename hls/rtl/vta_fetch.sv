@@ -119,7 +119,8 @@ module vta_fetch
   logic route, take;
   logic to_load_q, to_store_q;  // neither: to compute
 
-  assign beat_ready = running_q && !drain_i && (!full_q || route);
+  // Routing goes on while the stages drain: none takes an instruction then.
+  assign beat_ready = running_q && (!full_q || route);
   assign take = beat_valid && beat_ready;
 
   always_ff @(posedge clk_i) begin
@@ -144,7 +145,7 @@ module vta_fetch
 
   // ---- Routing -----------------------------------------------------------------------------------------------------------------
   logic offer;
-  assign offer = full_q && !drain_i;
+  assign offer = full_q;
   assign load_valid_o = offer && to_load_q;
   assign store_valid_o = offer && to_store_q;
   assign compute_valid_o = offer && !to_load_q && !to_store_q;

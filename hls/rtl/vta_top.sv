@@ -165,6 +165,7 @@ module vta_top
 
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
   // Reset of the stages and the order to drain are registers: both go to every stage.
+  (* keep *) logic stopped;  // as drain, for the few that begin instructions and micro-ops
   logic stage_rst_n, drain, finish, resetting, ends, faults;
   logic [1:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
@@ -234,6 +235,7 @@ module vta_top
     resetting_q <= resetting;
     stage_rst_n <= rst_n && !resetting;
     drain <= resetting || (stage_rst_n && (fault || faults));
+    stopped <= resetting || (stage_rst_n && (fault || faults));
   end
 
   assign running = running_q || start[0];
@@ -395,7 +397,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[1]),
-    .enable_i(start[1] && !drain),
+    .enable_i(start[1] && !stopped),
     .inp_addr_i(inp_addr),
     .wgt_addr_i(wgt_addr),
     .insn_valid_i(load_insn_valid),
@@ -434,8 +436,9 @@ module vta_top
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
     .drain_i(drain),
+    .stop_i(stopped),
     .idle_o(idle[2]),
-    .enable_i(start[2] && !drain),
+    .enable_i(start[2] && !stopped),
     .repeat_i(compute_repeat),
     .uop_addr_i(uop_addr),
     .bias_addr_i(bias_addr),
@@ -487,7 +490,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[3]),
-    .enable_i(start[3] && !drain),
+    .enable_i(start[3] && !stopped),
     .out_addr_i(out_addr),
     .insn_valid_i(store_insn_valid),
     .insn_i(store_insn),
