@@ -100,21 +100,21 @@ module vta_acc_bank
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  // There is no reset here: registers are random in the first cycle after power-on.
-  logic powered_q;
-  initial powered_q = 1'b0;
-  always @(posedge clk_i) powered_q <= 1'b1;
+  // There is no reset here: registers are random in the first cycles after power-on.
+  logic [2:0] powered_q;
+  initial powered_q = '0;
+  always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_one_writer : assert property (@(posedge clk_i) disable iff (!powered_q) write_i -> !load_i)
+  assert_one_writer : assert property (@(posedge clk_i) disable iff (!powered_q[2]) write_i -> !load_i)
   else $error("a LOAD and an instruction write the accumulator in one cycle");
-  assert_one_unit : assert property (@(posedge clk_i) disable iff (!powered_q) add_i -> !execute_i)
+  assert_one_unit : assert property (@(posedge clk_i) disable iff (!powered_q[2]) add_i -> !execute_i)
   else $error("GEMM and ALU take an element of the accumulator in one cycle");
-  assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q) clear_i -> gemm_i)
+  assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q[2]) clear_i -> gemm_i)
   else $error("an ALU result is cleared");
-  assert_clamp : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_clamp : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       write_i && !gemm_i -> low_i <= high_i)
   else $error("a result is clamped between bounds that no number meets");
-  cover_forward : cover property (@(posedge clk_i) powered_q && read_q && forward_q);
+  cover_forward : cover property (@(posedge clk_i) powered_q[2] && read_q && forward_q);
 `endif
 
 endmodule

@@ -89,16 +89,16 @@ module vta_alu
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  // There is no reset here: registers are random in the first cycle after power-on.
-  logic powered_q;
-  initial powered_q = 1'b0;
-  always @(posedge clk_i) powered_q <= 1'b1;
+  // There is no reset here: registers are random in the first cycles after power-on.
+  logic [2:0] powered_q;
+  initial powered_q = '0;
+  always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_opcode : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_opcode : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       execute_i -> opcode_i <= AluMul)
   else $error("an illegal ALU operation is executed");
-  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q)
-      $past(powered_q && !execute_i) -> $stable(result_o))
+  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      $past(powered_q[2] && !execute_i) -> $stable(result_o))
   else $error("the ALU's result changed without an operation");
 `endif
 

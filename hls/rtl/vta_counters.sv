@@ -58,18 +58,18 @@ module vta_counters
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  // There is no reset here: registers are random in the first cycle after power-on.
-  logic powered_q;
-  initial powered_q = 1'b0;
-  always @(posedge clk_i) powered_q <= 1'b1;
+  // There is no reset here: registers are random in the first cycles after power-on.
+  logic [2:0] powered_q;
+  initial powered_q = '0;
+  always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_beat : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_beat : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       beat_i -> beat_bytes_i <= (LogBusBytes + 1)'(BusBytes))
   else $error("a beat has more bytes than the bus");
-  assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       $past(clear_i) -> {busy_o, starved_o, stalled_o, bytes_o, instructions_o} == '0)
   else $error("a counter was not cleared");
-  assert_step : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_step : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       !$past(clear_i) -> busy_o - $past(busy_o) <= 1 && starved_o - $past(starved_o) <= 1
       && stalled_o - $past(stalled_o) <= 1 && instructions_o - $past(instructions_o) <= 1
       && bytes_o - $past(bytes_o) <= 64'(BusBytes))

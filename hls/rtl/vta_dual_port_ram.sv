@@ -40,18 +40,18 @@ module vta_dual_port_ram #(
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  // There is no reset here: registers are random in the first cycle after power-on.
-  logic powered_q;
-  initial powered_q = 1'b0;
-  always @(posedge clk_i) powered_q <= 1'b1;
+  // There is no reset here: registers are random in the first cycles after power-on.
+  logic [2:0] powered_q;
+  initial powered_q = '0;
+  always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_port_a : assert property (@(posedge clk_i) disable iff (!powered_q) !(a_write_i && a_read_i))
+  assert_port_a : assert property (@(posedge clk_i) disable iff (!powered_q[2]) !(a_write_i && a_read_i))
   else $error("port a of a RAM reads and writes in one cycle");
-  assert_port_b : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_port_b : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       !(a_write_i && b_read_i && a_index_i == b_index_i))
   else $error("port b of a RAM reads the word being written");
-  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q)
-      ($past(!powered_q || a_read_i) || $stable(a_data_o)) && ($past(!powered_q || b_read_i) || $stable(b_data_o)))
+  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      ($past(!powered_q[2] || a_read_i) || $stable(a_data_o)) && ($past(!powered_q[2] || b_read_i) || $stable(b_data_o)))
   else $error("a RAM's output changed without a read");
 `endif
 

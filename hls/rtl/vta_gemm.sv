@@ -115,12 +115,12 @@ module vta_gemm
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  // There is no reset here: registers are random in the first cycle after power-on.
-  logic powered_q;
-  initial powered_q = 1'b0;
-  always @(posedge clk_i) powered_q <= 1'b1;
+  // There is no reset here: registers are random in the first cycles after power-on.
+  logic [2:0] powered_q;
+  initial powered_q = '0;
+  always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_stages : assert property (@(posedge clk_i) disable iff (!powered_q)
+  assert_stages : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       (valid_i[5:2] & ~$past(valid_i[4:1])) == '0)
   else $error("a stage of GEMM has a micro-op that the one before did not have");
 
@@ -140,8 +140,8 @@ module vta_gemm
     end
     for (int stage = 2; stage <= 5; stage++) if (valid_i[stage]) expected[stage] <= expected[stage-1];
   end
-  assert_dot : assert property (@(posedge clk_i) disable iff (!powered_q)
-      $past(powered_q && valid_i[5]) -> dot_o == expected[5])
+  assert_dot : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      $past(powered_q[2] && valid_i[5]) -> dot_o == expected[5])
   else $error("a dot product is wrong");
 `endif
 

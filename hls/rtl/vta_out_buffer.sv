@@ -38,15 +38,15 @@ module vta_out_buffer
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  // There is no reset here: registers are random in the first cycle after power-on.
-  logic powered_q;
-  initial powered_q = 1'b0;
-  always @(posedge clk_i) powered_q <= 1'b1;
+  // There is no reset here: registers are random in the first cycles after power-on.
+  logic [2:0] powered_q;
+  initial powered_q = '0;
+  always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q)
-      $past(powered_q && !read_i) -> $stable(data_o))
+  assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      $past(powered_q[2] && !read_i) -> $stable(data_o))
   else $error("the output buffer's element changed without a read");
-  cover_both : cover property (@(posedge clk_i) powered_q && write_i == '1);
+  cover_both : cover property (@(posedge clk_i) powered_q[2] && write_i == '1);
 `endif
 
 endmodule
