@@ -64,7 +64,7 @@ PROOFS = {
         *("dma_write_proof", (*_SPLITTER, "vta_dma_write"), 9, ("axi4_write_checker",)),
         induction=4,
         bounded_only=(
-            *("u_port.assert_w_last", "u_port.assert_w_asked", "dut.assert_unsent"),
+            *("u_port.assert_w_last", "u_port.assert_w_asked", "dut.assert_unsent", "dut.assert_any"),
             *("a_no_more", "a_done", "a_idle"),
         ),
     ),
