@@ -9,7 +9,7 @@ from typing import Any
 
 from hilt.atomic_write import atomic_write
 from hilt.engine.campaign_results import CampaignResult, LayerResult
-from hilt.schedule.workload import Conv2d
+from hilt.schedule.operator import workload_of
 from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Trial
 
@@ -59,7 +59,7 @@ def _layer_values(each: LayerResult) -> dict[str, Any]:
         return {"workload": each.layer.workload, "nodes": each.layer.nodes, "schedule": None, "fallback": None}
     return {
         "workload": each.layer.workload,
-        "operator": format_workload(Conv2d.from_dict(run.workload_spec)),
+        "operator": format_workload(workload_of(run.workload_spec)),
         "nodes": each.layer.nodes,
         "count": each.layer.count,
         "run": run.uuid,

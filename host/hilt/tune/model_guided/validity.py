@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
-from hilt.schedule import verdicts
+from hilt.schedule import convolution, verdicts
 from hilt.schedule.features import Features
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.tune.model_guided.gaussian_process import root_of
@@ -93,7 +93,7 @@ def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[n
     others are unrolled into micro-ops. The distance is large if no unrolled loop reduces.
     """
     columns = problem.columns(indices)
-    kernel = problem.workload.kernel
+    kernel = convolution(problem.workload).kernel
     ones = np.ones(len(indices), dtype=np.int64)
     nest = [
         (columns["tile_ci"], True),
