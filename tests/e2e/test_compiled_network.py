@@ -207,8 +207,11 @@ def test_two_commands_lead_from_onnx_to_a_verified_inference(
     runner.close()  # the commands take the board themselves
     model, bundle, output = tmp_path / "ds_cnn.onnx", tmp_path / "ds_cnn.hilt", tmp_path / "y.npy"
     save_quantised("ds_cnn", model)
-    assert hilt(["compile", str(model), "-o", str(bundle)]) == 0
+    assert hilt(["compile", str(model), "--measure", "-o", str(bundle)]) == 0
     assert "have the best of a search with the twin" in " ".join(capsys.readouterr().out.split())
+    manifest = read_bundle(bundle).manifest
+    assert manifest["target"]["processor"]["source"].startswith("measured on virtual:pynq")
+    assert all("measured on" in each["reason"] for each in manifest["placements"] if each["where"] == "vta")
     trace = tmp_path / "trace.json"
     arguments = ["run", str(bundle), "--output", str(output), "--verify", "--json", "--perfetto", str(trace)]
     assert hilt(arguments) == 0

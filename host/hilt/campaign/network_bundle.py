@@ -24,6 +24,7 @@ from hilt.network.graph_file import graph_bytes, read_graph
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
 from hilt.network.partition import Measured, Tuned, shape_of
+from hilt.network.processor_speed import measure_processor
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
@@ -128,11 +129,12 @@ def end_with_bundle(
     """
     home = store.path.parent
     graph = read_graph((home / "runs" / campaign.uuid / GRAPH).read_bytes())
-    target = target_of(board)
     inputs = random_inputs(graph)
-    fallback = compile_network(graph, target, tuned_schedules(store, campaign, fallback=True), tell)
     candidates = tuned_schedules(store, campaign, most=_BEST)
     with BoardRunner(board, listen) as runner:
+        measure_processor(runner)
+        target = target_of(board)
+        fallback = compile_network(graph, target, tuned_schedules(store, campaign, fallback=True), tell)
         tell("measuring the layers in the form that the network has")
         measured = _measure_layers(graph, fallback, candidates, runner)
         best = {name: [knobs for _, knobs in options[:1]] for name, options in measured.items()}

@@ -65,6 +65,10 @@ def campaign(
     value: Values = None,
     chaos: Chaos = None,
     output: Output = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA.npz", help="Quantise the model first, as `hilt quantize`; writes MODEL.int8.onnx."),
+    ] = None,
     user: For = User.HILT,
     wait: Wait = False,
     detach: Detach = False,
@@ -74,6 +78,9 @@ def campaign(
     from hilt.campaign.budget import parse_budget
     from hilt.engine.run_spec import RunSpec
 
+    if calibration is not None:
+        network = _quantised(network, calibration, shape, value, quiet=as_json)
+        shape = value = None  # they are part of the quantised model
     found = read_network(network, shape, value)
     if user is User.TVM:
         found = network_for_tvm(found)
@@ -103,6 +110,25 @@ def campaign(
         spec = for_tvm(spec)
     ending = start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
+
+
+def _quantised(
+    network: str, calibration: Path, shape: list[str] | None, value: list[str] | None, *, quiet: bool
+) -> str:
+    """Quantise a model beside it; return the path of the quantised one. Raises the errors of `hilt quantize`."""
+    from hilt.cli.files import check_folder
+    from hilt.cli.input_options import read_shapes, read_values
+    from hilt.network.quantize.files import quantise_file, write_model
+    from hilt.schedule.onnx_model import SUFFIX
+
+    if not network.endswith(SUFFIX):
+        raise typer.BadParameter(f"--calibration is for a model{SUFFIX}; {network} is a network of the catalogue")
+    path = Path(network).with_suffix(f".int8{SUFFIX}")
+    check_folder(path)
+    result = quantise_file(Path(network), calibration, shapes=read_shapes(shape), values=read_values(value))
+    write_model(result.model, path)
+    typer.echo(f"{path}: outputs are {result.decibels:.1f} dB above the error of quantising", err=quiet)
+    return str(path)
 
 
 def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:

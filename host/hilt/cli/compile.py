@@ -27,6 +27,9 @@ def compile_model(
     campaign: Annotated[
         str | None, typer.Option("--from", metavar="CAMPAIGN", help="Take the tuned schedules of this campaign.")
     ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the board's processor first; kept for later compilations.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile a network for a board: the parts on VTA, with their schedules, and the parts on the processor."""
@@ -36,6 +39,8 @@ def compile_model(
     from hilt.network.onnx_import import import_model
 
     check_folder(output)
+    if measure:
+        _measure(board)
     target = target_of(board)
     graph = import_model(model)
     tuned = {} if campaign is None else schedules_of(campaign)
@@ -48,6 +53,20 @@ def compile_model(
     else:
         print_compiled(compiled, graph)
         typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
+
+
+def _measure(board: str) -> None:
+    from hilt.cli.run_network import tell
+    from hilt.network.board_run import BoardRunner
+    from hilt.network.processor_speed import measure_processor
+
+    with BoardRunner(board, tell) as runner:
+        speed = measure_processor(runner)
+    typer.echo(
+        f"the processor, {speed.source}: {speed.macs_per_second / 1e6:,.0f} million products a second, "
+        f"{speed.bytes_per_second / 1e6:,.0f} MB a second, {speed.call_seconds * 1e6:,.0f} µs a call",
+        err=True,
+    )
 
 
 def schedules_of(identifier: str) -> Tuned:

@@ -34,6 +34,7 @@ def compile_network(
     tuned: Tuned | None = None,
     tell: Callable[[str], None] = lambda line: None,
     by_node: ByNode | None = None,
+    on_processor: bool = False,
 ) -> Compiled:
     """Return the bundle of a network for a target.
 
@@ -43,6 +44,7 @@ def compile_network(
         tuned: Knobs of layers that have a tuned schedule; the others get the twin's best.
         tell: Called with a line before each step that takes time.
         by_node: Knobs of nodes that were measured in the form that the network has; they go before `tuned`.
+        on_processor: Whether every node runs on the processor, to measure it.
 
     Raises:
         UnplaceableError: A node can run nowhere.
@@ -51,7 +53,10 @@ def compile_network(
     _require_operators(graph)
     searcher = Searcher(target.accelerator, target.memory)
     tell(f"placing {len(graph.nodes)} nodes")
-    placements = place(graph, target.accelerator, searcher, tuned or {}, by_node)
+    if on_processor:
+        placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]
+    else:
+        placements = place(graph, searcher, tuned or {}, by_node, target.processor)
     grouped = parts(graph, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher) if part.on_vta else part for part in grouped]

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from hilt.network.graph import Graph, Node
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
-from hilt.network.processor import processor_seconds
+from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.schedule import ConfigurationError, Conv2d, Rejected
-from hilt.vta.accelerator import Accelerator
 
 Tuned = Mapping[Conv2d, Sequence[Mapping[str, int]]]
 """Knobs by shape (`shape_of`), the fastest first."""
@@ -58,7 +57,11 @@ class Part:
 
 
 def place(
-    graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tuned, by_node: ByNode | None = None
+    graph: Graph,
+    searcher: Searcher,
+    tuned: Tuned,
+    by_node: ByNode | None = None,
+    speed: ProcessorSpeed = ASSUMED,
 ) -> list[Placement]:
     """Return where each node runs, in the graph's order.
 
@@ -74,7 +77,7 @@ def place(
             )
         else:
             knobs = (by_node or {}).get(node.name, ())
-            placement = _place(graph, node, searcher, tuned, knobs, on_vta)
+            placement = _place(graph, node, searcher, tuned, knobs, on_vta, speed)
         placements.append(placement)
         if placement.on_vta or placement.view:
             on_vta.update(node.outputs)
@@ -100,6 +103,7 @@ def _place(
     tuned: Tuned,
     knobs: Sequence[Mapping[str, int]],
     made_on_vta: set[str],
+    speed: ProcessorSpeed,
 ) -> Placement:
     accelerator = searcher.accelerator
     try:
@@ -110,11 +114,11 @@ def _place(
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
-    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node)
+    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node, speed)
     if beside < on_vta:
-        faster = f"the processor takes about {beside * 1e6:,.0f} us (cost model), VTA {on_vta * 1e6:,.0f} us (twin)"
+        faster = f"the processor takes about {beside * 1e6:,.0f} us ({speed.source}), VTA {on_vta * 1e6:,.0f} us (twin)"
         return Placement(node, None, None, faster)
-    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us (cost model)"
+    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us ({speed.source})"
     return Placement(node, layer, schedule, how, alternatives=tuple(schedules[1:]))
 
 
