@@ -72,7 +72,7 @@ def failure_priors(
         FailurePrior("four virtual threads", four, -20.0 if known else -0.5, 2.0),
     ]
     if problem.checks == "tvm":
-        distance_close = (_spelled_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
+        distance_close = (_least_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
         found.append(
             FailurePrior("the same in the loop nest of TVM", distance_close, *((-20.0, 2.0) if known else (0.0, 4.0)))
         )
@@ -86,7 +86,7 @@ def failure_priors(
     return found
 
 
-def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[np.int64]:
+def _least_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[np.int64]:
     """Return the micro-ops (n,) from one update of an accumulator to the next in TVM's nest (TVM_FACTS.md section 2).
 
     The loops are ci, w, KW, KH, co, h. The instruction counts the two outermost ones with more than one turn; the
