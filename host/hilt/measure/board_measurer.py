@@ -110,7 +110,7 @@ class BoardMeasurer:
                 suspect = None if blameless else self._suspects.after_loss(list(taken.values()))
                 # Another board may have the others at once; mending this one takes its time.
                 work.put_back([each for each in taken.values() if each is not suspect], str(error))
-                # The agent has tried a new worker before it says that memory is short: no rung frees more of it.
+                # The agent has tried a new worker before it says that memory is short: no step frees more of it.
                 hopeless = setbacks > SETBACKS_ALLOWED or isinstance(error, OutOfMemoryError)
                 reason = error if hopeless else self.recovery.recover_from(error)
                 if suspect is not None and self._convict(suspect, error, reason, work):
@@ -214,8 +214,8 @@ class BoardMeasurer:
         if not unknown:
             return
         deadline = Deadline(CONNECT_SECONDS)
-        for digest in sorted(connected.client.missing(sorted(unknown), deadline)):
-            connected.client.put_as(digest, self._blobs.contents(digest), deadline)
+        for digest in sorted(connected.client.missing_blobs(sorted(unknown), deadline)):
+            connected.client.upload_blob(digest, self._blobs.contents(digest), deadline)
         connected.present |= unknown
 
     def _receive(self, connected: Connected, flying: _InFlight, work: Work, taken: dict[int, Request]) -> None:
@@ -255,10 +255,10 @@ class BoardMeasurer:
     def _log_resets(self, request: Request, measured: Measured) -> None:
         """Log the steps by which the agent made the board sane again, with their cost."""
         costs = {name: cost for name, cost in measured.seconds.items() if name.startswith("reset_")}
-        rungs = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "nothing to climb"
+        steps = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "no recovery step"
         well = "well" if measured.canary else "failed"
         name = self.description.name
-        _LOG.warning("%s: %s after trial %d: %s; canary %s", name, measured.outcome, request.ordinal, rungs, well)
+        _LOG.warning("%s: %s after trial %d: %s; canary %s", name, measured.outcome, request.ordinal, steps, well)
 
     def _answer(self, request: Request, result: Result, work: Work, taken: dict[int, Request]) -> None:
         work.answer(request, result)

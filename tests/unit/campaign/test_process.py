@@ -31,6 +31,8 @@ from tests.unit.campaign.campaign_engine import FILES
 from tests.unit.cli.network_engine import NetworkBoards
 from tests.unit.engine.test_process import Gate, at_root, gate, wait
 
+pytestmark = pytest.mark.slow  # starts processes: engines or compilers
+
 __all__ = ["at_root", "gate"]  # fixtures
 
 ENGINE = (sys.executable, "-m", "tests.unit.campaign.campaign_engine")

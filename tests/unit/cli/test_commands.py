@@ -162,6 +162,7 @@ def test_what_the_system_refuses_is_no_fault_of_hilts(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "hilt: /home/quarantine: Permission denied\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
 def test_closed_streams_change_no_exit_code(filled: Path, closed: tuple[int, ...]) -> None:
     code = f"import os; [os.close(number) for number in {closed}]; os.execv({str(HILT)!r}, ['hilt', *{{}}])"
@@ -209,6 +210,7 @@ def test_who_leaves_a_campaign_hears_with_json_how_far_it_is(home: Path, capsys:
     assert json.loads(said.out)["campaign"] == found.uuid and "goes on by itself" in said.err
 
 
+@pytest.mark.slow
 def test_a_full_disk_gets_one_line(home: Path) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
@@ -279,6 +281,7 @@ def test_boards(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "virtual:ultra96" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["runs"], ["best", "--json"], ["--help"]])
 def test_a_reader_that_went_away_is_no_failure(filled: Path, command: list[str]) -> None:
     reading, writing = os.pipe()

@@ -30,6 +30,7 @@ def built() -> int:
     return run(["dataset", "build", WORKLOAD.name, "--orders", "1", "--jobs", "1", "--rtl-sample", "0"])
 
 
+@pytest.mark.slow
 def test_a_dataset_is_built_once_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert built() == 0
     assert "golden model: 0 of 8 outcomes differ" in capsys.readouterr().out
@@ -65,6 +66,7 @@ def test_what_is_wrong_is_one_line(arguments: list[str], said: str, capsys: pyte
     assert said in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_experiment_writes_data_plot_and_comparison(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if find_spec("matplotlib") is None:
         pytest.skip("matplotlib is an extra: pip install 'hilt[experiments]'")

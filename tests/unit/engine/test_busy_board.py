@@ -35,6 +35,7 @@ def start(home: Path, *, wait: bool) -> Run:
     return launch.start(settings(trials=10), home, wait=wait, boards=TableBoards(), engine=ENGINE)
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_a_board_that_is_in_use(tmp_path: Path, busy: Path) -> None:
     run = start(tmp_path, wait=True)
     with EngineClient.attach(tmp_path, run.uuid) as client:

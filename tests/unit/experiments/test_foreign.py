@@ -57,6 +57,7 @@ def test_worlds_are_the_same_each_time(datasets: dict[str, Dataset]) -> None:
     assert all(np.array_equal(again[name].cycles, datasets[name].cycles) for name in datasets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["hls_older", "hls_serial", "chisel", "thread_rules"])
 def test_the_default_tuner_is_right_where_it_is_sure(datasets: dict[str, Dataset], world: str) -> None:
     dataset = datasets[world]

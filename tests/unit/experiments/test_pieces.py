@@ -24,6 +24,7 @@ def shards(folder: Path, count: int) -> list[Shard]:
     return [Shard("numbers", number, (), (str(folder), each)) for each in range(count)]
 
 
+@pytest.mark.slow
 def test_what_was_computed_is_read_and_what_failed_is_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

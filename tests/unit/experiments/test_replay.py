@@ -186,6 +186,7 @@ def test_a_shared_problem_answers_as_a_problem(recorded: DatasetKey) -> None:
     assert np.array_equal(shared.compiles, alone.compiles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contender", [Contender.of("hilt"), Contender.of("hilt", published_faults=False)])
 def test_a_run_after_others_of_its_problem_is_the_run_alone(recorded: DatasetKey, contender: Contender) -> None:
     dataset, shared = DatasetStore().get(recorded), SharedTuningProblem.of_subject(recorded)

@@ -89,7 +89,7 @@ async def test_the_board_says_state_rung_canary_heat_and_clock(tmp_path: Path, s
             )
             for words in (
                 "3 of 4, reboot over SSH",
-                "1 rungs climbed",
+                "1 recovery steps",
                 "well 1×, failed 1×",
                 "51 °C",
                 "100 MHz",

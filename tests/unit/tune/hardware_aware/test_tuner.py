@@ -88,6 +88,7 @@ def test_each_part_alone_changes_the_search() -> None:
     assert len(set(told.values())) == len(told)
 
 
+@pytest.mark.slow
 def test_it_needs_far_fewer_trials_than_without_its_parts() -> None:
     def median(**options: object) -> float:
         trials = []
