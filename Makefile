@@ -9,10 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault nightly pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault nightly linux-board linux pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
 
@@ -61,6 +61,13 @@ fault: setup  ## 1,000 faults on boards with injected faults, 200 engines killed
 
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
+
+linux-board: setup  ## build the image of the board that QEMU emulates (needs Debian packages; ten minutes, once)
+	$(HOST)/bin/python -m hilt.virtual.linux
+
+linux: export HILT_LINUX_BOARD := 1
+linux: linux-board  ## panics, power cuts, a full card and more on the board that QEMU emulates (half an hour)
+	$(HOST)/bin/pytest -s tests/linux
 
 pynq: export HILT_FETCH_PYNQ := 1
 pynq: setup  ## hold what the agent expects of pynq against its released sources (fetches 140 MB once)

@@ -1,0 +1,112 @@
+"""An emulated board in a test: its SSH sessions, its monitor, and runs on it that something happens to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hilt.engine.client import EngineClient
+from hilt.engine.events import Finished, TrialRecorded
+from hilt.link.board_registry import Endpoint
+from hilt.link.deadline import Deadline
+from hilt.link.host_keys import HostKeys
+from hilt.link.session import Completed, SshSession
+from hilt.store import RunState, Store, Trial, database_path
+from hilt.trial import Outcome
+from hilt.virtual.directory import USER, BoardDirectory
+from hilt.virtual.linux.monitor import Monitor
+from hilt.virtual.supervisor_control import SupervisorControl
+
+BOARD = "virtual:pynq_linux"
+WORKLOAD = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1"
+TRIALS = 12
+_SECONDS = 900.0
+
+
+class Desk:
+    """The board on the desk, as the person sees it who stands before it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.directory = BoardDirectory("pynq_linux")
+
+    def endpoint(self) -> Endpoint:
+        control = SupervisorControl.find(self.directory)
+        assert control is not None, "the board is off"
+        with control:
+            port = control.status().port
+        assert port is not None, "the board is off"
+        key = self.directory.client_key
+        return Endpoint("desk", "127.0.0.1", port, USER, key, self.directory.host_public_key(), "python3", sudo=True)
+
+    def execute(self, *words: str, seconds: float = 120.0) -> Completed:
+        """Run a command as the board's root."""
+        deadline = Deadline(seconds)
+        with SshSession.connect(self.endpoint(), HostKeys(), deadline) as session:
+            return session.execute(["sudo", "-n", *words], deadline)
+
+    def output(self, *words: str) -> str:
+        completed = self.execute(*words)
+        assert completed.status == 0, completed.last_line
+        return completed.output.decode()
+
+    def put(self, data: bytes, path: str) -> None:
+        deadline = Deadline(120.0)
+        with SshSession.connect(self.endpoint(), HostKeys(), deadline) as session:
+            session.put(data, path, deadline)
+
+    def boot_id(self) -> str:
+        return self.output("cat", "/proc/sys/kernel/random/boot_id").strip()
+
+    def monitor(self) -> Monitor:
+        return Monitor(self.directory)
+
+    def cycle_power(self) -> None:
+        control = SupervisorControl.find(self.directory)
+        assert control is not None
+        with control:
+            control.power_cycle()
+
+
+def hilt(*arguments: str) -> str:
+    """Run the command, as its users run it, and return its output."""
+    command = [sys.executable, "-c", "from hilt.cli.main import main; main()", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def records(home: Path, run: str) -> list[Trial]:
+    with Store(database_path(home)) as store:
+        return store.trials(run)
+
+
+def tune(home: Path, board: str, happens: Callable[[], None] | None = None) -> tuple[list[Trial], float, str]:
+    """Tune the workload, and let something happen after its third measured trial.
+
+    Returns:
+        The records, the seconds from the event (else the start) to the end, and the states in between.
+    """
+    words = ("--tuner", "random", "--seed", "5", "--trials", str(TRIALS), "--batch", "3")
+    hilt("tune", WORKLOAD, "--board", board, *words, "--detach")
+    with Store(database_path(home)) as store:
+        run = store.run("last").uuid
+    began, measured, said = time.monotonic(), 0, ""
+    for _ in range(5):
+        with EngineClient.attach(home, run) as client:
+            for event in client.events(_SECONDS):
+                if isinstance(event, Finished):
+                    said += f"{event.state}: {event.detail}; " if event.detail else ""
+                elif isinstance(event, TrialRecorded) and event.trial.outcome is not Outcome.REJECTED:
+                    measured += 1
+                    if measured == 3 and happens is not None:
+                        began = time.monotonic()
+                        happens()
+        with Store(database_path(home)) as store:
+            if store.run(run).state is RunState.FINISHED:
+                return records(home, run), time.monotonic() - began, said
+        hilt("resume", run, "--detach")
+    raise AssertionError(f"the run does not finish: {said}")
