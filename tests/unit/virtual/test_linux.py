@@ -17,7 +17,7 @@ from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.linux import computer as computer_module
 from hilt.virtual.linux.card import insert_card
 from hilt.virtual.linux.computer import ARMHF, COMPUTERS
-from hilt.virtual.linux.image import Image, built_image, ensure_image
+from hilt.virtual.linux.image import CardImage, built_image, ensure_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, Monitor
 from hilt.virtual.linux.system import emulator_command
 
@@ -30,14 +30,14 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BoardDirectory
     return made
 
 
-def image_at(folder: Path, key: str) -> Image:
+def image_at(folder: Path, key: str) -> CardImage:
     folder.mkdir(exist_ok=True)
     card = folder / f"{key}.img"
     with card.open("wb") as file:
         file.truncate(1 << 20)
         file.seek(1 << 19)
         file.write(key.encode())
-    return Image(key, card, folder / "vmlinuz", folder / "initrd.img")
+    return CardImage(key, card, folder / "vmlinuz", folder / "initrd.img")
 
 
 def test_missing_programs_are_named_with_the_command_that_installs_them(
@@ -84,7 +84,7 @@ def test_its_card_lasts_until_the_image_is_another(tmp_path: Path, directory: Bo
 
 
 def test_a_card_for_which_there_is_no_image_is_an_error(tmp_path: Path, directory: BoardDirectory) -> None:
-    gone = Image("gone", tmp_path / "gone.img", tmp_path, tmp_path)
+    gone = CardImage("gone", tmp_path / "gone.img", tmp_path, tmp_path)
     with pytest.raises(VirtualBoardError, match="SD card of pynq_linux cannot be made"):
         insert_card(directory, gone)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
-from hilt.virtual.linux.image import Image
+from hilt.virtual.linux.image import CardImage
 
 CARD = "card.img"
 _SECONDS = 600.0
 
 
-def insert_card(directory: BoardDirectory, image: Image) -> Path:
+def insert_card(directory: BoardDirectory, image: CardImage) -> Path:
     """Return the board's card, copied from the image if there is none, or if it comes from an earlier image.
 
     Raises:

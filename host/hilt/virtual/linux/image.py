@@ -50,7 +50,7 @@ _SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
-class Image:
+class CardImage:
     """The files that QEMU starts from. Nothing writes to them."""
 
     key: str
@@ -59,13 +59,13 @@ class Image:
     initrd: Path
 
 
-def built_image(computer: Computer) -> Image | None:
+def built_image(computer: Computer) -> CardImage | None:
     """Return the image if it is in the cache."""
     image = _image(computer)
     return image if image.card.is_file() else None
 
 
-def ensure_image(computer: Computer, report: Report) -> Image:
+def ensure_image(computer: Computer, report: Report) -> CardImage:
     """Return the image, and build it if it is not in the cache.
 
     Args:
@@ -91,14 +91,14 @@ def ensure_image(computer: Computer, report: Report) -> Image:
     return image
 
 
-def _image(computer: Computer) -> Image:
+def _image(computer: Computer) -> CardImage:
     digest = hashlib.sha256(repr(computer).encode())
     digest.update(Path(__file__).read_bytes())
     for path in sorted((Path(__file__).parent / "files").iterdir()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     key = digest.hexdigest()[:16]
     folder = paths.cache() / "linux" / f"{computer.architecture}-{key}"
-    return Image(key, folder / CARD, folder / KERNEL, folder / INITRD)
+    return CardImage(key, folder / CARD, folder / KERNEL, folder / INITRD)
 
 
 def _build(computer: Computer, work: Path, log: Path, report: Report) -> None:

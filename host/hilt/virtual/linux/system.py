@@ -20,7 +20,7 @@ from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.linux.card import CARD, insert_card
 from hilt.virtual.linux.computer import COMPUTERS, Computer
-from hilt.virtual.linux.image import Image, built_image
+from hilt.virtual.linux.image import CardImage, built_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, NETWORK
 
 CONSOLE = "console.log"
@@ -56,7 +56,7 @@ def main() -> None:
         qemu.wait()
 
 
-def emulator_command(computer: Computer, image: Image, port: int) -> list[str]:
+def emulator_command(computer: Computer, image: CardImage, port: int) -> list[str]:
     """Return QEMU's command, to be run in the board's directory. `port`: 127.0.0.1's, for the board's port 22."""
     options = f"root=/dev/vda rw console=ttyAMA0 net.ifnames=0 {computer.kernel_options}"
     given = {"host_key": "host_key", "authorized_keys": "authorized_keys", "board_model": "board_model.json"}
