@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import paramiko
+
 from hilt.engine.client import EngineClient
 from hilt.engine.events import Finished, TrialRecorded
 from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
+from hilt.link.errors import LinkLostError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import Completed, SshSession
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
+from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import USER, BoardDirectory
 from hilt.virtual.linux.monitor import Monitor
 from hilt.virtual.supervisor_control import SupervisorControl
@@ -42,15 +47,31 @@ class Desk:
         key = self.directory.client_key
         return Endpoint("desk", "127.0.0.1", port, USER, key, self.directory.host_public_key(), "python3", sudo=True)
 
+    def start(self) -> None:
+        """Switch the board on, and return when SSH answers; it stays on for a minute after its last user."""
+        with SupervisorControl.hold(self.directory, board_model("pynq_linux")) as control:
+            control.power_on()
+
     def execute(self, *words: str, seconds: float = 120.0) -> Completed:
-        """Run a command as the board's root."""
-        deadline = Deadline(seconds)
-        with SshSession.connect(self.endpoint(), HostKeys(), deadline) as session:
-            return session.execute(["sudo", "-n", *words], deadline)
+        """Run a command as the board's root; its errors are part of its output. Raises LinkError."""
+        with SshSession.connect(self.endpoint(), HostKeys(), Deadline(seconds)) as session:
+            transport = session._client.get_transport()
+            assert transport is not None
+            try:
+                channel = transport.open_session(timeout=seconds)
+                channel.settimeout(seconds)
+                channel.set_combine_stderr(True)
+                channel.exec_command(shlex.join(["sudo", "-n", *words]))
+                output = b""
+                while data := channel.recv(1 << 16):
+                    output += data
+                return Completed(channel.recv_exit_status(), output, b"")
+            except (OSError, EOFError, paramiko.SSHException) as error:
+                raise LinkLostError(str(error)) from None
 
     def output(self, *words: str) -> str:
         completed = self.execute(*words)
-        assert completed.status == 0, completed.last_line
+        assert completed.status == 0, completed.output
         return completed.output.decode()
 
     def put(self, data: bytes, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tarfile
 import threading
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.linux import computer as computer_module
-from hilt.virtual.linux.card import insert_card
+from hilt.virtual.linux.card import GIVEN, insert_card, write_given
 from hilt.virtual.linux.computer import ARMHF, COMPUTERS
 from hilt.virtual.linux.image import CardImage, built_image, ensure_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, Monitor
@@ -87,6 +88,18 @@ def test_a_card_for_which_there_is_no_image_is_an_error(tmp_path: Path, director
     gone = CardImage("gone", tmp_path / "gone.img", tmp_path, tmp_path)
     with pytest.raises(VirtualBoardError, match="SD card of pynq_linux cannot be made"):
         insert_card(directory, gone)
+
+
+def test_the_board_is_given_its_keys_and_nobody_else_reads_them(directory: BoardDirectory) -> None:
+    directory.write_board_model(BOARD_MODELS["pynq_linux"].device_settings())
+    write_given(directory)
+    given = directory.root / GIVEN
+    assert given.stat().st_mode & 0o077 == 0 and given.stat().st_size % 512 == 0
+    with tarfile.open(given) as archive:
+        modes = {entry.name: (entry.mode, entry.uid) for entry in archive}
+        key = archive.extractfile("host_key")
+        assert key is not None and key.read() == directory.host_key.read_bytes()
+    assert modes == {"host_key": (0o600, 0), "authorized_keys": (0o644, 0), "board_model.json": (0o644, 0)}
 
 
 def test_the_monitor_skips_events_and_reports_refusals(directory: BoardDirectory) -> None:

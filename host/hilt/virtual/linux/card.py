@@ -1,15 +1,21 @@
-"""The SD card of one emulated board: a copy of the image, which the board writes to."""
+"""The disks of one emulated board: its SD card, a copy of the image, and a small one with the keys and board model.
+
+One image serves every board, because each takes its keys from the second disk at every boot.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tarfile
 from pathlib import Path
 
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
-from hilt.virtual.linux.image import CardImage
+from hilt.virtual.linux.image import CardImage, add_file
 
-CARD = "card.img"
+CARD, GIVEN = "card.img", "given.tar"
+_GIVEN = {"host_key": 0o600, "authorized_keys": 0o644, "board_model.json": 0o644}
 _SECONDS = 600.0
 
 
@@ -31,3 +37,13 @@ def insert_card(directory: BoardDirectory, image: CardImage) -> Path:
     card.chmod(0o600)
     key.write_text(image.key, encoding="ascii")
     return card
+
+
+def write_given(directory: BoardDirectory) -> None:
+    """Write the disk of the board's keys and board model: a tar, readable by this user only."""
+    temporary = directory.root / f"{GIVEN}.new"
+    with os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            for name, mode in _GIVEN.items():
+                add_file(archive, name, (directory.root / name).read_bytes(), mode)
+    temporary.replace(directory.root / GIVEN)

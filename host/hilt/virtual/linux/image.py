@@ -167,17 +167,18 @@ def _write_overlay(path: Path, site: Path) -> None:
         for name in sorted(each.name for each in files.iterdir()):
             target = _FILES.get(name)
             if target is not None:
-                _add(archive, target[0], (files / name).read_bytes(), target[1])
+                add_file(archive, target[0], (files / name).read_bytes(), target[1])
         for name, link in _LINKS.items():
             entry = tarfile.TarInfo(name)
             entry.type, entry.linkname = tarfile.SYMTYPE, link
             archive.addfile(entry)
         for each in sorted(site.rglob("*")):
             if each.is_file() and "__pycache__" not in each.parts:
-                _add(archive, f"{_SITE}/{each.relative_to(site)}", each.read_bytes(), 0o644)
+                add_file(archive, f"{_SITE}/{each.relative_to(site)}", each.read_bytes(), 0o644)
 
 
-def _add(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
+def add_file(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
+    """Add a file of root's, with no time."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(data), mode
     archive.addfile(entry, io.BytesIO(data))
@@ -192,7 +193,6 @@ _FILES = {
     "journald.conf": ("etc/systemd/journald.conf.d/hilt.conf", 0o644),
     "initramfs.conf": ("etc/initramfs-tools/conf.d/hilt", 0o644),
     "modules": ("usr/share/initramfs-tools/modules.d/hilt", 0o644),
-    "board-keys.sh": ("usr/local/sbin/board-keys", 0o755),
     "board-keys.service": ("etc/systemd/system/board-keys.service", 0o644),
 }
 _WANTED = "etc/systemd/system/multi-user.target.wants"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
-from hilt.virtual.linux.card import CARD, insert_card
+from hilt.virtual.linux.card import CARD, GIVEN, insert_card, write_given
 from hilt.virtual.linux.computer import COMPUTERS, Computer
 from hilt.virtual.linux.image import CardImage, built_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, NETWORK
@@ -40,6 +40,7 @@ def main() -> None:
             build = f"python -m hilt.virtual.linux {architecture}"
             raise VirtualBoardError(f"the {architecture} image is not built: run `{build}`")
         insert_card(directory, image)
+        write_given(directory)
     except VirtualBoardError as error:
         sys.exit(str(error))
     port = _port(directory)
@@ -58,17 +59,17 @@ def main() -> None:
 
 def emulator_command(computer: Computer, image: CardImage, port: int) -> list[str]:
     """Return QEMU's command, to be run in the board's directory. `port`: 127.0.0.1's, for the board's port 22."""
-    options = f"root=/dev/vda rw console=ttyAMA0 net.ifnames=0 {computer.kernel_options}"
-    given = {"host_key": "host_key", "authorized_keys": "authorized_keys", "board_model": "board_model.json"}
+    options = f"root=LABEL=board rw console=ttyAMA0 net.ifnames=0 {computer.kernel_options}"
     return [
         *(computer.emulator, "-machine", "virt", "-cpu", computer.processor),
         *("-smp", str(_PROCESSORS), "-m", str(_MEMORY_MIB), "-display", "none", "-nodefaults"),
         *("-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", options),
         *("-drive", f"file={CARD},format=raw,if=none,id=card", "-device", "virtio-blk-device,drive=card"),
+        *("-drive", f"file={GIVEN},format=raw,if=none,id=given,readonly=on"),
+        *("-device", "virtio-blk-device,drive=given,serial=given"),
         # Nothing of this machine or beyond it can be reached from the board.
         *("-netdev", f"user,id=host,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"),
         *("-device", f"virtio-net-device,netdev=host,id={NETWORK}", "-device", "virtio-rng-device"),
-        *(word for name, file in given.items() for word in ("-fw_cfg", f"name=opt/board/{name},file={file}")),
         *("-serial", f"file:{CONSOLE}", "-qmp", f"unix:{MONITOR_SOCKET},server=on,wait=off"),
     ]
 

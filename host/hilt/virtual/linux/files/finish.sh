@@ -13,6 +13,6 @@ chmod 644 "$HILT_IMAGE"/*
 # Without what is mounted below it.
 bare=$(mktemp -d)
 mount --bind "$root" "$bare"
-mke2fs -q -t ext4 -d "$bare" "$HILT_IMAGE/card.img" "$HILT_CARD_SIZE"
+mke2fs -q -t ext4 -L board -d "$bare" "$HILT_IMAGE/card.img" "$HILT_CARD_SIZE"
 umount "$bare"
 rmdir "$bare"
