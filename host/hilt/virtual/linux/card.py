@@ -42,8 +42,8 @@ def insert_card(directory: BoardDirectory, image: CardImage) -> Path:
 def write_given(directory: BoardDirectory) -> None:
     """Write the disk of the board's keys and board model: a tar, readable by this user only."""
     temporary = directory.root / f"{GIVEN}.new"
-    with os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
-        with tarfile.open(fileobj=file, mode="w") as archive:
-            for name, mode in _GIVEN.items():
-                add_file(archive, name, (directory.root / name).read_bytes(), mode)
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w+b") as file, tarfile.open(fileobj=file, mode="w") as archive:
+        for name, mode in _GIVEN.items():
+            add_file(archive, name, (directory.root / name).read_bytes(), mode)
     temporary.replace(directory.root / GIVEN)
