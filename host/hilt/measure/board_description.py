@@ -157,6 +157,8 @@ class VirtualTarget:
     def prepare(self, report: Callable[[str], None]) -> None:
         if self._board_model.computer:
             ensure_image(COMPUTERS[self._board_model.computer], report)
+            report("switching it on: its Linux boots under QEMU")
+            self.endpoint()  # apart from the seconds that a board has to answer, because it depends on this machine
         else:
             board_environment.ensure(report)
 

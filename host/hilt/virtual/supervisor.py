@@ -25,7 +25,7 @@ from hilt.virtual.power import PoweredSystem
 from hilt.virtual.processes import adopt_orphans, end_descendants
 
 _BOOT_SECONDS = 60.0
-_COMPUTER_BOOT_SECONDS = 240.0
+_COMPUTER_BOOT_SECONDS = 600.0
 """Debian's boot under QEMU, on a machine that is busy with others."""
 _FIRST_LEASE_SECONDS = 30.0
 """Whoever started it needs a moment to connect."""

@@ -59,7 +59,8 @@ def main() -> None:
 
 def emulator_command(computer: Computer, image: CardImage, port: int) -> list[str]:
     """Return QEMU's command, to be run in the board's directory. `port`: 127.0.0.1's, for the board's port 22."""
-    options = f"root=LABEL=board rw console=ttyAMA0 net.ifnames=0 {computer.kernel_options}"
+    root = "root=LABEL=board rw rootflags=errors=remount-ro,noatime"
+    options = f"{root} console=ttyAMA0 net.ifnames=0 {computer.kernel_options}"
     return [
         *(computer.emulator, "-machine", "virt", "-cpu", computer.processor),
         *("-smp", str(_PROCESSORS), "-m", str(_MEMORY_MIB), "-display", "none", "-nodefaults"),
