@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import paramiko
 
-from hilt.engine.client import EngineClient
+from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.events import Finished, TrialRecorded
+from hilt.engine.run_files import RunFiles
 from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import LinkLostError
@@ -27,7 +29,7 @@ from hilt.virtual.supervisor_control import SupervisorControl
 
 BOARD = "virtual:pynq_linux"
 WORKLOAD = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1"
-TRIALS = 12
+TRIALS = 24
 _SECONDS = 900.0
 
 
@@ -117,7 +119,7 @@ def tune(home: Path, board: str, happens: Callable[[], None] | None = None) -> t
         run = store.run("last").uuid
     began, measured, said = time.monotonic(), 0, ""
     for _ in range(5):
-        with EngineClient.attach(home, run) as client:
+        with contextlib.suppress(NoEngineError), EngineClient.attach(home, run) as client:
             for event in client.events(_SECONDS):
                 if isinstance(event, Finished):
                     said += f"{event.state}: {event.detail}; " if event.detail else ""
@@ -126,8 +128,9 @@ def tune(home: Path, board: str, happens: Callable[[], None] | None = None) -> t
                     if measured == 3 and happens is not None:
                         began = time.monotonic()
                         happens()
+        assert RunFiles(home, run).wait_until_free(_SECONDS)
         with Store(database_path(home)) as store:
             if store.run(run).state is RunState.FINISHED:
                 return records(home, run), time.monotonic() - began, said
-        hilt("resume", run, "--detach")
+        hilt("resume", run, "--detach")  # as the message of the run that ended says
     raise AssertionError(f"the run does not finish: {said}")
