@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault nightly linux-board linux pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux networks pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,11 +41,12 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the term
 test: setup lint  ## lint, types and all tests
 	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile --snapshot-report=$(BUILD)/snapshots.html
 
-# Plugins cost a second a start; the unit tests need these four only.
+# Plugins cost a second a start; the unit tests need these four only. 120 s of processor time are a minute on two cores.
 unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
-unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI (a minute)
-	$(HOST)/bin/pytest -p xdist -p pytest_asyncio -p pytest_timeout -p _hypothesis_pytestplugin \
-	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" tests/unit
+unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing slow (a minute on two cores)
+	$(HOST)/bin/pytest -p xdist.plugin -p pytest_asyncio.plugin -p pytest_timeout -p _hypothesis_pytestplugin \
+	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
+	    --processor-budget 120 tests/unit --ignore tests/unit/tui
 
 lint: setup  ## style, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
@@ -59,15 +60,23 @@ fault: setup  ## 1,000 faults on boards with injected faults, 200 engines killed
 	$(HOST)/bin/python -m tests.fault
 	$(HOST)/bin/python -m tests.fuzz
 
+soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors and disk sampled; a plot (ten minutes)
+	$(HOST)/bin/python -m tests.soak --plot $(BUILD)/soak.svg
+
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
 
-linux-board: setup  ## build the image of the board that QEMU emulates (needs Debian packages; ten minutes, once)
+linux-board: setup  ## build the image of the board that QEMU emulates (needs Debian packages; ten to thirty minutes, once)
 	$(HOST)/bin/python -m hilt.virtual.linux
 
 linux: export HILT_LINUX_BOARD := 1
 linux: linux-board  ## panics, power cuts, a full card and more on the board that QEMU emulates (half an hour)
 	$(HOST)/bin/pytest -s tests/linux
+
+networks: export HILT_NETWORKS := 1
+networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)
+	$(HOST)/bin/python $(PIP_INSTALL) --no-deps rapidocr_onnxruntime==1.4.4 nudenet==3.4.2
+	$(HOST)/bin/pytest tests/networks
 
 pynq: export HILT_FETCH_PYNQ := 1
 pynq: setup  ## hold what the agent expects of pynq against its released sources (fetches 140 MB once)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for prefix, marker in _NEEDS.items():
             if folder.startswith(prefix + "/"):
                 item.add_marker(marker)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--processor-budget",
+        type=float,
+        metavar="SECONDS",
+        help="print the processor time of the tests and of the processes that they started; fail above SECONDS",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Hold the session to its budget once the workers have ended: their time counts as that of children."""
+    result = yield
+    budget = session.config.getoption("--processor-budget")
+    if budget is None or hasattr(session.config, "workerinput"):
+        return result
+    used = sum(
+        each.ru_utime + each.ru_stime
+        for each in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+    print(f"\n{used:.0f} s of processor time, {used / 2:.0f} s on two cores; the budget is {budget:.0f} s")
+    if used > budget and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return result

@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Set
 
-from .protocol import Put, Stored
+from .protocol import BlobStored, UploadBlob
 
 _LOG = logging.getLogger("hilt.blobs")
 TOTAL_BYTES = 2 << 30
@@ -56,10 +56,10 @@ class BlobStore:
         """Forget that these are sound: they are read again before they count as being here."""
         self._sound.difference_update(names)
 
-    def put(self, message: Put, keep: Set[str]) -> Stored:
+    def put(self, message: UploadBlob, keep: Set[str]) -> BlobStored:
         """Take the next chunk; never evict a blob in `keep`. Raises BlobError, and drops the chunks received so far."""
         if not self.missing([message.sha256]):
-            return Stored(sha256=message.sha256, received=message.total, complete=True)
+            return BlobStored(sha256=message.sha256, received=message.total, complete=True)
         try:
             return self._take(message, keep)
         except BlobError:
@@ -88,7 +88,7 @@ class BlobStore:
         self._sound.add(name)
         self._uses[name] = next(self._counter)
 
-    def _take(self, message: Put, keep: Set[str]) -> Stored:
+    def _take(self, message: UploadBlob, keep: Set[str]) -> BlobStored:
         if message.offset == 0:
             self._drop_upload()
             self._make_room(message.total, keep)
@@ -100,11 +100,11 @@ class BlobStore:
             raise BlobError("blob_order", "chunk at {}, but {} came so far".format(message.offset, upload.received))
         upload.write(message.chunk)
         if upload.received < upload.total:
-            return Stored(sha256=upload.sha256, received=upload.received, complete=False)
+            return BlobStored(sha256=upload.sha256, received=upload.received, complete=False)
         upload.finish(self._directory / upload.sha256)
         self._upload = None
         self._count_use(upload.sha256)
-        return Stored(sha256=upload.sha256, received=upload.received, complete=True)
+        return BlobStored(sha256=upload.sha256, received=upload.received, complete=True)
 
     def _drop_upload(self) -> None:
         if self._upload is not None:

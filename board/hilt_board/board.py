@@ -12,11 +12,11 @@ from .boot import wait_for_boot
 from .leftovers import frees_buffers, remove_firmware
 from .protocol import (
     AgentFailure,
+    BitstreamLoaded,
     LoadBitstream,
     Measure,
     Measured,
     NetworkRan,
-    Programmed,
     Ready,
     Record,
     Reset,
@@ -92,10 +92,10 @@ class Board:
         remove_firmware()
 
     async def load(self, message: LoadBitstream) -> Record:
-        """Program the device. Returns Programmed or AgentFailure."""
+        """Program the device. Returns BitstreamLoaded or AgentFailure."""
         loaded = self._program
         if not self._broken and loaded == message and self._is_programmed():
-            return Programmed(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
+            return BitstreamLoaded(bitstream=message.bitstream, clock_hz=message.manifest.clock_hz, seconds=0.0)
         self._program = None
         try:
             await self._end_worker_that_holds_memory(message.bitstream)
@@ -106,7 +106,7 @@ class Board:
                 reply = await self._load(message)
         except (WorkerError, OSError) as error:
             return AgentFailure(code="worker_failed", message="worker gave up while loading: {}".format(error)[:4096])
-        if isinstance(reply, Programmed):
+        if isinstance(reply, BitstreamLoaded):
             self._program, self._broken = message, ""
         return reply
 
@@ -149,9 +149,9 @@ class Board:
         if self._program is None:
             return AgentFailure(code="not_programmed", message="no bitstream is loaded: nothing to reset")
         started = time.monotonic()
-        sane = await self._climb(message.rung)
-        self._broken = "" if sane else "canary failed after reset ({})".format(message.rung)
-        return ResetDone(rung=message.rung, canary=sane, seconds=time.monotonic() - started)
+        sane = await self._take_step(message.step)
+        self._broken = "" if sane else "canary failed after reset ({})".format(message.step)
+        return ResetDone(step=message.step, canary=sane, seconds=time.monotonic() - started)
 
     async def _measure(self, message: Measure) -> Record:
         trial = message.trial
@@ -214,13 +214,13 @@ class Board:
         """
         self._recovering = True
         try:
-            for rung in ("soft", "reload", "worker") if self._is_programmed() else ("worker",):
+            for step in ("soft", "reload", "worker") if self._is_programmed() else ("worker",):
                 started = time.monotonic()
-                sane = await self._climb(rung)
+                sane = await self._take_step(step)
                 cost = time.monotonic() - started
                 if costs is not None:
-                    costs["reset_" + rung] = cost
-                _LOG.info("reset (%s) took %.3f s, canary %s", rung, cost, "well" if sane else "failed")
+                    costs["reset_" + step] = cost
+                _LOG.info("reset (%s) took %.3f s, canary %s", step, cost, "well" if sane else "failed")
                 if sane:
                     return True
         finally:
@@ -229,17 +229,17 @@ class Board:
         _LOG.error("board is broken: %s", self._broken)
         return False
 
-    async def _climb(self, rung: str) -> bool:
+    async def _take_step(self, step: str) -> bool:
         """Take one recovery step and run the canary. Returns whether the board is sane."""
         try:
-            if rung == "worker":
+            if step == "worker":
                 return await self._replace_worker()
             worker = self._worker
             if worker is None or not worker.alive:
                 return False
-            reply = await worker.request(Reset(rung=rung), _MARGIN_SECONDS, _MARGIN_SECONDS)
+            reply = await worker.request(Reset(step=step), _MARGIN_SECONDS, _MARGIN_SECONDS)
         except (WorkerError, OSError) as error:
-            _LOG.warning("rung %s: %s", rung, error)
+            _LOG.warning("step %s: %s", step, error)
             return False
         return isinstance(reply, ResetDone) and reply.canary
 
@@ -251,7 +251,7 @@ class Board:
         reply = await self._load(program)
         if isinstance(reply, AgentFailure):
             _LOG.warning("new worker: %s: %s", reply.code, reply.message)
-        return isinstance(reply, Programmed)
+        return isinstance(reply, BitstreamLoaded)
 
     async def _end_worker(self) -> None:
         if self._worker is not None:
@@ -274,7 +274,7 @@ class Board:
         worker = await self._alive_worker()
         self._loaded = (worker, message.bitstream)
         reply = await worker.request(message, 2 * _MARGIN_SECONDS, 2 * _MARGIN_SECONDS)
-        self._programmed = worker if isinstance(reply, Programmed) else None
+        self._programmed = worker if isinstance(reply, BitstreamLoaded) else None
         return reply
 
     def _is_programmed(self) -> bool:

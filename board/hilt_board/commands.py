@@ -19,6 +19,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
+from .extension import virtual_board
 from .home import Home, HomeError, open_home
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _same_agent_answers(home: Home) -> bool:
     from .protocol import ProtocolError
 
     try:
-        status = _ask(home).header  # as it is: the report of another version may have other fields
+        status = _ask_any_version(home)  # as it is: the report of another version may have other fields
     except ProtocolError as error:
         raise CommandError("another version of the agent runs: {}, or reboot the board".format(error)) from None
     except socket.timeout:
@@ -151,6 +152,7 @@ def _same_agent_answers(home: Home) -> bool:
         return True
     if status.get("holder") is not None:
         raise InUseError("another version of the agent runs and is in use by {}".format(status["holder"]))
+    sys.stdout.write("replaced agent {} of another version\n".format(str(status.get("agent"))[:12]))
     _end(home, signal.SIGTERM)
     return False
 
@@ -264,13 +266,8 @@ def _daemon(home: Home, options: argparse.Namespace) -> int:
             os.write(options.ready, b"ready")
             os.close(options.ready)
 
-    kind = Daemon
-    if os.environ.get("HILT_CHAOS"):
-        from .chaos_clock import follow_clock
-        from .chaos_daemon import ChaosDaemon
-
-        follow_clock()
-        kind = ChaosDaemon
+    virtual = virtual_board()
+    kind = virtual.daemon_class() if virtual else Daemon
 
     async def serve() -> None:
         await kind(home, _agent_hash(), options.silence).run(listen(home), ready)
@@ -284,17 +281,12 @@ def _worker(home: Home, options: argparse.Namespace) -> int:
 
     die_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
-    if os.environ.get("HILT_VERILATED"):
-        from . import verilated  # noqa: F401  registers the virtual board's device with pynq
+    virtual = virtual_board()
+    if virtual:
+        virtual.register_device()
     from .worker import run
 
-    if os.environ.get("HILT_CHAOS"):
-        from .chaos import ChaosWorker
-        from .chaos_clock import follow_clock
-
-        follow_clock()
-        return run(options.descriptor, home, ChaosWorker)
-    return run(options.descriptor, home)
+    return run(options.descriptor, home, virtual.worker_class()) if virtual else run(options.descriptor, home)
 
 
 def _log_to(home: Home) -> None:
@@ -349,9 +341,29 @@ def _ask_status(home: Home) -> Dict[str, Any]:
     return message.to_fields()
 
 
-def _ask(home: Home) -> "Frame":
-    """Return the daemon's answer to a status request. Raises CommandError, OSError, ProtocolError."""
-    from .protocol import AgentStatus, encode_frame, read_frame, to_frame
+def _ask_any_version(home: Home) -> Dict[str, Any]:
+    """Return the status report of a daemon of this protocol version or an older one, in its own words.
+
+    Raises CommandError, OSError, ProtocolError (also of a newer version).
+    """
+    from .protocol import OLDER_VERSIONS, VersionError
+
+    try:
+        return _ask(home).header
+    except VersionError as error:
+        if error.theirs not in OLDER_VERSIONS:
+            raise
+        return _ask(home, error.theirs).header
+
+
+def _ask(home: Home, version: Optional[int] = None) -> "Frame":
+    """Return the daemon's answer to a status request, which every version spells alike.
+
+    `version`: of the protocol; this side's unless given. Raises CommandError, OSError, ProtocolError.
+    """
+    from .protocol import PROTOCOL_VERSION, AgentStatus, encode_frame, read_frame, to_frame
+
+    version = PROTOCOL_VERSION if version is None else version
     from .unix_socket import connect
 
     try:
@@ -360,8 +372,8 @@ def _ask(home: Home) -> "Frame":
         raise CommandError("no daemon runs: start it first") from None
     with connection:
         connection.settimeout(_STATUS_SECONDS)
-        connection.sendall(encode_frame(to_frame(AgentStatus(), 1)))
-        frame = read_frame(connection.recv)
+        connection.sendall(encode_frame(to_frame(AgentStatus(), 1), version))
+        frame = read_frame(connection.recv, version)
     if frame is None:
         raise CommandError("daemon gave no status")
     return frame

@@ -33,15 +33,14 @@ from .protocol import (
     AgentFailure,
     AgentHello,
     AgentStatus,
-    Have,
+    HasBlobs,
     Limits,
     LoadBitstream,
     Log,
     LogText,
     Measure,
     Measured,
-    Missing,
-    Put,
+    MissingBlobs,
     Record,
     Reset,
     Results,
@@ -51,6 +50,7 @@ from .protocol import (
     ShuttingDown,
     StatusReport,
     TrialRequest,
+    UploadBlob,
     Welcome,
 )
 from .session import HostSession
@@ -90,8 +90,8 @@ class Daemon:
         self._sessions: Set[HostSession] = set()
         self._stopping = asyncio.Event()
         self._handlers: Dict[Type[Record], Callable[[Record], Record]] = {
-            Have: self._have,
-            Put: self._put,
+            HasBlobs: self._have,
+            UploadBlob: self._put,
             Results: self._results,
             Acknowledge: self._acknowledge,
             Log: self._log,
@@ -257,11 +257,11 @@ class Daemon:
     # --- requests that are answered at once ---
 
     def _have(self, message: Record) -> Record:
-        assert isinstance(message, Have)
-        return Missing(sha256=tuple(self._blobs.missing(message.sha256)))
+        assert isinstance(message, HasBlobs)
+        return MissingBlobs(sha256=tuple(self._blobs.missing(message.sha256)))
 
     def _put(self, message: Record) -> Record:
-        assert isinstance(message, Put)
+        assert isinstance(message, UploadBlob)
         program = self._board.program
         keep = {program.bitstream, *_tensors(program.canary)} if program else set()
         try:

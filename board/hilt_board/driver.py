@@ -168,9 +168,9 @@ class Driver:
         wanted = {
             registers.IDENTITY: registers.IDENTITY_VALUE,
             registers.MAP_VERSION: manifest.identity.version,
-            registers.GEOMETRY: manifest.identity.blocks,
-            registers.BUFFER_SIZES: manifest.identity.buffers,
-            registers.BUILD: manifest.identity.configuration,
+            registers.GEOMETRY: manifest.identity.geometry,
+            registers.BUFFER_SIZES: manifest.identity.buffer_sizes,
+            registers.BUILD: manifest.identity.build,
         }
         for offset, value in wanted.items():
             actual = self._registers.read(offset)

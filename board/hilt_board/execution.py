@@ -83,33 +83,33 @@ def run_trial(trial: TrialRequest, code: bytes, driver: Driver, memory: Contiguo
     clock = _Stopwatch()
     placed = Placed(trial, code, driver.manifest, memory)
     clock.lap("load")
-    run, comparison = _verified_run(trial, placed, driver, clock)
-    if comparison is not None and comparison.mismatched:
+    run, verification = _verified_run(trial, placed, driver, clock)
+    if verification is not None and verification.mismatched:
         # An earlier program may have written over this one's inputs, or the board have lost a bit. An output that is
         # wrong again, on clean inputs, is this one's fault.
         placed = _placed_anew(trial, code, placed, driver, memory)
-        run, comparison = _verified_run(trial, placed, driver, clock)
-    if comparison is None:
+        run, verification = _verified_run(trial, placed, driver, clock)
+    if verification is None:
         return Measured(key=trial.key, outcome=run.outcome, reason=run.reason, seconds=clock.seconds)
-    if comparison.mismatched:
+    if verification.mismatched:
         if not driver.counts_cycles:
             # It may have ended too early and left tokens behind; only loading the bitstream again takes them away.
             memory.clear()
             driver.reload()
         reason = "{mismatched} of {compared} items differ, the first at {first}, by at most {largest_error}".format(
-            **vars(comparison)
+            **vars(verification)
         )
         return Measured(
-            key=trial.key, outcome="wrong_answer", reason=reason, comparison=comparison, seconds=clock.seconds
+            key=trial.key, outcome="wrong_answer", reason=reason, verification=verification, seconds=clock.seconds
         )
     figures, failed = _timed_runs(trial, placed, driver, run)
     clock.lap("time")
     if failed is not None:
         reason = "verified, but failed in a later run: {}".format(failed.reason)
         return Measured(
-            key=trial.key, outcome=failed.outcome, reason=reason, comparison=comparison, seconds=clock.seconds
+            key=trial.key, outcome=failed.outcome, reason=reason, verification=verification, seconds=clock.seconds
         )
-    return _measured(trial, figures, driver, comparison, clock.seconds)
+    return _measured(trial, figures, driver, verification, clock.seconds)
 
 
 def _placed_anew(trial: TrialRequest, code: bytes, placed: Placed, driver: Driver, memory: ContiguousMemory) -> Placed:
@@ -128,9 +128,9 @@ def _verified_run(
     placed.spoil_output()
     run = driver.run(placed.instructions, placed.count, trial.limit_seconds)
     clock.lap("run")
-    comparison = placed.compare() if run.outcome == "ok" else None
+    verification = placed.compare() if run.outcome == "ok" else None
     clock.lap("verify")
-    return run, comparison
+    return run, verification
 
 
 def _timed_runs(
@@ -157,7 +157,7 @@ def _measured(
     trial: TrialRequest,
     figures: List[List[DeviceRun]],
     driver: Driver,
-    comparison: WireVerification,
+    verification: WireVerification,
     seconds: Dict[str, float],
 ) -> Measured:
     cycles: Tuple[float, ...] = ()
@@ -172,7 +172,7 @@ def _measured(
         cycles=cycles,
         microseconds=microseconds,
         wall_microseconds=wall if cycles else (),
-        comparison=comparison,
+        verification=verification,
         seconds=seconds,
     )
 

@@ -153,7 +153,7 @@ class Journal:
             self.next = max(self.next, int(entry["next"]))
         else:
             try:
-                result = Measured.from_fields(entry, "journal")
+                result = Measured.from_fields(_of_version_2(entry), "journal")
             except MessageError:
                 self.damaged += 1
                 return
@@ -208,8 +208,13 @@ class Journal:
         self._bytes = self._compacted_bytes = len(content)
 
 
+def _of_version_2(entry: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a result's fields under the names of protocol version 2. A journal may be older than the agent."""
+    return {"verification" if name == "comparison" else name: value for name, value in entry.items()}
+
+
 def run_of(key: str) -> str:
-    """Return the run of a key "run/number/attempt"."""
+    """Return the run of a key "run/ordinal/attempt"."""
     return key.split("/", 1)[0]
 
 

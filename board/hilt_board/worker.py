@@ -27,9 +27,9 @@ from .networks import Networks
 from .protocol import (
     AgentFailure,
     Beat,
+    BitstreamLoaded,
     LoadBitstream,
     Measure,
-    Programmed,
     Ready,
     Record,
     Reset,
@@ -134,7 +134,7 @@ class Worker:
         if reason:
             self._program = None
             return AgentFailure(code="board_broken", message="canary failed after loading: " + reason)
-        return Programmed(
+        return BitstreamLoaded(
             bitstream=message.bitstream,
             clock_hz=message.manifest.clock_hz,
             seconds=time.perf_counter() - started,
@@ -156,7 +156,7 @@ class Worker:
         started = time.perf_counter()
         self._networks.forget()
         try:
-            if message.rung == "soft":
+            if message.step == "soft":
                 self._driver.soft_reset()
             else:
                 self._memory.clear()
@@ -165,8 +165,8 @@ class Worker:
         except (DriverError, BitfileError, RuntimeError, OSError) as error:
             reason = str(error)
         if reason:
-            _LOG.warning("canary failed after %s reset: %s", message.rung, reason)
-        return ResetDone(rung=message.rung, canary=not reason, seconds=time.perf_counter() - started)
+            _LOG.warning("canary failed after %s reset: %s", message.step, reason)
+        return ResetDone(step=message.step, canary=not reason, seconds=time.perf_counter() - started)
 
     def _canary(self) -> str:
         """Run the small known program. Return the fault, or an empty string. Raises OutOfContiguousMemoryError."""

@@ -13,14 +13,14 @@ set boards [dict create \
   } \
   ultra96 {
     bitstream hilt-ultra96 part xczu3eg-sbva484-1-e parameters ultra96 isa 0
-    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 memory_ports 1 register_base 0xA0000000
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
   zcu104 {
     bitstream hilt-zcu104 part xczu7ev-ffvc1156-2-e parameters zcu104 isa 0
-    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 memory_ports 1 register_base 0xA0000000
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
   zcu102 {
     bitstream hilt-zcu102 part xczu9eg-ffvb1156-2-e parameters zcu102 isa 2
-    ps zynq_ultra_ps_e clock_mhz 333 bus_bits 128 memory_ports 1 register_base 0xA0000000
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
 ]

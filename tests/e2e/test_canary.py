@@ -20,8 +20,8 @@ def test_the_canary_is_well_and_a_wrong_sum_is_seen(form: str, parameters: str, 
     with running_agent(board_model) as agent, connected(agent) as client:
         client.put({hardware.bitstream: hardware.bitfile, **canary.blobs})
         client.program(hardware.program(canary=canary.trial, code=canary.code))
-        for rung in ("soft", "reload", "worker"):
-            assert client.ask(Reset(rung), ResetDone).canary is True
+        for step in ("soft", "reload", "worker"):
+            assert client.ask(Reset(step), ResetDone).canary is True
         # One instruction less (the ALU's becomes an addition of 0) is a board that computes wrong.
         code = bytearray(canary.code)
         size = canary.trial.instruction_bytes

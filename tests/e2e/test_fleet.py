@@ -14,7 +14,7 @@ from hilt.measure import BoardEvent, BoardState, Request, ladder
 from hilt.measure.board_description import VirtualTarget
 from hilt.measure.board_measurer import BoardMeasurer
 from hilt.measure.fleet import FleetMeasurer
-from hilt.measure.ladder import Rung
+from hilt.measure.ladder import RecoveryStep
 from hilt.trial import Result
 from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
@@ -75,8 +75,8 @@ def test_both_boards_answer_and_a_dying_one_changes_nothing(bench: Bench, monkey
     assert without_names(disturbed) == without_names(quiet)
 
     # One that does not come back at all: the other goes on alone.
-    for rung in Rung:
-        monkeypatch.setitem(ladder.SECONDS, rung, 0.1)
+    for step in RecoveryStep:
+        monkeypatch.setitem(ladder.SECONDS, step, 0.1)
 
     left = next(board for board in bench.fleet.boards if board.description.name == NAMES[0])
     target = left.connection.target

@@ -1,4 +1,4 @@
-"""The recovery ladder of a host, rung by rung, on a virtual board (golden model) over SSH."""
+"""The recovery ladder of a host, step by step, on a virtual board (golden model) over SSH."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hilt.link.quarantine import quarantined, release
 from hilt.measure import BoardEvent, BoardState
 from hilt.measure.board_description import VirtualTarget
 from hilt.measure.board_measurer import BoardMeasurer
-from hilt.measure.ladder import Rung, restart_daemon
+from hilt.measure.ladder import RecoveryStep, restart_daemon
 from hilt.trial import Outcome
 from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
@@ -43,46 +43,46 @@ def boot_id() -> str | None:
         return control.status().boot_id
 
 
-def test_a_broken_board_is_mended_by_each_rung_in_turn(
+def test_a_broken_board_is_mended_by_each_step_in_turn(
     measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The daemon, the boot, the power: each is really new afterwards, and the rung before did not help."""
+    """The daemon, the boot, the power: each is really new afterwards, and the step before did not help."""
     connect = measurer.connection.connect
-    cured_by: list[Rung] = []
+    cured_by: list[RecoveryStep] = []
 
     def connect_or_not(seconds: float, rebooted_from: str | None = None) -> None:
         connect(seconds, rebooted_from)
         tried.append(measurer.connection.connected.client.status(Deadline(30)).uptime_seconds)  # type: ignore[union-attr]
-        if rungs[len(tried) - 1] is not cured_by[0]:
+        if steps[len(tried) - 1] is not cured_by[0]:
             measurer.connection.disconnect()
             raise RefusedError("board_broken", "canary failed")
 
     monkeypatch.setattr(measurer.connection, "connect", connect_or_not)
-    rungs = [Rung.DAEMON, Rung.REBOOT, Rung.POWER]
-    for ordinal, rung in enumerate(rungs):
+    steps = [RecoveryStep.DAEMON, RecoveryStep.REBOOT, RecoveryStep.POWER]
+    for ordinal, step in enumerate(steps):
         tried: list[float] = []
-        cured_by[:] = [rung]
-        before, boot = len(measurer.recovery.climbed), boot_id()
+        cured_by[:] = [step]
+        before, boot = len(measurer.recovery.attempts), boot_id()
         with caplog.at_level(logging.WARNING, "hilt.measure"):
             assert measurer.recovery.recover_from(RefusedError("board_broken", "canary failed")) is None
-        climbed = measurer.recovery.climbed[before:]
-        assert [(each.rung, each.well) for each in climbed] == [(each, each is rung) for each in rungs[: ordinal + 1]]
+        climbed = measurer.recovery.attempts[before:]
+        assert [(each.step, each.well) for each in climbed] == [(each, each is step) for each in steps[: ordinal + 1]]
         assert all(uptime < 30 for uptime in tried), "the daemon is the old one"
-        assert (boot_id() == boot) is (rung is Rung.DAEMON)
-        assert f"{rung} took" in caplog.text and "canary well" in caplog.text
+        assert (boot_id() == boot) is (step is RecoveryStep.DAEMON)
+        assert f"{step} took" in caplog.text and "canary well" in caplog.text
         result = {}
         measurer.measure([dot_product(ACCELERATOR, ordinal, run="ladder")], result.__setitem__)
         assert result[ordinal].outcome is Outcome.OK
 
 
-def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
+def test_a_board_that_fails_its_canary_at_the_last_step_is_quarantined(
     measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(seconds: float, rebooted_from: str | None = None) -> None:
         raise RefusedError("board_broken", "canary failed after a new worker")
 
     monkeypatch.setattr(measurer.connection, "connect", never)
-    monkeypatch.setattr(measurer.recovery, "_act", lambda rung: None)
+    monkeypatch.setattr(measurer.recovery, "_act", lambda step: None)
     measurer.connection.disconnect()
     results = {}
     measurer.measure([dot_product(ACCELERATOR, 0, run="broken")], results.__setitem__)

@@ -21,7 +21,7 @@ from hilt.link.quarantine import release
 from hilt.measure import BoardEvent, BoardState, Request, connection, ladder, recovery
 from hilt.measure.board_description import VirtualTarget
 from hilt.measure.board_measurer import BoardMeasurer
-from hilt.measure.ladder import Rung
+from hilt.measure.ladder import RecoveryStep
 from hilt.trial import Outcome, Result
 from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
@@ -283,7 +283,7 @@ def test_a_frozen_daemon_is_noticed_and_replaced(short_heartbeat: None, desk: De
 def test_a_board_that_does_not_come_back_by_itself_is_power_cycled(
     short_heartbeat: None, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(ladder.SECONDS, Rung.RECONNECT, 0.0)
+    monkeypatch.setitem(ladder.SECONDS, RecoveryStep.RECONNECT, 0.0)
     monkeypatch.setattr(ladder, "ACT_SECONDS", 1.0)
     with supervisor() as control:
         before = control.status()
@@ -320,8 +320,8 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
     target = Removed()
     events: list[BoardEvent] = []
     desk = Desk(BoardMeasurer.open(target, events.append), events)
-    for rung in Rung:
-        monkeypatch.setitem(ladder.SECONDS, rung, 0.1)
+    for step in RecoveryStep:
+        monkeypatch.setitem(ladder.SECONDS, step, 0.1)
 
     def carry_away(count: int) -> None:
         if count == 2:
@@ -333,8 +333,8 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
         lost = [ordinal for ordinal, result in results.items() if result.outcome is Outcome.BOARD_LOST]
         assert lost[0] >= 2 and lost == list(range(lost[0], 6))
         assert "not reachable" in results[5].reason
-        climbed = desk.measurer.recovery.climbed
-        assert [(each.rung, each.well) for each in climbed] == [(rung, False) for rung in Rung]
+        climbed = desk.measurer.recovery.attempts
+        assert [(each.step, each.well) for each in climbed] == [(step, False) for step in RecoveryStep]
         assert desk.states[-1] is BoardState.QUARANTINED
         with pytest.raises(QuarantinedError, match="not reachable.*hilt boards release virtual:pynq"):
             BoardMeasurer.open(Removed(), events.append)
@@ -343,7 +343,7 @@ def test_a_board_that_stays_away_is_lost_and_a_board_that_returns_is_used(
         rest = [request for request in batch(desk.run, count=6) if request.ordinal in lost]
         assert {result.outcome for result in desk.measure(rest).values()} == {Outcome.BOARD_LOST}
         assert release("virtual:pynq")
-        monkeypatch.setitem(ladder.SECONDS, Rung.RECONNECT, 60.0)
+        monkeypatch.setitem(ladder.SECONDS, RecoveryStep.RECONNECT, 60.0)
         again = desk.measure(rest)
         assert all(result.outcome in (Outcome.OK, Outcome.WRONG_ANSWER) for result in again.values())
     finally:

@@ -109,7 +109,7 @@ def impatient() -> Iterator[None]:
     """Shorten the limits for a board that boots in a second; the awaited events are the same."""
     seconds, act = ladder.SECONDS.copy(), ladder.ACT_SECONDS
     silent, beat = client.SILENT_SECONDS, client.HEARTBEAT_SECONDS
-    ladder.SECONDS.update({ladder.Rung.RECONNECT: 3.0})
+    ladder.SECONDS.update({ladder.RecoveryStep.RECONNECT: 3.0})
     ladder.ACT_SECONDS = 1.0
     client.SILENT_SECONDS, client.HEARTBEAT_SECONDS = 3.0, 0.5
     try:

@@ -73,7 +73,7 @@ def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Pat
     assert with_chaos == {2}
     assert results[2].outcome is Outcome.CRASH
     assert "took the board's agent" in results[2].reason
-    assert sum(climbed.well for climbed in measurer.recovery.climbed) == 2
+    assert sum(climbed.well for climbed in measurer.recovery.attempts) == 2
 
 
 def test_engines_killed_at_random_instants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_board_that_is_faulty_is_the_same_board() -> None:
 
 
 def test_host_and_board_know_the_same_kinds() -> None:
-    source = (paths.board_package_directory() / "chaos.py").read_text()
+    source = (paths.board_package_directory().with_name("hilt_virtual_board") / "chaos.py").read_text()
     actions = set(re.findall(r'^    "(\w+)": ', source, re.MULTILINE))
     in_place = set(re.findall(r'"(\w+)"', source.partition("_IN_PLACE = {")[2].partition("}")[0]))
     assert actions | in_place == set(KINDS) and not actions & in_place

@@ -6,16 +6,15 @@ Each mutant runs in a copy of its package, so that nothing here is changed. A sa
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.runner import import_libraries, tests_pass
 
 ROOT = Path(__file__).parents[2]
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -29,8 +28,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/link/session.py": ("tests/unit/link/test_session.py",),
     "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
     "host/hilt/measure/request_queue.py": ("tests/unit/measure/test_fleet.py", "tests/unit/measure/test_work.py"),
+    "host/hilt/measure/connection.py": ("tests/unit/measure/test_connection.py",),
     "host/hilt/measure/board_measurer.py": ("tests/unit/measure/test_board.py", "tests/unit/measure/test_stop.py"),
     "host/hilt/measure/plausibility.py": ("tests/unit/measure/test_board.py",),
+    "host/hilt/tune/annealing.py": ("tests/unit/tune/test_annealing.py",),
+    "host/hilt/simulator/image_run.py": ("tests/unit/simulator/test_image_run.py",),
 }
 _SECONDS = 60.0
 """Seconds for the tests of one mutant. One that takes longer hangs, which counts as noticed."""
@@ -45,6 +47,7 @@ def main() -> int:
     unknown = [name for name in options.files if name not in TARGETS]
     if unknown:
         parser.error(f"no tests are known for {unknown[0]}; there are {', '.join(TARGETS)}")
+    import_libraries()
     print(f"{'file':36} {'mutants':>7} {'noticed':>7} {'share':>6} {'s':>5}")
     for name in options.files or TARGETS:
         _report(name, options.limit, options.seed)
@@ -59,12 +62,12 @@ def _report(name: str, limit: int, seed: int) -> None:
     survivors = []
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         copied = _copy_package(name, Path(folder))
-        if not _tests_pass(name, Path(folder)):
+        if not tests_pass(Path(folder), TARGETS[name], _SECONDS):
             print(f"{name:36} its tests fail without any mutant")
             return
         for mutant in found:
             copied.write_text(mutant.source, encoding="utf-8")
-            if _tests_pass(name, Path(folder)):
+            if tests_pass(Path(folder), TARGETS[name], _SECONDS):
                 survivors.append(mutant)
     noticed = len(found) - len(survivors)
     share = noticed / max(1, len(found))
@@ -85,18 +88,6 @@ def _copy_package(name: str, folder: Path) -> Path:
         if not (folder / other).exists():
             (folder / other).symlink_to(ROOT / other)
     return folder / name
-
-
-def _tests_pass(name: str, folder: Path) -> bool:
-    tests = [test for test in TARGETS[name] if (ROOT / test).exists()]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
-    paths = [str(folder / "host"), str(folder / "board"), str(folder)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -46,55 +46,43 @@ def mutants(source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module: comparisons, operators, constants, conditions and statements, one at a time."""
     tree = ast.parse(source)
     _strip_annotations(tree)
-    count = len(list(ast.walk(tree)))
-    for position in range(count):
-        number = 0
-        while True:
+    for position, node in enumerate(ast.walk(tree)):
+        for number in range(len(list(_changes_of(node)))):
             changed = copy.deepcopy(tree)
-            node = list(ast.walk(changed))[position]
-            change = _change(node, number)
-            if change is None:
-                break
-            yield Mutant(node.lineno, change, ast.unparse(ast.fix_missing_locations(changed)))  # type: ignore[attr-defined]
-            number += 1
+            here = list(ast.walk(changed))[position]
+            line, name, apply = list(_changes_of(here))[number]
+            apply()
+            yield Mutant(line, name, ast.unparse(ast.fix_missing_locations(changed)))
 
 
-def _change(node: ast.AST, number: int) -> str | None:
-    """Make the change of that number to a node of a tree; return None if there is no such change."""
-    changes = list(_changes_of(node))
-    if number >= len(changes):
-        return None
-    name, apply = changes[number]
-    apply()
-    return name
-
-
-def _changes_of(node: ast.AST) -> Iterator[tuple[str, object]]:  # pairs of a name and a function that applies it
+def _changes_of(node: ast.AST) -> Iterator[tuple[int, str, Callable[[], object]]]:
+    """Yield the line, the name and the function of each change of a node."""
+    line: int = getattr(node, "lineno", 1)
     if isinstance(node, ast.Compare):
         for index, operator in enumerate(node.ops):
             other = _COMPARISONS[type(operator)]
             name = f"{type(operator).__name__} -> {other.__name__}"
-            yield name, lambda i=index, o=other: node.ops.__setitem__(i, o())
+            yield line, name, lambda i=index, o=other: node.ops.__setitem__(i, o())
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         other = _OPERATORS[type(node.op)]
-        yield f"{type(node.op).__name__} -> {other.__name__}", lambda: setattr(node, "op", other())
+        yield line, f"{type(node.op).__name__} -> {other.__name__}", lambda: setattr(node, "op", other())
     elif isinstance(node, ast.BoolOp):
         other = ast.Or if isinstance(node.op, ast.And) else ast.And
-        yield f"{type(node.op).__name__} -> {other.__name__}", lambda: setattr(node, "op", other())
+        yield line, f"{type(node.op).__name__} -> {other.__name__}", lambda: setattr(node, "op", other())
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield "not -> ", lambda: _twice_not(node)
+        yield line, "not -> ", lambda: _twice_not(node)
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield f"{node.value} -> {node.value + 1}", lambda: setattr(node, "value", node.value + 1)
+        yield line, f"{node.value} -> {node.value + 1}", lambda: setattr(node, "value", node.value + 1)
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield f"{node.value} -> {not node.value}", lambda: setattr(node, "value", not node.value)
+        yield line, f"{node.value} -> {not node.value}", lambda: setattr(node, "value", not node.value)
     elif isinstance(node, ast.If | ast.While):
-        yield "condition -> False", lambda: setattr(node, "test", ast.Constant(value=False))
+        yield line, "condition -> False", lambda: setattr(node, "test", ast.Constant(value=False))
     bodies = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
     for body in (body for body in bodies if isinstance(body, list)):
         for index, statement in enumerate(body):
             if _is_effect(statement):
                 text = ast.unparse(statement).splitlines()[0][:50]
-                yield f"without {text}", lambda b=body, i=index: b.__setitem__(i, ast.Pass())
+                yield statement.lineno, f"without {text}", lambda b=body, i=index: b.__setitem__(i, ast.Pass())
 
 
 def _twice_not(node: ast.UnaryOp) -> None:

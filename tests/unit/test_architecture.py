@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,45 @@ def test_the_host_knows_only_the_boards_formats(path: Path) -> None:
             assert name.startswith(("hilt_board.protocol", "hilt_board.bitfile")), f"{path} imports {name}"
 
 
+EXPERIMENTS = ROOT / "host" / "hilt_experiments"
+CALLERS_OF_EXPERIMENTS = {"cli/bench.py", "cli/dataset.py", "cli/glimpse.py"}
+
+
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.rglob("*.py")), ids=lambda path: str(path.relative_to(EXPERIMENTS)))
+def test_experiments_stand_on_the_tuners_and_below(path: Path) -> None:
+    level = {room: number for number, row in enumerate(rows()) for room in row}
+    for name in imported(path, package_of(path, EXPERIMENTS.parent)):
+        parts = name.split(".")
+        if parts[0] == "hilt" and len(parts) > 1:
+            assert level[parts[1]] >= level["tune"], f"{path.name} imports {name}"
+
+
+def test_hilt_imports_no_experiment_but_when_a_command_needs_it() -> None:
+    importers = {
+        path.relative_to(HOST).as_posix()
+        for path in host_files()
+        if any(name.split(".")[0] == "hilt_experiments" for name in imported(path, package_of(path, HOST.parent)))
+    }
+    assert importers == CALLERS_OF_EXPERIMENTS
+    for caller in importers:
+        for node in ast.parse((HOST / caller).read_text(encoding="utf-8")).body:
+            assert not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hilt_experiments"))
+
+
+def test_the_wheel_of_hilt_holds_no_experiments() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
+        "host/hilt",
+        "board/hilt_board",
+        "board/hilt_runtime",
+        "board/hilt_virtual_board",
+    ]
+    beside = tomllib.loads((EXPERIMENTS / "pyproject.toml").read_text())["project"]
+    version = project["project"]["version"]
+    assert beside["version"] == version and f"hilt=={version}" in beside["dependencies"]
+    assert project["project"]["optional-dependencies"]["experiments"] == [f"{beside['name']}=={version}"]
+
+
 RUNTIME = ROOT / "board" / "hilt_runtime"
 
 
@@ -87,6 +127,24 @@ def test_the_runtime_stands_alone(path: Path) -> None:
 def test_the_board_knows_nothing_of_the_host(path: Path) -> None:
     for name in imported(path, package_of(path, BOARD.parent)):
         assert name.split(".")[0] != "hilt", f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(BOARD.with_name("hilt_virtual_board").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_a_virtual_boards_parts_stand_on_the_agent(path: Path) -> None:
+    for name in imported(path, package_of(path, BOARD.parent)):
+        assert name.split(".")[0] != "hilt", f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted(BOARD.rglob("*.py")), ids=lambda path: str(path.relative_to(BOARD)))
+def test_the_agent_of_a_real_board_knows_no_virtual_one(path: Path) -> None:
+    """Only the seam names the package, and finds none in a real board's archive."""
+    for name in imported(path, package_of(path, BOARD.parent)):
+        assert not name.startswith("hilt_virtual_board"), f"{path} imports {name}"
+    text = path.read_text(encoding="utf-8")
+    assert "HILT_CHAOS" not in text and "HILT_VERILATED" not in text
+    assert path.name == "extension.py" or "hilt_virtual_board" not in text
 
 
 def test_the_tuners_never_learn_where_a_trial_was_measured() -> None:

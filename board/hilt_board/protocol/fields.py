@@ -116,7 +116,7 @@ def matching(pattern: "re.Pattern[str]", what: str) -> Check:
 
 
 is_sha256 = matching(_SHA256, "a SHA-256 in lower-case hex")
-is_key = matching(_KEY, 'a key "run/number/attempt"')
+is_key = matching(_KEY, 'a key "run/ordinal/attempt"')
 is_name = matching(_NAME, "a name of 1 to 64 letters, digits or _.:+-")
 
 

@@ -14,7 +14,10 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+"""1: messages and fields under other names (docs/protocol.md, Versions)."""
+OLDER_VERSIONS = (1,)
+"""Versions whose `status` an agent of this version can ask, to replace their daemon."""
 MAGIC = b"HILT"
 PREFIX_BYTES = 24
 MAX_HEADER_BYTES = 1 << 20
@@ -62,7 +65,7 @@ class _Prefix:
     checksum: int
 
 
-def encode_frame(frame: Frame) -> bytes:
+def encode_frame(frame: Frame, version: int = PROTOCOL_VERSION) -> bytes:
     """Return the bytes of a frame. Raises FrameError if it exceeds MAX_HEADER_BYTES or MAX_BODY_BYTES."""
     try:
         header = json.dumps(frame.header, separators=(",", ":"), allow_nan=False, sort_keys=True).encode("utf-8")
@@ -70,7 +73,7 @@ def encode_frame(frame: Frame) -> bytes:
         raise FrameError("header cannot be written as JSON: {}".format(error)) from None
     _check_sizes(len(header), len(frame.body))
     checksum = zlib.crc32(frame.body, zlib.crc32(header))
-    start = struct.pack("<4sHHIII", MAGIC, PROTOCOL_VERSION, 0, len(header), len(frame.body), checksum)
+    start = struct.pack("<4sHHIII", MAGIC, version, 0, len(header), len(frame.body), checksum)
     return b"".join((start, struct.pack("<I", zlib.crc32(start)), header, frame.body))
 
 
@@ -131,7 +134,7 @@ class FrameDecoder:
         return _build(prefix, header, body)
 
 
-def read_frame(read: Callable[[int], bytes]) -> Optional[Frame]:
+def read_frame(read: Callable[[int], bytes], version: int = PROTOCOL_VERSION) -> Optional[Frame]:
     """Read the next frame, blocking, from `read(n)`, which returns 1..n bytes, or b"" at the end of the stream.
 
     Returns None if the stream ends between frames. Raises FrameError; errors of `read` pass through.
@@ -139,7 +142,7 @@ def read_frame(read: Callable[[int], bytes]) -> Optional[Frame]:
     start = _read_exactly(read, PREFIX_BYTES, at_boundary=True)
     if not start:
         return None
-    prefix = _parse_prefix(start)
+    prefix = _parse_prefix(start, version)
     return _build(prefix, _read_exactly(read, prefix.header_bytes), _read_exactly(read, prefix.body_bytes))
 
 
@@ -155,12 +158,12 @@ def _read_exactly(read: Callable[[int], bytes], count: int, at_boundary: bool = 
     return bytes(data)
 
 
-def _parse_prefix(data: bytes) -> _Prefix:
+def _parse_prefix(data: bytes, expected: int = PROTOCOL_VERSION) -> _Prefix:
     magic, version, flags, header_bytes, body_bytes, checksum, own_checksum = _PREFIX.unpack(data)
     _check_magic(magic)
     if zlib.crc32(data[:20]) != own_checksum:
         raise FrameError("checksum of the frame's prefix does not match: the stream is damaged")
-    if version != PROTOCOL_VERSION:
+    if version != expected:
         raise VersionError(version)
     if flags != 0:
         raise FrameError("unknown flags 0x{:04x} in a frame of version {}".format(flags, version))

@@ -29,7 +29,7 @@ from .frames import MAX_BODY_BYTES, PROTOCOL_VERSION, Frame
 from .trials import COUNT, SECONDS, SIZE, Manifest, Measured, TrialRequest
 
 CHUNK_BYTES = 1 << 20
-"""Bytes of one `Put`: large enough to be fast, small enough not to hold up other messages for long."""
+"""Bytes of one `UploadBlob`: large enough to be fast, small enough not to hold up other messages for long."""
 MAX_PENDING = 256
 """Requests that a session may have unanswered; the next one is refused with `queue_full`."""
 MAX_RESULTS = 128
@@ -111,19 +111,19 @@ class AgentFailure(Record):
 
 
 @dataclass(frozen=True)
-class Have(Record):
+class HasBlobs(Record):
     """A question: are these blobs on the board?"""
 
     sha256: Tuple[str, ...] = checked(list_of(is_sha256, 4096))
 
 
 @dataclass(frozen=True)
-class Missing(Record):
+class MissingBlobs(Record):
     sha256: Tuple[str, ...] = checked(list_of(is_sha256, 4096))
 
 
 @dataclass(frozen=True)
-class Put(Record):
+class UploadBlob(Record):
     """A chunk of a blob. Chunks of one blob follow each other; an offset of 0 begins it anew."""
 
     sha256: str = checked(is_sha256)
@@ -138,7 +138,7 @@ class Put(Record):
 
 
 @dataclass(frozen=True)
-class Stored(Record):
+class BlobStored(Record):
     sha256: str = checked(is_sha256)
     received: int = checked(SIZE)
     complete: bool = checked(is_boolean)
@@ -168,7 +168,7 @@ class LoadBitstream(Record):
 
 
 @dataclass(frozen=True)
-class Programmed(Record):
+class BitstreamLoaded(Record):
     bitstream: str = checked(is_sha256)
     clock_hz: int = checked(is_integer(1, 10**10))
     seconds: float = checked(SECONDS)
@@ -197,7 +197,7 @@ class Measure(Record):
 class RunNetwork(Record):
     """Run a compiled network (a bundle that was put before).
 
-    Answered by NetworkRan or Failure; not in the journal, for an inference can be repeated.
+    Answered by NetworkRan or AgentFailure; not in the journal, for an inference can be repeated.
     """
 
     bundle: str = checked(is_sha256)
@@ -285,14 +285,14 @@ class StatusReport(Record):
 
 @dataclass(frozen=True)
 class Reset(Record):
-    """Climb one rung: `soft` (reset register), `reload` (bitstream) or `worker` (new process); then the canary."""
+    """Take one recovery step, then run the canary: `soft` (reset register), `reload` (bitstream) or `worker`."""
 
-    rung: str = checked(one_of("soft", "reload", "worker"))
+    step: str = checked(one_of("soft", "reload", "worker"))
 
 
 @dataclass(frozen=True)
 class ResetDone(Record):
-    rung: str = checked(one_of("soft", "reload", "worker"))
+    step: str = checked(one_of("soft", "reload", "worker"))
     canary: bool = checked(is_boolean)
     seconds: float = checked(SECONDS)
 
@@ -343,12 +343,12 @@ MESSAGES: Dict[str, Type[Record]] = {
     "hello": AgentHello,
     "welcome": Welcome,
     "failure": AgentFailure,
-    "have": Have,
-    "missing": Missing,
-    "put": Put,
-    "stored": Stored,
-    "program": LoadBitstream,
-    "programmed": Programmed,
+    "has_blobs": HasBlobs,
+    "missing_blobs": MissingBlobs,
+    "upload_blob": UploadBlob,
+    "blob_stored": BlobStored,
+    "load_bitstream": LoadBitstream,
+    "bitstream_loaded": BitstreamLoaded,
     "measure": Measure,
     "measured": Measured,
     "run_network": RunNetwork,

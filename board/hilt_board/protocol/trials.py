@@ -42,9 +42,9 @@ class Identity(Record):
     """The values that hilt's registers 0x44, 0x48, 0x4C, 0x50 of the fetch page must read (docs/architecture.md)."""
 
     version: int = checked(is_integer(0, 0xFFFFFFFF))
-    blocks: int = checked(is_integer(0, 0xFFFFFFFF))
-    buffers: int = checked(is_integer(0, 0xFFFFFFFF))
-    configuration: int = checked(is_integer(0, 0xFFFFFFFF))
+    geometry: int = checked(is_integer(0, 0xFFFFFFFF))
+    buffer_sizes: int = checked(is_integer(0, 0xFFFFFFFF))
+    build: int = checked(is_integer(0, 0xFFFFFFFF))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class TrialRequest(Record):
     """A program and how to run it. Its code: instructions, then micro-ops, then relocation indices."""
 
     key: str = checked(is_key)
-    """"run/number/attempt": a key that the journal knows is answered from it and not run again."""
+    """"run/ordinal/attempt": a key that the journal knows is answered from it and not run again."""
     bitstream: str = checked(is_sha256)
     """SHA-256 of the bitstream that must be loaded."""
     instructions: int = checked(is_integer(1, 1 << 21))
@@ -126,12 +126,12 @@ class TrialRequest(Record):
         super().__post_init__()
         names = [each.name for each in self.inputs] + [self.output.name, UOP_BUFFER]
         if len(set(names)) != len(names):
-            raise MessageError('Trial: buffer names must differ from each other and from "uop"')
+            raise MessageError('TrialRequest: buffer names must differ from each other and from "uop"')
         for relocation in self.relocations:
             if relocation.buffer not in names:
                 raise MessageError("TrialRequest.relocations: no buffer {!r}".format(relocation.buffer))
         if max(self.instructions * self.instruction_bytes, self.uops * self.uop_bytes) > MAX_IMAGE_BYTES:
-            raise MessageError("Trial: a VTA reads at most {} bytes of code from one buffer".format(MAX_IMAGE_BYTES))
+            raise MessageError("TrialRequest: a VTA reads at most {} bytes of code a buffer".format(MAX_IMAGE_BYTES))
 
     @property
     def code_bytes(self) -> int:
@@ -168,7 +168,7 @@ class Measured(Record):
     """Per repeat, averaged over `number` runs; empty if the hardware does not count."""
     microseconds: Tuple[float, ...] = checked(list_of(is_number(0, 1e12), 1000), default=())
     """Per repeat, averaged: cycles at the manifest's clock where the hardware counts, else wall clock."""
-    comparison: Optional[WireVerification] = checked(optional(record(WireVerification)), default=None)
+    verification: Optional[WireVerification] = checked(optional(record(WireVerification)), default=None)
     worker_restarts: int = checked(COUNT, default=0)
     """Workers that this trial cost."""
     canary: Optional[bool] = checked(optional(is_boolean), default=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
     result = load_result(store, find(store, identifier))
     paths, notes = [directory / SCHEDULE, directory / LOG], []
     write_schedule(paths[0], result)
-    notes += write_autotvm_log(store, result, paths[1])
+    notes += write_autotvm_log(store, result, paths[1]).notes
     try:
         from hilt.report.html import write_campaign_report
 
@@ -45,21 +47,64 @@ def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
     return Written(paths, notes)
 
 
-def write_autotvm_log(store: Store, result: CampaignResult, path: Path) -> list[str]:
-    """Write the trials of all layers as one log for TVM v0.9's apply_history_best; return notes on trials left out."""
+@dataclass(frozen=True)
+class AutotvmLog:
+    """A campaign's log for TVM: its records, the trials that it leaves out by why, and notes for people."""
+
+    records: int
+    left_out: dict[str, int]
+    notes: list[str]
+
+
+def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: str | None = None) -> AutotvmLog:
+    """Write the trials of all layers as one log for TVM v0.9's apply_history_best.
+
+    The target of the key is that of the board unless `target` gives one. The notes say which layers have no schedule
+    in the log, or no better one than the fallback, and the network's latency with the log's best schedules.
+    """
     records: list[LogRecord] = []
+    left_out: Counter[str] = Counter()
     notes = []
+    seconds = dict[str, float]()
     for each in result.layers:
         if each.run is None:
             continue
         parameters = VTAParameters.from_name(each.run.parameters)
+        name = target or target_of(each.run.board)
         try:
-            exported = export_run(each.run, store.trials(each.run.uuid), parameters, target_of(each.run.board))
+            exported = export_run(each.run, store.trials(each.run.uuid), parameters, name)
         except WorkloadError as error:
             notes.append(f"{each.layer.workload} is not in the AutoTVM log: {error}")
             continue
         records += exported.records
-        if each.best is not None and not any(record.error == 0 for record in exported.records):
+        left_out.update(exported.left_out)
+        costs = [sum(record.costs) / len(record.costs) for record in exported.records if record.error == 0]
+        if costs:
+            seconds[each.layer.workload] = min(costs)
+        elif each.best is not None:
             notes.append(f"{each.layer.workload}: no schedule of the AutoTVM log runs on TVM v0.9")
     write_log(path, records)
-    return notes
+    return AutotvmLog(len(records), dict(left_out), notes + loss_of_log(result, seconds))
+
+
+_NOTABLE_LOSS = 1.01
+"""A log whose schedules are slower than the campaign's by more than this factor gets a note."""
+
+
+def loss_of_log(result: CampaignResult, seconds: Mapping[str, float]) -> list[str]:
+    """Return a note where TVM's best choice from the log is slower than the campaign's schedules."""
+    solved = [each for each in result.layers if each.microseconds is not None and each.layer.workload in seconds]
+    ours = sum(each.microseconds or 0.0 for each in solved)
+    of_log = sum(1e6 * seconds[each.layer.workload] * each.layer.count for each in solved)
+    if not ours or of_log <= _NOTABLE_LOSS * ours:
+        return []
+    worse = [
+        each.layer.workload
+        for each in solved
+        if 1e6 * seconds[each.layer.workload] * each.layer.count > _NOTABLE_LOSS * (each.microseconds or 0.0)
+    ]
+    return [
+        f"TVM can use a part of the schedules only: with the AutoTVM log these {len(solved)} layers take "
+        f"{of_log / 1e3:,.2f} ms, with hilt's schedules {ours / 1e3:,.2f} ms; slower are {', '.join(worse)}; "
+        "`--orders 1 --checks tvm` tunes schedules that TVM can use"
+    ]

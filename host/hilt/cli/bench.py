@@ -10,6 +10,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, seconds_text
 from hilt.cli.tables import column
@@ -40,15 +41,16 @@ def bench(
 ) -> None:
     """Reproduce figures and tables of the four papers: data, a plot, and the paper's figure beside ours.
 
-    The datasets come from `hilt dataset build --all`.
+    The datasets come from `hilt dataset build --all`. Needs the extra `experiments`.
 
     Runs of tuners are kept in HILT_HOME/experiments and are not run again.
     """
     from dataclasses import asdict
 
-    from hilt.experiments.bench import Bench, BenchSettings
-    from hilt.experiments.catalogue import EXPERIMENTS, experiment
+    require_experiments("hilt bench")
     from hilt.tune import canonical_tuner
+    from hilt_experiments.bench import Bench, BenchSettings
+    from hilt_experiments.catalogue import EXPERIMENTS, experiment
 
     if list_all and as_json:
         print_json([{"experiment": name, **asdict(each)} for name, each in EXPERIMENTS.items()], "experiments")

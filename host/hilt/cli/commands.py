@@ -60,6 +60,10 @@ COMMANDS = (
     CommandEntry(
         "best", _RESULTS, "runs:best", "List the best verified configuration of every workload on every board."
     ),
+    CommandEntry("tag", _RESULTS, "labels:tag", "Give a run or a campaign tags, or take them away."),
+    CommandEntry("note", _RESULTS, "labels:note", "Write a note on a run or a campaign, or print it."),
+    CommandEntry("archive", _RESULTS, "labels:archive", "Leave runs and campaigns out of the lists; nothing is lost."),
+    CommandEntry("delete", _RESULTS, "labels:delete", "Delete runs and campaigns for good; asks first."),
     CommandEntry("compare", _RESULTS, "compare:compare", "Compare runs: best latency, spread over seeds, curves."),
     CommandEntry("report", _RESULTS, "report:report", "Write a report of runs or a campaign: page, pictures, tables."),
     CommandEntry(

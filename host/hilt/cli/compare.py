@@ -10,9 +10,9 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.formatting import print_json, short
-from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.tables import column
 from hilt.store import Run, Store, database_path
+from hilt.store.identifiers import run_or_campaign
 
 
 def compare(

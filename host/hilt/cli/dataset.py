@@ -8,6 +8,7 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.executors import executor
+from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json, seconds_text, time_text
 from hilt.cli.tables import column
 
@@ -53,7 +54,8 @@ def build(
         raise typer.BadParameter("name a workload, or give --all")
     dataset_store = DatasetStore()
     if everything:
-        from hilt.experiments.datasets import evidence
+        require_experiments("hilt dataset build --all")
+        from hilt_experiments.datasets import evidence
 
         groups = evidence()
     else:
@@ -118,10 +120,10 @@ def _check_text(dataset: Dataset) -> str:
 
 def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) -> list[DatasetKey]:
     from hilt.cli.space import orders_of
-    from hilt.experiments.mismatched import any_board_model
     from hilt.measure.dataset import DatasetKey
     from hilt.schedule import load_workload, workload_names
     from hilt.schedule.validity_summary import CHECK_LEVELS
+    from hilt.virtual.mismatched_models import any_board_model
 
     level = next((each for each in CHECK_LEVELS if each == checks), None)
     if level is None:

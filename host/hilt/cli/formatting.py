@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from hilt.cli.plain_text import plain
 from hilt.store import Campaign, Run, RunState, Store, Trial
+from hilt.store.labels import Labels, labels_of
 from hilt.trial import Outcome
 
 
@@ -50,11 +52,6 @@ def seconds_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-def scaled_latency(microseconds: float) -> str:
-    """Return a latency in the unit that fits, as in `812.3 µs` or `68.03 ms`."""
-    return f"{microseconds:,.1f} µs" if microseconds < 10_000 else f"{microseconds / 1e3:,.2f} ms"
-
-
 def time_text(since_epoch: float) -> str:
     return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
@@ -93,11 +90,23 @@ def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
     }
 
 
-def run_json(store: Store, run: Run, running: bool) -> dict[str, Any]:
-    """Return a run as `tune`, `resume`, `runs` and `show` print it."""
+def labels_json(labels: Labels) -> dict[str, Any]:
+    """Return tags, note and whether it is archived."""
+    return {"tags": list(labels.tags), "note": labels.note, "archived": labels.archived}
+
+
+def labels_text(labels: Labels) -> str:
+    """Return tags and note in one line; empty if there are none."""
+    parts = [f"#{tag}" for tag in labels.tags] + ([plain(labels.note)] if labels.note else [])
+    return " ".join([*parts, *(["(archived)"] if labels.archived else [])])
+
+
+def run_json(store: Store, run: Run, running: bool, labels: Labels | None = None) -> dict[str, Any]:
+    """Return a run as `tune`, `resume`, `runs` and `show` print it; its labels are read unless given."""
     summary = store.summary(run.uuid)
     return {
         "run": run.uuid,
+        **labels_json(labels_of(store, run.uuid) if labels is None else labels),
         "workload": run.workload,
         "board": run.board,
         "tuner": run.tuner,

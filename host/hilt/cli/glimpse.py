@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.files import check_folder, replaceable
 
 application = typer.Typer(no_args_is_help=True, help="The trained weights of the tuner glimpse.")
@@ -27,13 +28,14 @@ def train(
 
     Needs PyTorch (pip install 'hilt[glimpse-training]') and takes about ten minutes of one core.
     """
+    require_experiments("hilt glimpse train")
     from hilt.tune.glimpse.weights import save_weights
 
     check_folder(output)
     file = replaceable(output)
     try:
-        from hilt.tune.glimpse.training.train import TrainingPlan
-        from hilt.tune.glimpse.training.train import train as run
+        from hilt_experiments.glimpse_training.train import TrainingPlan
+        from hilt_experiments.glimpse_training.train import train as run
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

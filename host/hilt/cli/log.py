@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,32 +11,65 @@ import typer
 
 from hilt import paths
 from hilt.cli.formatting import short
-from hilt.store import Store, database_path
+from hilt.store import Campaign, Run, Store, database_path
+from hilt.store.identifiers import run_or_campaign
 
 application = typer.Typer(help="AutoTVM's tuning logs, out and in; histories to transfer from.", no_args_is_help=True)
 
 
 @application.command("export")
 def export_log(
-    run: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")],
+    identifier: Annotated[
+        str, typer.Argument(metavar="ID", help="The id of a run or a campaign, the beginning of it, or `last`.")
+    ],
     file: Annotated[Path, typer.Argument(help="Where to write.")],
     target: Annotated[
         str | None, typer.Option(help="TARGET in TVM's vta_config.json, part of the key of its results.")
     ] = None,
 ) -> None:
-    """Write a run as a log that TVM v0.9's apply_history_best takes."""
+    """Write a run, or all layers of a campaign, as a log that TVM v0.9's apply_history_best takes."""
+    with Store(database_path(paths.home())) as store:
+        record = run_or_campaign(store, identifier)
+        if isinstance(record, Campaign):
+            _export_campaign(store, record, file, target)
+        else:
+            _export_run(store, record, file, target)
+
+
+def _export_run(store: Store, run: Run, file: Path, target: str | None) -> None:
+    from hilt.campaign.tvm_layers import tvm_layer
+    from hilt.cli.for_tvm import print_tvm_layers
     from hilt.store.autotvm_exchange import export_run, target_of
     from hilt.store.autotvm_log import write_log
     from hilt.vta.parameters import VTAParameters
 
-    with Store(database_path(paths.home())) as store:
-        record = store.run(run)
-        trials = store.trials(record.uuid)
-    name = target or target_of(record.board)
-    exported = export_run(record, trials, VTAParameters.from_name(record.parameters), name)
+    name = target or target_of(run.board)
+    exported = export_run(run, store.trials(run.uuid), VTAParameters.from_name(run.parameters), name)
     write_log(file, exported.records)
-    typer.echo(f"{len(exported.records)} trials of run {short(record.uuid)} for TVM's target {name}, to {file}")
-    for why, count in exported.left_out.items():
+    typer.echo(f"{len(exported.records)} trials of run {short(run.uuid)} for TVM's target {name}, to {file}")
+    _print_left_out(exported.left_out)
+    print_tvm_layers([tvm_layer(run, store.trials(run.uuid), store.best(run.uuid))])
+
+
+def _export_campaign(store: Store, campaign: Campaign, file: Path, target: str | None) -> None:
+    from hilt.campaign.outputs import write_autotvm_log
+    from hilt.campaign.tvm_layers import tvm_layers
+    from hilt.cli.for_tvm import print_tvm_layers
+    from hilt.engine.campaign_results import board_of, load_result
+    from hilt.store.autotvm_exchange import target_of
+
+    result = load_result(store, campaign)
+    log = write_autotvm_log(store, result, file, target)
+    name = target or target_of(board_of(store, campaign))
+    typer.echo(f"{log.records} trials of campaign {short(campaign.uuid)} for TVM's target {name}, to {file}")
+    _print_left_out(log.left_out)
+    for note in log.notes:
+        typer.echo(note)
+    print_tvm_layers(tvm_layers(store, result))
+
+
+def _print_left_out(left_out: Mapping[str, int]) -> None:
+    for why, count in left_out.items():
         typer.echo(f"{count} left out: {why}")
 
 
@@ -61,12 +95,19 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
 @application.command("history")
 def write_history(
     file: Annotated[Path, typer.Argument(help="Where to write.")],
-    runs: Annotated[list[str], typer.Argument(help="Runs of other workloads: ids, beginnings of them, or `last`.")],
+    identifiers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID...", help="Runs and campaigns of other workloads: ids, beginnings of them, or `last`."
+        ),
+    ],
 ) -> None:
     """Write the results of runs as a history, for `hilt tune --tuner autotvm --tuner-option history=FILE`."""
     from hilt.engine.history import history_of
 
     with Store(database_path(paths.home())) as store:
-        history = history_of(store, [store.run(run) for run in runs])
+        found = [run_or_campaign(store, identifier) for identifier in identifiers]
+        runs = [run for each in found for run in (store.runs_of(each.uuid) if isinstance(each, Campaign) else [each])]
+        history = history_of(store, runs)
     history.save(file)
     typer.echo(f"{len(history)} trials of {len(history.parts)} runs, to {file}")

@@ -6,11 +6,13 @@ from typing import Any
 
 from hilt.campaign.budget import Budget
 from hilt.cli import tables
-from hilt.cli.formatting import best_json, print_json, scaled_latency, short, state_text, time_text
-from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, Source, board_of, load_result
-from hilt.network.workloads import coverage_text
+from hilt.cli.formatting import best_json, labels_json, labels_text, print_json, short, state_text, time_text
+from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, board_of, load_result
+from hilt.network.workloads import coverage, coverage_text
+from hilt.report.network_latency import LEGEND, latency_words, layer_latency, layer_share, scaled_latency
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial
+from hilt.store.labels import Labels, labels_of
 
 
 def listing(network: Network) -> str:
@@ -30,9 +32,9 @@ def listing(network: Network) -> str:
 
 def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: bool) -> None:
     """Print a campaign: its facts, its layers, and the network's latency."""
-    result = load_result(store, campaign)
+    result, labels = load_result(store, campaign), labels_of(store, campaign.uuid)
     if as_json:
-        print_json(result_values(result), "campaign")
+        print_json(result_values(result, labels), "campaign")
         return
     settings = campaign.settings
     facts = tables.table(header=False)
@@ -43,6 +45,7 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
         ("tuner", f"{settings['tuner']}, seed {settings['seed']}, slices of {settings['batch']}"),
         ("state", f"{state_text(campaign, running)}{', ' if campaign.detail else ''}{campaign.detail}"),
         ("begun", time_text(campaign.created)),
+        *([("labels", text)] if (text := labels_text(labels)) else []),
         ("trials", f"{result.trials}, budget {Budget.from_dict(campaign.budget)}"),
     ):
         facts.add_row(name, value)
@@ -55,7 +58,11 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
 
 def format_total(result: CampaignResult) -> str:
     """Return the network's latency now, and with the fallback schedules, in words."""
-    words = _latency_text(result)
+    words = f"{result.network.name}: {latency_words(result)}"
+    if (share := coverage(result.network)) < 1:
+        words = f"{100 * share:.1f} % of {result.network.name}'s multiply-accumulates: {latency_words(result)}"
+    if not result.estimate.complete:
+        words += f" ({LEGEND})"
     if result.gain is not None:
         fallback = scaled_latency(result.fallback_microseconds)
         words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
@@ -69,22 +76,11 @@ def format_total(result: CampaignResult) -> str:
     return words
 
 
-def _latency_text(result: CampaignResult) -> str:
-    estimate = result.estimate
-    if estimate.complete:
-        return f"{result.network.name}: {scaled_latency(result.microseconds)} in all its layers on the board"
-    words = f"{result.network.name}: about {scaled_latency(estimate.microseconds)} in all its layers: "
-    words += f"{scaled_latency(result.microseconds)} measured in {estimate.layers_by.get(Source.MEASURED, 0)} of them"
-    for source, text in ((Source.TWIN, "predicted by the twin"), (Source.BOUND, "the roofline bound, so at least")):
-        if source in estimate.layers_by:
-            words += f", {scaled_latency(estimate.microseconds_by[source])} {text} in {estimate.layers_by[source]}"
-    return words
-
-
-def _estimate_values(estimate: Estimate) -> dict[str, Any]:
+def _estimate_values(estimate: Estimate, share: float) -> dict[str, Any]:
     return {
         "microseconds": estimate.microseconds,
-        "complete": estimate.complete,
+        "complete": estimate.complete and share == 1,
+        "coverage": share,
         "parts": {
             str(source): {"microseconds": value, "layers": estimate.layers_by[source]}
             for source, value in estimate.microseconds_by.items()
@@ -95,17 +91,16 @@ def _estimate_values(estimate: Estimate) -> dict[str, Any]:
 def result_table(result: CampaignResult) -> tables.Table:
     ordinals = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
     table = tables.table("layer", *ordinals, "run")
-    total = result.microseconds or 1.0
     for each in result.layers:
         table.add_row(
             each.layer.workload,
             str(each.layer.count),
             str(each.trials),
             _latency(each.fallback),
-            _latency(each.best),
+            layer_latency(each),
             f"{each.gain:.2f}" if each.gain else "-",
             f"{each.microseconds:,.1f}" if each.microseconds else "-",
-            f"{100 * each.microseconds / total:.1f}%" if each.microseconds else "-",
+            _share(layer_share(each, result)),
             _percent(each),
             short(each.run.uuid) if each.run else "-",
         )
@@ -116,16 +111,21 @@ def _latency(trial: Trial | None) -> str:
     return f"{trial.microseconds:,.1f}" if trial is not None and trial.microseconds else "-"
 
 
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
 def _percent(each: LayerResult) -> str:
     if each.run is None or each.best is None or each.best.microseconds is None:
         return "-"
     return f"{each.run.percent_of_bound(each.best.microseconds):.1f}"
 
 
-def result_values(result: CampaignResult) -> dict[str, Any]:
+def result_values(result: CampaignResult, labels: Labels) -> dict[str, Any]:
     """Return the results as `--json` prints them."""
     return {
         "campaign": result.campaign.uuid,
+        **labels_json(labels),
         "network": result.network.name,
         "state": str(result.campaign.state),
         "detail": result.campaign.detail,
@@ -133,7 +133,7 @@ def result_values(result: CampaignResult) -> dict[str, Any]:
         "spent_seconds": result.campaign.spent_seconds,
         "trials": result.trials,
         "microseconds": result.microseconds if result.estimate.complete else None,
-        "estimate": _estimate_values(result.estimate),
+        "estimate": _estimate_values(result.estimate, coverage(result.network)),
         "fallback_microseconds": result.fallback_microseconds,
         "gain": result.gain,
         "layers": [

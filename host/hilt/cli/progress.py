@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hilt.campaign.budget import Budget
-from hilt.cli.formatting import scaled_latency, seconds_text, short
+from hilt.cli.formatting import seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
+from hilt.report.network_latency import scaled_latency
 from hilt.store import Campaign, Run, RunState
 
 _LINES_A_RUN = 10

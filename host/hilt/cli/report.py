@@ -9,8 +9,8 @@ import typer
 
 from hilt import paths
 from hilt.cli.files import output_folder
-from hilt.cli.identifiers import run_or_campaign
 from hilt.store import Run, Store, database_path
+from hilt.store.identifiers import run_or_campaign
 
 if TYPE_CHECKING:
     from hilt.report.facts import Facts

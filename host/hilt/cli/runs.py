@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from hilt.cli import tables
 from hilt.cli.formatting import (
     best_json,
     knobs_text,
+    labels_text,
     latency_text,
     outcomes_text,
     print_json,
@@ -20,10 +22,12 @@ from hilt.cli.formatting import (
     state_text,
     time_text,
 )
-from hilt.cli.identifiers import run_or_campaign
+from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.network_text import show_campaign
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, Store, database_path
+from hilt.store.identifiers import run_or_campaign
+from hilt.store.labels import Labels, all_labels, labels_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -32,20 +36,25 @@ _SPARK_COLUMNS = 60
 
 def runs(
     limit: Annotated[int, typer.Option(min=1, max=2**63 - 1, help="At most so many, newest first.")] = 50,
+    tag: ListTag = None,
+    all_of_them: ListAll = False,
     as_json: Json = False,
 ) -> None:
     """List tuning runs, newest first."""
     home = paths.home()
     with Store(database_path(home)) as store:
-        found = store.runs(limit)
+        labels = all_labels(store)
+        listed = (run for run in store.runs() if is_listed(labels, (run.uuid, run.campaign or ""), tag, all_of_them))
+        found = list(islice(listed, limit))
         if as_json:
-            print_json([run_json(store, run, _running(home, run)) for run in found], "runs")
+            values = [run_json(store, run, _running(home, run), labels.get(run.uuid, Labels())) for run in found]
+            print_json(values, "runs")
             return
         if not found:
-            typer.echo("no runs yet; `hilt tune resnet18.C5` makes the first")
+            typer.echo(nothing_listed("runs", "hilt tune resnet18.C5", tag, labels))
             return
         of_run, of_result = ("run", "workload", "board", "tuner"), (">trials", ">valid", ">best µs", ">% of bound")
-        table = tables.table(*of_run, *of_result, "state", "begun")
+        table = tables.table(*of_run, *of_result, "state", "begun", "tags")
         for run in found:
             summary = store.summary(run.uuid)
             latency = summary.best.microseconds if summary.best else None
@@ -60,6 +69,7 @@ def runs(
                 f"{run.percent_of_bound(latency):.1f}" if latency else "-",
                 state_text(run, _running(home, run)),
                 time_text(run.created),
+                " ".join(labels.get(run.uuid, Labels()).tags),
             )
     tables.console().print(table)
 
@@ -134,6 +144,7 @@ def _show(store: Store, run: Run, running: bool) -> None:
         ("time limit", f"{run.limit_seconds * 1e3:,.0f} ms a run, by the board's clock"),
         ("state", f"{state_text(run, running)}{', ' if run.detail else ''}{run.detail}"),
         ("begun", time_text(run.created)),
+        *([("labels", text)] if (text := labels_text(labels_of(store, run.uuid))) else []),
         ("trials", f"{summary.trials} of {run.budget}, {summary.valid} valid"),
     ):
         facts.add_row(name, value)

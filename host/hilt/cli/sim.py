@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from hilt.atomic_write import UnwritableFileError
 from hilt.cli.files import check_folder, replaceable
+from hilt.cli.formatting import print_json
 from hilt.simulator.build import BuildError, build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatorError
 from hilt.simulator.driver import Execution
@@ -89,7 +89,10 @@ def sim(
         _fail(_BAD_INPUT, error)
     except (BuildError, MissingToolError) as error:
         _fail(_NO_MODEL, error)
-    typer.echo(json.dumps(_as_json(device, accelerator, execution)) if as_json else _as_text(device, execution))
+    if as_json:
+        print_json(_as_json(device, accelerator, execution), "sim")
+    else:
+        typer.echo(_as_text(device, execution))
     raise typer.Exit(_EXIT[execution.status])
 
 

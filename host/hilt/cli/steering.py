@@ -10,11 +10,11 @@ import typer
 from hilt import paths
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import short
-from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.run_options import Detach, Json, Output, Wait
 from hilt.engine.events import EngineCommand
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, RunState, Store, database_path
+from hilt.store.identifiers import run_or_campaign
 
 Identifier = Annotated[
     str, typer.Argument(metavar="ID", help="The id of a run or a campaign, the beginning of it, or `last`.")

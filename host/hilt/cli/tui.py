@@ -10,8 +10,9 @@ from hilt import paths
 
 
 def tui(
-    run: Annotated[
-        str | None, typer.Argument(help="A run's id; the running or else the newest one unless given.")
+    identifier: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="A run or a campaign; the running or else the newest one unless given."),
     ] = None,
     web: Annotated[bool, typer.Option("--web", help="Serve it to a browser on this machine.")] = False,
     port: Annotated[int, typer.Option(help="Of the page, with --web.")] = 8000,
@@ -20,8 +21,8 @@ def tui(
     if web:
         from hilt.tui.web import serve
 
-        serve(run, port)
+        serve(identifier, port)
         return
     from hilt.tui import run as run_tui
 
-    run_tui(paths.home(), run)
+    run_tui(paths.home(), identifier)

@@ -7,6 +7,7 @@ import errno
 from hilt.engine.events import FailureCause
 from hilt.store import StoreError, UnknownRunError
 from hilt.store.autotvm_log import LogFormatError
+from hilt.store.labels import LabelError
 
 
 class SettingsError(ValueError):
@@ -38,7 +39,7 @@ class EngineStartError(Exception):
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError)
+_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError, LabelError)
 _MISTAKEN_BELOW = {
     *("UnknownBoardError", "BoardFileError", "UnknownBoardModelError", "BoardNameError", "BitstreamRefusedError"),
     *("DatasetError", "FleetError"),
@@ -47,7 +48,7 @@ _MISTAKEN_BELOW = {
 _OF_THE_RUNTIMES_BOARD = {"MemoryNeededError", "DeviceError", "InferenceError"}
 _ROOMS = {
     **dict.fromkeys(
-        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "experiments", "explore"),
+        ("schedule", "tune", "vta", "bitstreams", "bitfile", "atomic_write", "explore"),
         FailureCause.INPUT,
     ),
     **dict.fromkeys(("cli", "report", "silicon"), FailureCause.INPUT),
@@ -67,6 +68,8 @@ def failure_of(error: BaseException) -> FailureCause:
         return FailureCause.BOARD
     if type(error).__module__.startswith("hilt_runtime."):
         return FailureCause.BOARD if type(error).__name__ in _OF_THE_RUNTIMES_BOARD else FailureCause.INPUT
+    if type(error).__module__.startswith("hilt_experiments."):
+        return FailureCause.INPUT
     kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
     if any(kind.__name__ == "NoEngineError" for kind in kinds):  # of hilt.engine.client, which imports us
         return FailureCause.BOARD

@@ -17,6 +17,7 @@ from hilt.link.deadline import Deadline
 from hilt.link.errors import AgentError, BoardBusyError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import SshSession
+from hilt.plain_text import plain
 from hilt_board.protocol import Welcome
 
 DIRECTORY = ".hilt-agents"
@@ -42,14 +43,25 @@ class Archive:
         return f"{DIRECTORY}/agent-{self.sha256}.pyz"
 
 
+PACKAGES = ("hilt_board", "hilt_runtime")
+"""The packages of a real board's archive."""
+VIRTUAL_PACKAGE = "hilt_virtual_board"
+"""The package that a virtual board's archive has too: its device and its injected faults."""
+
+
+def archive_for(endpoint: Endpoint) -> Archive:
+    """Return the archive of the agent for this board."""
+    return build_archive(endpoint.virtual)
+
+
 @functools.cache
-def build_archive() -> Archive:
-    """Return the archive of the packages hilt_board and hilt_runtime; the same sources make the same bytes."""
+def build_archive(virtual: bool = False) -> Archive:
+    """Return the archive for a real or a virtual board; the same sources make the same bytes."""
     board = paths.board_package_directory()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, "__main__.py", _MAIN)
-        for package in (board, board.with_name("hilt_runtime")):
+        for package in map(board.with_name, (*PACKAGES, *([VIRTUAL_PACKAGE] if virtual else []))):
             for path in sorted(package.rglob("*.py")):
                 _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
     data = buffer.getvalue()
@@ -66,12 +78,16 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 class AgentConnection:
     """A session, the agent's client on it, and the agent's Welcome. A context manager."""
 
-    def __init__(self, session: SshSession, client: AgentClient, welcome: Welcome, uploaded: bool) -> None:
+    def __init__(
+        self, session: SshSession, client: AgentClient, welcome: Welcome, uploaded: bool, replaced: str = ""
+    ) -> None:
         self.session = session
         self.client = client
         self.welcome = welcome
         self.uploaded = uploaded
         """A flag: the agent had to be sent."""
+        self.replaced = replaced
+        """The line of the agent's `start` about a daemon of another version that it ended; else empty."""
 
     @classmethod
     def open(cls, endpoint: Endpoint, who: str, deadline: Deadline) -> AgentConnection:
@@ -88,9 +104,9 @@ class AgentConnection:
 
     @classmethod
     def _on(cls, session: SshSession, who: str, deadline: Deadline) -> AgentConnection:
-        archive = build_archive()
+        archive = archive_for(session.endpoint)
         uploaded = deploy(session, archive, deadline)
-        client, welcome = _connect(session, archive, who, deadline)
+        client, welcome, replaced = _connect(session, archive, who, deadline)
         if welcome.agent != archive.sha256:
             # `start` replaces a daemon of another version; this one came in between.
             client.close()
@@ -98,7 +114,7 @@ class AgentConnection:
                 f"agent on {session.endpoint.name} is {welcome.agent[:12] or 'run from a folder'}, "
                 f"not {archive.sha256[:12]}: another hilt uses this board"
             )
-        return cls(session, client, welcome, uploaded)
+        return cls(session, client, welcome, uploaded, replaced)
 
     def close(self) -> None:
         """End lease and session. The daemon stays, with its journal."""
@@ -126,7 +142,7 @@ def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
 def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
     """Run a command of the agent's to its end and return its output. Raises LinkError."""
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
-        archive = build_archive()
+        archive = archive_for(endpoint)
         deploy(session, archive, deadline)
         completed = session.execute([*command(endpoint, archive.remote_path), *words], deadline)
     if completed.status != 0:
@@ -139,7 +155,7 @@ def command(endpoint: Endpoint, archive: str) -> list[str]:
     return [*(["sudo", "-n"] if endpoint.sudo else []), endpoint.python, archive]
 
 
-def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome]:
+def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline) -> tuple[AgentClient, Welcome, str]:
     endpoint = session.endpoint
     run = command(endpoint, archive.remote_path)
     started = session.execute([*run, "start"], deadline)
@@ -149,7 +165,7 @@ def _connect(session: SshSession, archive: Archive, who: str, deadline: Deadline
         raise AgentError(f"agent does not start on {endpoint.name}: {started.last_line}")
     client = AgentClient(session.stream([*run, "connect"], deadline), endpoint.name)
     try:
-        return client, client.hello(who, deadline)
+        return client, client.hello(who, deadline), plain(started.output.decode("utf-8", "replace").strip()[:200])
     except BaseException:
         client.close()
         raise

@@ -32,18 +32,18 @@ from hilt_board.protocol import (
     AgentFailure,
     AgentHello,
     AgentStatus,
+    BitstreamLoaded,
+    BlobStored,
     FrameDecoder,
-    Have,
+    HasBlobs,
     LoadBitstream,
     Log,
     LogText,
     Manifest,
     Measure,
     Measured,
-    Missing,
-    Programmed,
+    MissingBlobs,
     ProtocolError,
-    Put,
     Record,
     Reset,
     ResetDone,
@@ -52,8 +52,8 @@ from hilt_board.protocol import (
     Shutdown,
     ShuttingDown,
     StatusReport,
-    Stored,
     TrialRequest,
+    UploadBlob,
     Welcome,
     encode_frame,
     from_frame,
@@ -112,24 +112,24 @@ class AgentClient:
         self._heart.start()
         return welcome
 
-    def missing(self, blobs: Iterable[str], deadline: Deadline) -> set[str]:
+    def missing_blobs(self, blobs: Iterable[str], deadline: Deadline) -> set[str]:
         """Return the SHA-256 in `blobs` that the board does not have."""
-        return set(self._call(Have(tuple(blobs)), Missing, deadline).sha256)
+        return set(self._call(HasBlobs(tuple(blobs)), MissingBlobs, deadline).sha256)
 
     def put(self, data: bytes, deadline: Deadline) -> str:
         """Store a blob in chunks and return its SHA-256. Raises RefusedError (`disk_full`, `blob_corrupt`)."""
         digest = hashlib.sha256(data).hexdigest()
-        self.put_as(digest, data, deadline)
+        self.upload_blob(digest, data, deadline)
         return digest
 
-    def put_as(self, sha256: str, data: bytes, deadline: Deadline) -> None:
+    def upload_blob(self, sha256: str, data: bytes, deadline: Deadline) -> None:
         """Store `data` as the blob `sha256`; the board refuses data with another SHA-256."""
         waiting: list[Future[Record]] = []
         for offset in range(0, max(len(data), 1), CHUNK_BYTES):
-            waiting.append(self.send(Put(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
+            waiting.append(self.send(UploadBlob(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
             if len(waiting) > _CHUNKS_IN_FLIGHT:
-                self.reply(waiting.pop(0), Stored, deadline)
-        stored = [self.reply(each, Stored, deadline) for each in waiting]
+                self.reply(waiting.pop(0), BlobStored, deadline)
+        stored = [self.reply(each, BlobStored, deadline) for each in waiting]
         if not stored[-1].complete:
             raise AgentError(f"agent on {self._board} took {stored[-1].received} of {len(data)} bytes and is content")
 
@@ -140,12 +140,12 @@ class AgentClient:
         deadline: Deadline,
         canary: TrialRequest | None = None,
         code: bytes = b"",
-    ) -> Programmed:
+    ) -> BitstreamLoaded:
         """Load a bitstream.
 
         Raises BitstreamRefusedError (wrong part, damaged, registers of another accelerator).
         """
-        return self._call(LoadBitstream(bitstream, manifest, canary, code), Programmed, deadline)
+        return self._call(LoadBitstream(bitstream, manifest, canary, code), BitstreamLoaded, deadline)
 
     def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:
         """Send a trial; `reply(future, Measured, deadline)` waits for its result."""
@@ -167,9 +167,9 @@ class AgentClient:
     def status(self, deadline: Deadline) -> StatusReport:
         return self._call(AgentStatus(), StatusReport, deadline)
 
-    def reset(self, rung: str, deadline: Deadline) -> ResetDone:
+    def reset(self, step: str, deadline: Deadline) -> ResetDone:
         """`soft`, `reload` or `worker`; then the canary."""
-        return self._call(Reset(rung), ResetDone, deadline)
+        return self._call(Reset(step), ResetDone, deadline)
 
     def log(self, count: int, deadline: Deadline) -> str:
         """Return the last `count` bytes of the agent's log."""

@@ -23,13 +23,52 @@ from hilt.measure.board_description import BoardTarget
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection, Connected
 from hilt.measure.interfaces import BoardDescription, BoardState, Listen, Report, Request
 from hilt.measure.plausibility import ImpossibleLatencyError, impossibility
-from hilt.measure.poison_trials import Suspects
 from hilt.measure.recovery import FAULTS, Recovery
 from hilt.measure.request_queue import PoolClosedError, RequestBatch, Work
 from hilt.measure.trial_encoding import EncodedTrial, WireBlobs, result_of, ship
 from hilt.measure.usage import Usage
 from hilt.trial import Outcome, Result
 from hilt_board.protocol import Measured, MessageError, Record
+
+
+class Suspects:
+    """Trials that one board was lost with, which the board's thread adds: a poison trial may be among them.
+
+    A lost board says nothing about its trials: cables, power and people take boards down too. So they go again, each
+    alone. A trial that loses the board once more, alone, is answered, if the board comes back well.
+    """
+
+    def __init__(self) -> None:
+        self.lost_at = 0.0
+        """The time of the last loss of the board, by the monotonic clock."""
+        self._trials: set[str] = set()
+        self._accused: Request | None = None
+
+    def has(self, request: Request) -> bool:
+        """Return True if any attempt of the request's trial is a suspect."""
+        return _trial(request) in self._trials
+
+    def accuse(self, request: Request) -> None:
+        """Record the request that the agent itself names as the one it failed with."""
+        self._accused = request
+
+    def after_loss(self, taken: Sequence[Request]) -> Request | None:
+        """Return the trial that the loss came from, if that is known; `taken` have no answer."""
+        self.lost_at = time.monotonic()
+        accused, self._accused = self._accused, None
+        if accused is not None:
+            self._trials.add(_trial(accused))
+            return accused
+        if len(taken) == 1 and self.has(taken[0]):
+            return taken[0]
+        self._trials.update(_trial(each) for each in taken)
+        return None
+
+
+def _trial(request: Request) -> str:
+    """Return "RUN/NUMBER" of "RUN/NUMBER/ATTEMPT": the part that stays the same when the trial is tried again."""
+    return request.key.rpartition("/")[0]
+
 
 _LOG = logging.getLogger("hilt.measure")
 PIPELINE_DEPTH = 2
@@ -110,7 +149,7 @@ class BoardMeasurer:
                 suspect = None if blameless else self._suspects.after_loss(list(taken.values()))
                 # Another board may have the others at once; mending this one takes its time.
                 work.put_back([each for each in taken.values() if each is not suspect], str(error))
-                # The agent has tried a new worker before it says that memory is short: no rung frees more of it.
+                # The agent has tried a new worker before it says that memory is short: no step frees more of it.
                 hopeless = setbacks > SETBACKS_ALLOWED or isinstance(error, OutOfMemoryError)
                 reason = error if hopeless else self.recovery.recover_from(error)
                 if suspect is not None and self._convict(suspect, error, reason, work):
@@ -214,8 +253,8 @@ class BoardMeasurer:
         if not unknown:
             return
         deadline = Deadline(CONNECT_SECONDS)
-        for digest in sorted(connected.client.missing(sorted(unknown), deadline)):
-            connected.client.put_as(digest, self._blobs.contents(digest), deadline)
+        for digest in sorted(connected.client.missing_blobs(sorted(unknown), deadline)):
+            connected.client.upload_blob(digest, self._blobs.contents(digest), deadline)
         connected.present |= unknown
 
     def _receive(self, connected: Connected, flying: _InFlight, work: Work, taken: dict[int, Request]) -> None:
@@ -255,10 +294,10 @@ class BoardMeasurer:
     def _log_resets(self, request: Request, measured: Measured) -> None:
         """Log the steps by which the agent made the board sane again, with their cost."""
         costs = {name: cost for name, cost in measured.seconds.items() if name.startswith("reset_")}
-        rungs = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "nothing to climb"
+        steps = ", ".join(f"{name} {cost:.2f} s" for name, cost in costs.items()) or "no recovery step"
         well = "well" if measured.canary else "failed"
         name = self.description.name
-        _LOG.warning("%s: %s after trial %d: %s; canary %s", name, measured.outcome, request.ordinal, rungs, well)
+        _LOG.warning("%s: %s after trial %d: %s; canary %s", name, measured.outcome, request.ordinal, steps, well)
 
     def _answer(self, request: Request, result: Result, work: Work, taken: dict[int, Request]) -> None:
         work.answer(request, result)

@@ -17,7 +17,7 @@ from hilt.link.errors import AgentError
 from hilt.measure.board_description import BoardTarget
 from hilt.measure.canary import make_canary
 from hilt.measure.interfaces import BoardEvent, BoardState, Listen
-from hilt_board.protocol import Measured, Programmed
+from hilt_board.protocol import BitstreamLoaded, Measured
 
 CONNECT_SECONDS = 240.0
 """Seconds for connecting, deploying and programming.
@@ -102,6 +102,8 @@ class BoardConnection:
 
     def _program(self, agent: AgentConnection, bitstream: bytes, deadline: Deadline) -> Connected:
         how = "sent to the board" if agent.uploaded else "was there"
+        if agent.replaced:
+            how = f"{how}, {agent.replaced}"
         self.tell(BoardState.LOADED, f"agent {agent.welcome.agent[:12]} {how}, pynq {agent.welcome.pynq}")
         digest = hashlib.sha256(bitstream).hexdigest()
         programmed = program_board(agent.client, self.target, bitstream, deadline)
@@ -130,7 +132,7 @@ class BoardConnection:
         self._listen(BoardEvent(self.name, state, detail, time.time(), celsius))
 
 
-def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, deadline: Deadline) -> Programmed:
+def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, deadline: Deadline) -> BitstreamLoaded:
     """Load the bitstream, with the canary that decides from now on whether the board is sane.
 
     The canary has run when this returns. Raises LinkError: BitstreamRefusedError, or RefusedError `board_broken` if
@@ -139,8 +141,8 @@ def program_board(client: AgentClient, target: BoardTarget, bitstream: bytes, de
     digest = hashlib.sha256(bitstream).hexdigest()
     canary = make_canary(target.description.accelerator, digest)
     contents = {digest: bitstream, **canary.blobs}
-    for name in sorted(client.missing(sorted(contents), deadline)):
-        client.put_as(name, contents[name], deadline)
+    for name in sorted(client.missing_blobs(sorted(contents), deadline)):
+        client.upload_blob(name, contents[name], deadline)
     return client.program(digest, target.manifest, deadline, canary.trial, canary.code)
 
 

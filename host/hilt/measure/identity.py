@@ -16,16 +16,16 @@ def identity_of(accelerator: Accelerator) -> Identity:
     parameters = accelerator.parameters
     return Identity(
         version=_REGISTER_MAP_VERSION,
-        blocks=parameters.log_batch
+        geometry=parameters.log_batch
         | parameters.log_block << 4
         | parameters.log_inp_width << 8
         | parameters.log_wgt_width << 12
         | parameters.log_acc_width << 16,
-        buffers=parameters.log_uop_buff_size
+        buffer_sizes=parameters.log_uop_buff_size
         | parameters.log_inp_buff_size << 8
         | parameters.log_wgt_buff_size << 16
         | parameters.log_acc_buff_size << 24,
-        configuration=accelerator.isa.number
+        build=accelerator.isa.number
         | (accelerator.bus_bits.bit_length() - 1) << 8
         | int(accelerator.hazards == "interlock") << 12,
     )

@@ -1,4 +1,4 @@
-"""Recovering a board: up the ladder's rungs until its canary is well, or the last one was in vain."""
+"""Recovering a board: up the ladder's steps until its canary is well, or the last one was in vain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hilt.link.errors import (
 from hilt.link.quarantine import quarantine
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection
 from hilt.measure.interfaces import BoardState
-from hilt.measure.ladder import SECONDS, Climbed, Rung, RungSkippedError, reboot, restart_daemon
+from hilt.measure.ladder import SECONDS, RecoveryAttempt, RecoveryStep, StepSkippedError, reboot, restart_daemon
 from hilt.measure.plausibility import ImpossibleLatencyError
 from hilt.virtual.errors import VirtualBoardError
 
@@ -30,7 +30,7 @@ SETTLE_SECONDS = 5.0
 RECONNECT_SECONDS = 60.0
 """Seconds for one attempt of a recovery."""
 _FAULTS_OF_THE_AGENT = ("board_broken", "worker_failed", "internal")
-"""Refusals after which connecting again is not enough: the agent has climbed its own rungs before it says so."""
+"""Refusals after which connecting again is not enough: the agent has taken its own steps before it says so."""
 _VIOLATIONS_ALLOWED = 3
 """Protocol violations allowed within one step.
 
@@ -44,8 +44,8 @@ class Recovery:
     """The recovery of the board of one connection, from the thread that uses it."""
 
     def __init__(self, connection: BoardConnection) -> None:
-        self.climbed: list[Climbed] = []
-        """Every rung that was climbed, in order."""
+        self.attempts: list[RecoveryAttempt] = []
+        """Every recovery step taken, in order."""
         self._connection = connection
 
     def connect_at_first(self) -> None:
@@ -76,38 +76,39 @@ class Recovery:
         """
         connection = self._connection
         connection.disconnect()
-        rungs = list(Rung)
+        steps = list(RecoveryStep)
         tried_all = True
-        for rung in rungs[rungs.index(Rung.DAEMON if self._is_broken(error) else Rung.RECONNECT) :]:
+        for step in steps[steps.index(RecoveryStep.DAEMON if self._is_broken(error) else RecoveryStep.RECONNECT) :]:
             if connection.closing.is_set() or self._is_permanent(error):
                 return error
-            connection.tell(BoardState.RECOVERING, f"{rung}: {error}")
+            connection.tell(BoardState.RECOVERING, f"{step}: {error}")
             started = time.monotonic()
-            fault = self._climb(rung)
-            if isinstance(fault, RungSkippedError):
-                _LOG.warning("%s: no %s: %s", connection.name, rung, fault)
+            fault = self._take_step(step)
+            if isinstance(fault, StepSkippedError):
+                _LOG.warning("%s: no %s: %s", connection.name, step, fault)
                 tried_all = False
                 continue
-            climbed = Climbed(rung, fault is None, time.monotonic() - started, "" if fault is None else str(fault))
-            self.climbed.append(climbed)
+            reason = "" if fault is None else str(fault)
+            attempt = RecoveryAttempt(step, fault is None, time.monotonic() - started, reason)
+            self.attempts.append(attempt)
             if not connection.closing.is_set():
-                _LOG.warning("%s: %s", connection.name, climbed)
+                _LOG.warning("%s: %s", connection.name, attempt)
             if fault is None:
                 return None
             if isinstance(fault, BoardBusyError):
-                return fault  # it is well, and somebody else's: no rung may take it from under them
+                return fault  # it is well, and somebody else's: no step may take it from under them
             error = fault
         if (tried_all or self._is_broken(error)) and not connection.closing.is_set() and not self._is_permanent(error):
             return self._quarantine(error)
         return error
 
-    def _climb(self, rung: Rung) -> Exception | None:
+    def _take_step(self, step: RecoveryStep) -> Exception | None:
         """Climb one step, within its time. Return None if the board is programmed and its canary well afterwards."""
         connection = self._connection
-        deadline = Deadline(SECONDS[rung])
-        before = connection.boot_id if rung is Rung.REBOOT else None
+        deadline = Deadline(SECONDS[step])
+        before = connection.boot_id if step is RecoveryStep.REBOOT else None
         try:
-            unless_closed(connection.closing, lambda: self._act(rung), lambda done: None)
+            unless_closed(connection.closing, lambda: self._act(step), lambda done: None)
         except FAULTS as fault:
             return fault
         pause = _FIRST_PAUSE_SECONDS
@@ -125,16 +126,16 @@ class Recovery:
             connection.closing.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _act(self, rung: Rung) -> None:
+    def _act(self, step: RecoveryStep) -> None:
         target = self._connection.target
-        if rung is Rung.DAEMON:
+        if step is RecoveryStep.DAEMON:
             restart_daemon(target.endpoint())
-        elif rung is Rung.REBOOT:
+        elif step is RecoveryStep.REBOOT:
             reboot(target.endpoint(), virtual=target.virtual)
-        elif rung is Rung.POWER:
+        elif step is RecoveryStep.POWER:
             switch = target.power()
             if switch is None:
-                raise RungSkippedError("it has no power switch that hilt knows of (docs/boards.md)")
+                raise StepSkippedError("it has no power switch that hilt knows of (docs/boards.md)")
             switch.cycle()
 
     def _prove_sane(self) -> None:

@@ -143,7 +143,7 @@ def result_of(measured: Measured, board: str, seconds: dict[str, float]) -> Resu
         cycles=round(median(measured.cycles)) if outcome is Outcome.OK and measured.cycles else None,
         microseconds=median(measured.microseconds) if outcome is Outcome.OK and measured.microseconds else None,
         repeats=measured.microseconds,
-        verification=_verification(measured.comparison),
+        verification=_verification(measured.verification),
         board=board,
         seconds={**measured.seconds, **seconds},
     )

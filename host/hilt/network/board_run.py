@@ -19,6 +19,7 @@ from hilt.measure.board_description import BoardTarget, resolve
 from hilt.measure.connection import BoardConnection
 from hilt.measure.interfaces import BoardState, Listen
 from hilt.measure.recovery import FAULTS, Recovery
+from hilt.network.kept_speed import kept_speed
 from hilt.network.target import CompileTarget
 from hilt.simulator.device import MemoryModel
 from hilt_board.protocol import NetworkRan, RunNetwork
@@ -115,8 +116,8 @@ class BoardRunner:
         assert connected is not None
         deadline = Deadline(_REPLY_SECONDS)
         digest = hashlib.sha256(data).hexdigest()
-        if connected.client.missing([digest], deadline):
-            connected.client.put_as(digest, data, deadline)
+        if connected.client.missing_blobs([digest], deadline):
+            connected.client.upload_blob(digest, data, deadline)
         limit = sum(program["limit_seconds"] for program in bundle.manifest["programs"]) * images * repeat
         request = RunNetwork(
             bundle=digest,
@@ -180,7 +181,8 @@ def target_of(name: str) -> CompileTarget:
         bitstream=description.bitstream,
         bitstream_file="" if board.virtual else description.bitstream,
         register_base=manifest.register_base,
-        identity=() if identity is None else (identity.blocks, identity.buffers, identity.configuration),
+        identity=() if identity is None else (identity.geometry, identity.buffer_sizes, identity.build),
+        processor=kept_speed(name),
     )
 
 

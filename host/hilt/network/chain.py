@@ -1,8 +1,8 @@
 """Consecutive layers in one instruction stream.
 
-Each layer takes the end of the on-chip buffers that the layer before it did not take, if both fit: its weights and
-micro-ops are then loaded while the layer before it computes. The waits are derived from the reads and writes of the
-instructions (chain_tokens), across layers as within one.
+Each layer has a place of its own on chip (chain_places), so that its weights and first inputs are loaded while the
+layer before it computes. The waits are derived from the reads and writes of the instructions (chain_tokens), across
+layers as within one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hilt.network.chain_places import Place, places_of
 from hilt.network.chain_tokens import Depths, Memory, with_tokens
 from hilt.network.lower import Code
+from hilt.network.lower_residual import RESIDUAL
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, encode, encode_uops
 from hilt.vta.program import Buffer, Program
@@ -29,7 +31,15 @@ class ChainLink:
     buffers: Mapping[str, str]
 
 
-def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator) -> Program:
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The program of a chain, and how many of its instructions each layer has; FINISH is the last one's successor."""
+
+    program: Program
+    lengths: list[int]
+
+
+def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator) -> Chain:
     """Return one program of all layers, in their order, with a buffer for each name in the links' `buffers`.
 
     Args:
@@ -43,10 +53,9 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     depths = Depths(accelerator.uop_depth, parameters.inp_depth, parameters.wgt_depth, parameters.acc_depth)
     uops = np.concatenate([np.zeros(0, dtype=UOP), *(link.code.uops for link in links)])
     shards, owners = [], []
-    places = _Places(depths)
     begin = 0
-    for link in links:
-        code = _weights_first(_placed(link.code, places.next(link.code), begin))
+    for link, place in zip(links, places_of([link.code for link in links], depths), strict=True):
+        code = _early_first(_placed(link.code, place, begin))
         uops[begin : begin + len(code.uops)] = code.uops
         begin += len(code.uops)
         renamed = [number[_UOP if name == _UOP else link.buffers[name]] for name in code.names]
@@ -57,51 +66,31 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     records = np.concatenate([*shards, finish])
     owner = np.append(np.concatenate(owners), -1)
     records = with_tokens(records, Memory(owner, uops), depths)
-    return _program(records, uops, owner, names, sizes, accelerator)
+    program = _program(records, uops, owner, names, sizes, accelerator)
+    return Chain(program, [len(shard) for shard in shards])
 
 
-class _Places:
-    """The place of each layer on chip: at the start and at the end of each buffer in turns."""
-
-    def __init__(self, depths: Depths) -> None:
-        self._depths = depths
-        self._high = False
-
-    def next(self, code: Code) -> Depths:
-        """Return the first element of the layer in each buffer."""
-        high, self._high = self._high, not self._high
-        if not high:
-            return Depths(0, 0, 0, 0)
-        depths = self._depths
-        return Depths(
-            depths.uop - len(code.uops),
-            depths.inp - code.used(MemoryType.INP),
-            depths.wgt - code.used(MemoryType.WGT),
-            depths.acc - code.accumulators,
-        )
-
-
-def _placed(code: Code, place: Depths, begin: int) -> Code:
-    """Return `code` moved to `place` on chip, with its micro-ops at `begin` of the chain's."""
+def _placed(code: Code, where: Place, begin: int) -> Code:
+    """Return `code` moved to its place on chip, with its micro-ops at `begin` of the chain's."""
     records, uops = code.records.copy(), code.uops.copy()
     moves = np.isin(records["opcode"], (Opcode.LOAD, Opcode.STORE))
-    offsets = {
-        MemoryType.UOP: place.uop,
-        MemoryType.INP: place.inp,
-        MemoryType.WGT: place.wgt,
-        MemoryType.ACC: place.acc,
-        MemoryType.OUT: place.acc,
-    }
-    for kind, offset in offsets.items():
-        records["sram_base"][moves & (records["memory_type"] == kind)] += np.uint32(offset)
-    records["dram_base"][moves & (records["memory_type"] == MemoryType.UOP)] += np.uint32(begin)
-    records["uop_bgn"][~moves] += np.uint32(place.uop)
-    records["uop_end"][~moves] += np.uint32(place.uop)
+    kinds = records["memory_type"]
+    for kind, offset in ((MemoryType.INP, where.inp), (MemoryType.WGT, where.wgt)):
+        records["sram_base"][moves & (kinds == kind)] += np.uint32(offset)
+    for kind in (MemoryType.ACC, MemoryType.OUT):
+        chosen = moves & (kinds == kind)
+        records["sram_base"][chosen] = where.accumulators(records["sram_base"][chosen])
+    records["uop_bgn"][~moves] += np.uint32(where.uop)
+    records["uop_end"][~moves] += np.uint32(where.uop)
     adds = _read_by_alu(code)
-    uops["dst"] += np.uint32(place.acc)
-    uops["src"] += np.where(adds, place.acc, place.inp).astype(np.uint32)
-    uops["wgt"][~adds] += np.uint32(place.wgt)
-    return Code(records, code.buffers, code.names, uops)
+    uops["dst"] = where.accumulators(uops["dst"])
+    uops["src"] = np.where(adds, where.accumulators(uops["src"]), uops["src"] + np.uint32(where.inp))
+    uops["wgt"][~adds] += np.uint32(where.wgt)
+    loads_uops = moves & (kinds == MemoryType.UOP)
+    records["sram_base"][loads_uops], records["dram_base"][loads_uops] = where.uop, begin
+    records["x_size"][loads_uops] = where.uops_loaded
+    keep = ~loads_uops | (where.uops_loaded > 0)
+    return Code(records[keep], code.buffers[keep], code.names, uops)
 
 
 def _read_by_alu(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -112,13 +101,24 @@ def _read_by_alu(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return read
 
 
-def _weights_first(code: Code) -> Code:
-    """Return `code` with the weights of its first GEMM loaded before all else: they wait for no other layer."""
+def _early_first(code: Code) -> Code:
+    """Return `code` with LOADs of its first tile in the order in which their data is there.
+
+    Weights come before all else, since they wait for no other layer; a residual, which an earlier layer made, comes
+    before the input.
+    """
     records = code.records
-    first = int(np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 0))[:1].sum())
-    early = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.WGT)
-    early[first:] = False
-    order = np.concatenate((np.flatnonzero(early), np.flatnonzero(~early)))
+    numbers = np.arange(len(records))
+    gemms = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 0)
+    first = numbers < int(np.flatnonzero(gemms)[:1].sum())
+    loads = first & (records["opcode"] == Opcode.LOAD)
+    weights = loads & (records["memory_type"] == MemoryType.WGT)
+    inputs = loads & (records["memory_type"] == MemoryType.INP)
+    residual = inputs & (code.buffers == (code.names.index(RESIDUAL) if RESIDUAL in code.names else -1))
+    wanted = np.where(weights, -1, numbers).astype(np.float64)
+    if residual.any():
+        wanted[residual] = int(np.argmax(inputs)) - 0.5
+    order = np.argsort(wanted, kind="stable")
     return Code(records[order], code.buffers[order], code.names, code.uops)
 
 

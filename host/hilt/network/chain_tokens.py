@@ -5,9 +5,9 @@ stages run it side by side; each token makes one stage wait for an instruction o
 instructions in order, so a wait for one instruction is a wait for all earlier ones of that stage, and needs no
 second token.
 
-A LOAD that reads the data of a STORE waits for that STORE by way of compute: the compute instruction before the
-LOAD pops the STORE's token and pushes one to the load stage. A STORE ends when the memory has answered, so the data
-is there.
+A LOAD that reads the data of a STORE waits for that STORE by way of compute: a compute instruction between them, the
+relay, pops the STORE's token and pushes one to the load stage. A STORE ends when the memory has answered, so the data
+is there. The relay is the first instruction that probably does not wait for the STORE itself.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from hilt.vta.isa import MemoryType, Opcode
 
+_STORE_CYCLES = 512
+"""A STORE of a tile takes about that long."""
 TOKEN_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 Records = NDArray[np.void]
 _Span = tuple[int, int]
@@ -60,6 +62,21 @@ def with_tokens(records: Records, memory: Memory, depths: Depths) -> Records:
     return _Scheduler(records, memory, depths).run()
 
 
+@dataclass(frozen=True)
+class _Block:
+    """The elements that a LOAD or STORE moves in memory: rows of `wide` elements, `stride` apart."""
+
+    first: int
+    high: int
+    wide: int
+    stride: int
+
+    @property
+    def elements(self) -> NDArray[np.int64]:
+        """Return their numbers in the buffer."""
+        return (self.first + self.stride * np.arange(self.high)[:, None] + np.arange(self.wide)).reshape(-1)
+
+
 class _Channel:
     """One queue of tokens. `covered` is the latest producer that the consumer has waited for."""
 
@@ -83,6 +100,10 @@ class _Channel:
     @property
     def covered(self) -> int:
         return self._producers[-1] if self._producers else -1
+
+    @property
+    def last_consumer(self) -> int:
+        return self._consumers[-1] if self._consumers else -1
 
     def first_behind(self, producer: int) -> int:
         """Return the first consumer that has waited for `producer` or for a later one."""
@@ -110,9 +131,16 @@ class _Scheduler:
         self.out_writer, self.out_reader = never(depths.acc), never(depths.acc)
         self.uops = np.zeros(depths.uop, dtype=memory.uops.dtype)
         self.ranges: dict[_Span, dict[str, _Span]] = {}
-        self.stored: dict[int, list[tuple[int, int, int]]] = {}
-        """STOREs by buffer: first element, end, instruction."""
+        self.stored: dict[int, NDArray[np.int64]] = {}
+        """By buffer: the last STORE of each of its elements, -1 for none."""
         self.last_compute = self.last_store = -1
+        self.relays: list[int] = []
+        """Instructions of the compute stage but ALU instructions with an immediate."""
+        self.relay_begins: list[int] = []
+        """About when the compute stage begins each of `relays`: micro-ops issued before."""
+        self.store_begins: dict[int, int] = {}
+        """The same for each STORE."""
+        self.issued = 0
 
     def run(self) -> Records:
         names = ("opcode", "memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride")
@@ -122,22 +150,22 @@ class _Scheduler:
             zip(*columns, strict=True)
         ):
             length = (high + top + bottom) * (wide + left + right)
-            extent = (dram, dram + max(high - 1, 0) * stride + wide) if high and wide else (dram, dram)
+            block = _Block(dram, high, wide, stride)
             if opcode == Opcode.LOAD and kind in (MemoryType.INP, MemoryType.WGT):
-                self._load(number, MemoryType(kind), (sram, sram + length), extent)
+                self._load(number, MemoryType(kind), (sram, sram + length), block)
             elif opcode == Opcode.STORE:
-                self._store(number, (sram, sram + high * wide), extent)
+                self._store(number, (sram, sram + high * wide), block)
             else:
-                self._compute(number, opcode, kind, sram, extent)
+                self._compute(number, opcode, kind, sram, block)
         for flag, values in self.flags.items():
             self.records[flag] = values
         return self.records
 
-    def _load(self, number: int, kind: MemoryType, span: _Span, extent: _Span) -> None:
+    def _load(self, number: int, kind: MemoryType, span: _Span, block: _Block) -> None:
         needed = int(self.reader[kind][span[0] : span[1]].max(initial=-1))
-        store = self._last_store_of(int(self.memory.buffer[number]), extent)
+        store = self._last_store_of(int(self.memory.buffer[number]), block)
         if store > self.from_store.covered:
-            relay = self.last_compute
+            relay = self._relay(store)
             if relay < store:
                 raise TokenError(f"LOAD {number} needs STORE {store}, and no compute instruction is between them")
             self.from_store.wait(relay, store)
@@ -146,14 +174,33 @@ class _Scheduler:
         self.to_load.wait(number, needed)
         self.writer[kind][span[0] : span[1]] = number
 
-    def _compute(self, number: int, opcode: int, kind: int, sram: int, extent: _Span) -> None:
+    def _relay(self, store: int) -> int:
+        """Return the compute instruction by way of which a LOAD waits for a STORE; the last one if none is better.
+
+        No ALU instruction with an immediate is one: a token would part it from those that the compute stage runs as one
+        with it.
+        """
+        first = max(store + 1, self.from_store.last_consumer)
+        place = bisect_left(self.relays, first)
+        if place == len(self.relays):
+            return self.last_compute
+        enough = self.store_begins[store] + _STORE_CYCLES
+        return self.relays[min(bisect_left(self.relay_begins, enough, lo=place), len(self.relays) - 1)]
+
+    def _compute(self, number: int, opcode: int, kind: int, sram: int, block: _Block) -> None:
         if opcode == Opcode.LOAD and kind == MemoryType.UOP:
-            self.uops[sram : sram + extent[1] - extent[0]] = self.memory.uops[extent[0] : extent[1]]
+            self.uops[sram : sram + block.wide] = self.memory.uops[block.first : block.first + block.wide]
             self.ranges.clear()
         elif opcode == Opcode.FINISH:
             self.from_store.wait(number, self.last_store)
         elif opcode in (Opcode.GEMM, Opcode.ALU):
             self._operate(number, opcode)
+        record = self.records[number]
+        if opcode != Opcode.ALU or not record["use_imm"]:
+            self.relays.append(number)
+            self.relay_begins.append(self.issued)
+        turns = int(record["iter_out"]) * int(record["iter_in"])
+        self.issued += (int(record["uop_end"]) - int(record["uop_bgn"])) * turns
         self.last_compute = number
 
     def _operate(self, number: int, opcode: int) -> None:
@@ -187,15 +234,23 @@ class _Scheduler:
             spans[name] = (low, high + reach + 1)
         return spans
 
-    def _store(self, number: int, span: _Span, extent: _Span) -> None:
+    def _store(self, number: int, span: _Span, block: _Block) -> None:
         self.to_store.wait(number, int(self.out_writer[span[0] : span[1]].max(initial=-1)))
         self.out_reader[span[0] : span[1]] = number
-        self.stored.setdefault(int(self.memory.buffer[number]), []).append((*extent, number))
+        buffer = int(self.memory.buffer[number])
+        known = self.stored.get(buffer, np.zeros(0, dtype=np.int64))
+        elements = block.elements
+        if (end := int(elements.max(initial=-1)) + 1) > len(known):
+            known = np.concatenate((known, np.full(max(end - len(known), len(known)), -1)))
+            self.stored[buffer] = known
+        known[elements] = number
         self.last_store = number
+        self.store_begins[number] = self.issued
 
-    def _last_store_of(self, buffer: int, extent: _Span) -> int:
+    def _last_store_of(self, buffer: int, block: _Block) -> int:
         """Return the last STORE that wrote some of these elements; -1 if none did."""
-        for first, end, number in reversed(self.stored.get(buffer, ())):
-            if first < extent[1] and extent[0] < end:
-                return number
-        return -1
+        known = self.stored.get(buffer)
+        if known is None:
+            return -1
+        elements = block.elements
+        return int(known[elements[elements < len(known)]].max(initial=-1))

@@ -34,7 +34,7 @@ def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
 
     `code` is a convolution's with a bias. Raises Rejected if its tiles leave no room for a residual on chip.
     """
-    tiles = _tiles(code)
+    tiles = output_tiles(code)
     identity = code.used(MemoryType.WGT)
     if identity >= accelerator.parameters.wgt_depth:
         raise Rejected("wgt_overflow", f"no block of {accelerator.parameters.wgt_depth} is left for the identity")
@@ -50,7 +50,7 @@ def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
     return adder.code(identity, uops)
 
 
-def _places(code: Code, tiles: list[_Tile], accelerator: Accelerator) -> tuple[list[int], int]:
+def _places(code: Code, tiles: list[OutputTile], accelerator: Accelerator) -> tuple[list[int], int]:
     """Return where in the input buffer pieces of the residual lie in turns, and the elements of the largest piece."""
     first = code.used(MemoryType.INP)
     room = accelerator.parameters.inp_depth - first
@@ -64,16 +64,17 @@ def _places(code: Code, tiles: list[_Tile], accelerator: Accelerator) -> tuple[l
 
 
 @dataclass(frozen=True)
-class _Tile:
-    """An output tile: where its accumulators are reset and where it is stored."""
+class OutputTile:
+    """An output tile: the instructions that reset its accumulators, add its bias and store it."""
 
     reset: int
+    bias: int
     stores: slice
     rows: int
     pixels: int
 
 
-def _tiles(code: Code) -> list[_Tile]:
+def output_tiles(code: Code) -> list[OutputTile]:
     """Return the tiles in order; each is reset once, and its bias added once."""
     records = code.records
     resets = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 1))
@@ -87,7 +88,7 @@ def _tiles(code: Code) -> list[_Tile]:
         whole = records[reset]
         assert code.uops["dst"][whole["uop_bgn"]] == records["sram_base"][stores[0]], "tiles end in another order"
         place = slice(int(stores[0]), int(stores[-1]) + 1)
-        tiles.append(_Tile(reset, place, int(whole["iter_out"]), int(whole["iter_in"])))
+        tiles.append(OutputTile(reset, begin, place, int(whole["iter_out"]), int(whole["iter_in"])))
     return tiles
 
 
@@ -105,7 +106,7 @@ class _Adder:
         self.numbers: dict[tuple[int, int], int] = {}
         """Micro-ops by where they add to and where the residual lies; their numbers follow the code's own."""
 
-    def add(self, tile: _Tile) -> None:
+    def add(self, tile: OutputTile) -> None:
         """Write the code up to a tile's reset, and its residual."""
         self._copy(tile.reset + 1)
         for store in self._code.records[tile.stores]:
@@ -142,7 +143,7 @@ class _Adder:
         gemm["dst_factor_in"] = gemm["src_factor_in"] = 1
         self._emit(gemm, -1)
 
-    def _left_shift(self, tile: _Tile) -> NDArray[np.void]:
+    def _left_shift(self, tile: OutputTile) -> NDArray[np.void]:
         shift = np.array([self._code.records[tile.reset]])
         shift["opcode"], shift["reset"], shift["alu_opcode"], shift["use_imm"] = Opcode.ALU, 0, AluOpcode.SHR, 1
         shift["imm"] = _IDENTITY_SHIFT - self._shift

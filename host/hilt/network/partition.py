@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hilt.network.graph import Graph, Node
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
-from hilt.network.processor import processor_seconds
+from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.schedule import ConfigurationError, Conv2d, Rejected
-from hilt.vta.accelerator import Accelerator
 
-Tuned = Mapping[Conv2d, Mapping[str, int]]
-"""Knobs by shape (`shape_of`)."""
+Tuned = Mapping[Conv2d, Sequence[Mapping[str, int]]]
+"""Knobs by shape (`shape_of`), the fastest first."""
+ByNode = Mapping[str, Sequence[Mapping[str, int]]]
+"""Knobs by node, measured in the form that the network has, the fastest first."""
+Measured = tuple[float, Mapping[str, int]]
+"""Microseconds of a layer, and its knobs."""
 
 
 def shape_of(workload: Conv2d) -> Conv2d:
@@ -25,7 +29,8 @@ def shape_of(workload: Conv2d) -> Conv2d:
 class Placement:
     """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why.
 
-    A `view` runs nowhere: its output lies in VTA's memory as its input does.
+    A `view` runs nowhere: its output lies in VTA's memory as its input does. `alternatives` are schedules that are
+    slower alone, but may be faster between the layer's neighbours.
     """
 
     node: Node
@@ -33,6 +38,7 @@ class Placement:
     schedule: Schedule | None
     reason: str
     view: bool = False
+    alternatives: tuple[Schedule, ...] = ()
 
     @property
     def on_vta(self) -> bool:
@@ -50,7 +56,13 @@ class Part:
     on_vta: bool
 
 
-def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tuned) -> list[Placement]:
+def place(
+    graph: Graph,
+    searcher: Searcher,
+    tuned: Tuned,
+    by_node: ByNode | None = None,
+    speed: ProcessorSpeed = ASSUMED,
+) -> list[Placement]:
     """Return where each node runs, in the graph's order.
 
     A node that VTA can run goes there unless the processor is faster by the cost model, the way to VTA and back
@@ -64,7 +76,8 @@ def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tun
                 node, None, None, "the packed layouts of its input and output are the same", view=True
             )
         else:
-            placement = _place(graph, node, searcher, tuned, on_vta)
+            knobs = (by_node or {}).get(node.name, ())
+            placement = _place(graph, node, searcher, tuned, knobs, on_vta, speed)
         placements.append(placement)
         if placement.on_vta or placement.view:
             on_vta.update(node.outputs)
@@ -83,54 +96,72 @@ def _is_view(graph: Graph, node: Node) -> bool:
     return padded[0] == padded[1]
 
 
-def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_vta: set[str]) -> Placement:
+def _place(
+    graph: Graph,
+    node: Node,
+    searcher: Searcher,
+    tuned: Tuned,
+    knobs: Sequence[Mapping[str, int]],
+    made_on_vta: set[str],
+    speed: ProcessorSpeed,
+) -> Placement:
     accelerator = searcher.accelerator
     try:
         layer = layer_of(graph, node, accelerator)
-        schedule = _schedule(layer, searcher, tuned)
+        schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in made_on_vta:
-            layer, schedule = _folded_if_faster(layer, schedule, searcher)
+            layer, schedules = _folded_if_faster(layer, schedules, searcher)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
-    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node)
+    schedule = schedules[0]
+    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node, speed)
     if beside < on_vta:
-        faster = f"the processor takes about {beside * 1e6:,.0f} us (cost model), VTA {on_vta * 1e6:,.0f} us (twin)"
+        faster = f"the processor takes about {beside * 1e6:,.0f} us ({speed.source}), VTA {on_vta * 1e6:,.0f} us (twin)"
         return Placement(node, None, None, faster)
-    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us (cost model)"
-    return Placement(node, layer, schedule, how)
+    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us ({speed.source})"
+    return Placement(node, layer, schedule, how, alternatives=tuple(schedules[1:]))
 
 
-def _folded_if_faster(layer: VtaLayer, schedule: Schedule, searcher: Searcher) -> tuple[VtaLayer, Schedule]:
+def _folded_if_faster(
+    layer: VtaLayer, schedules: list[Schedule], searcher: Searcher
+) -> tuple[VtaLayer, list[Schedule]]:
     """Return the layer whose data the processor packs.
 
     The columns of its kernel become channels if VTA is faster then: less of each block is empty.
     """
     narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
     if narrow is None:
-        return layer, schedule
+        return layer, schedules
     residual = narrow.residual_shift if narrow.residual else None
-    other = searcher.schedule(narrow.workload, residual)
-    return (narrow, other) if other.cycles < schedule.cycles else (layer, schedule)
+    others = searcher.schedules(narrow.workload, residual)
+    return (narrow, others) if others[0].cycles < schedules[0].cycles else (layer, schedules)
 
 
-def _schedule(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) -> Schedule:
-    """Return the tuned schedule where it fits, with its residual, else the twin's best."""
+def _measured(layer: VtaLayer | PoolLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:
+    """Return the schedules of given knobs, as far as they fit."""
+    found: list[Schedule] = []
     if isinstance(layer, PoolLayer):
-        return searcher.pool_schedule(layer.node.name, layer.pool)
+        return found
     residual = layer.residual_shift if layer.residual else None
-    knobs = tuned.get(shape_of(layer.workload))
-    if knobs is not None:
-        try:
-            tuned_schedule = searcher.judge(layer.workload, knobs, residual, "tuned")
-            if residual is None:
-                return tuned_schedule
-            # It was tuned without the residual, with which another schedule may be faster.
-            return min(
-                tuned_schedule, searcher.schedule(layer.workload, residual), key=lambda schedule: schedule.cycles
-            )
-        except (Rejected, ConfigurationError):
-            pass  # no room for the residual, or tuned for another form of the layer
-    return searcher.schedule(layer.workload, residual)
+    for knobs in options:
+        with suppress(Rejected, ConfigurationError):
+            found.append(searcher.judge(layer.workload, knobs, residual, "tuned"))
+    return found
+
+
+def _schedules(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) -> list[Schedule]:
+    """Return the tuned schedules that fit, with their residual, else the twin's best ones."""
+    if isinstance(layer, PoolLayer):
+        return [searcher.pool_schedule(layer.node.name, layer.pool)]
+    residual = layer.residual_shift if layer.residual else None
+    # A schedule may leave no room for the residual, or be tuned for another form of the layer.
+    found = _measured(layer, searcher, tuned.get(shape_of(layer.workload), ()))
+    if not found:
+        return searcher.schedules(layer.workload, residual)
+    if residual is not None:
+        # They were tuned without the residual, with which another schedule may be faster.
+        found = sorted([*found, *searcher.schedules(layer.workload, residual)], key=lambda each: each.cycles)
+    return found
 
 
 def parts(graph: Graph, placements: Sequence[Placement]) -> list[Part]:

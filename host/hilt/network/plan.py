@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.buffers import Life, one_behind_another, shared
-from hilt.network.chain import ChainLink, join
+from hilt.network.chain import Chain, ChainLink, join
 from hilt.network.graph import Graph, Tensor
 from hilt.network.layers import Fold, PoolLayer, VtaLayer
-from hilt.network.lower import Code, lower_convolution
-from hilt.network.lower_pool import lower_max_pool
-from hilt.network.lower_residual import identity_block, with_residual
-from hilt.network.lower_shift import OutputStage, with_shifts
+from hilt.network.lower_layer import layer_bias, layer_code
+from hilt.network.lower_residual import identity_block
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
@@ -26,7 +24,6 @@ from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks, pack_bias, pack_weights
-from hilt.vta.program import Program
 
 _LIMIT_FACTOR = 8
 _LIMIT_SECONDS = 1.0
@@ -105,8 +102,7 @@ class Planner:
         identity = "identity of 1"
         self.constants[identity] = identity_block(0, self.target.accelerator)
         names = {"identity": identity, "inp": self._read(layer.data), "out": self._write(layer.output)}
-        rows = placement.schedule.knobs["rows"]
-        return ChainLink(lower_max_pool(layer.pool, rows, self.target.accelerator), names)
+        return ChainLink(layer_code(layer, placement.schedule.knobs, self.target.accelerator), names)
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
         """Let the processor write a layer's data with the kernel's columns as channels."""
@@ -125,20 +121,14 @@ class Planner:
         name = layer.node.name
         names = {"wgt": f"weights of {name}", "bias": f"bias of {name}"}
         self.constants[names["wgt"]] = pack_weights(layer.weights, parameters)
-        self.constants[names["bias"]] = pack_bias(layer.bias, parameters)
+        self.constants[names["bias"]] = pack_bias(layer_bias(layer, accelerator), parameters)
         if layer.fold is None:
             names["inp"] = self._read(layer.data)
         else:
             names["inp"] = f"tensor {layer.data} folded for {layer.node.name}"
             self.lives[names["inp"]].last = self.now
-        knobs = placement.schedule.knobs
-        code: Code = lower_convolution(layer.workload, knobs, accelerator)
-        if layer.shifts:
-            plane = layer.workload.out_height * layer.workload.out_width
-            output = OutputStage(len(layer.shifts), plane, knobs.get("tile_b", 1))
-            code = with_shifts(code, layer.shifts, output, accelerator)
+        code = layer_code(layer, placement.schedule.knobs, accelerator)
         if layer.residual:
-            code = with_residual(code, layer.residual_shift, accelerator)
             block = identity_block(layer.residual_shift, accelerator)
             names["identity"] = f"identity of {int(block.max())}"
             self.constants[names["identity"]] = block
@@ -217,10 +207,11 @@ class Planner:
         sizes |= {name: array.nbytes for name, array in self.constants.items()}
         programs, layers = [], []
         for number, (links, placements) in enumerate(self.chains):
-            program = join(links, sizes, self.target.accelerator)
+            chain = join(links, sizes, self.target.accelerator)
+            program = chain.program
             uops = f"micro-ops of vta {number}"
             self.constants[uops] = program.uops
-            facts, about = self._program_facts(number, program, links, placements, uops, arrays)
+            facts, about = self._program_facts(number, chain, placements, uops, arrays)
             programs.append(facts)
             layers += about
         used = {name: self._constant_part(name, array, arrays) for name, array in self.constants.items()}
@@ -253,14 +244,13 @@ class Planner:
     def _program_facts(
         self,
         number: int,
-        program: Program,
-        links: Sequence[ChainLink],
+        chain: Chain,
         placements: Sequence[Placement],
         uops: str,
         arrays: dict[str, NDArray[Any]],
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Return a program's entry, and one for each of its layers with its share of the twin's cycles."""
-        accelerator = self.target.accelerator
+        accelerator, program = self.target.accelerator, chain.program
         prefix = f"programs/{number}"
         arrays[f"{prefix}/instructions.npy"] = program.instructions
         relocations = []
@@ -269,7 +259,7 @@ class Planner:
             arrays[part] = buffer.instructions.astype(np.uint32)
             name = uops if buffer.name == "uop" else buffer.name
             relocations.append({"buffer": name, "element_bytes": buffer.element_bytes, "part": part})
-        ends = layer_ends(program, [len(link.code.records) for link in links], self.searcher.twin, self.target.memory)
+        ends = layer_ends(program, chain.lengths, self.searcher.twin, self.target.memory)
         cycles = ends[-1]
         facts = {
             "instructions": f"{prefix}/instructions.npy",

@@ -15,7 +15,7 @@ from hilt.network.chain import ChainLink, join
 from hilt.network.lower import Code, code_of
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
 from hilt.network.lower_residual import with_residual
-from hilt.schedule import Conv2d, Rejected
+from hilt.schedule import Conv2d, Rejected, convolution
 from hilt.schedule.checks import Checks
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
@@ -30,8 +30,11 @@ _BY_ESTIMATE = 1024
 _ROUNDS = 3
 _CENTRES = 3
 _MOST_ROWS = 32
-_WITH_RESIDUAL = 8
+_WITH_RESIDUAL = 24
 """Configurations that are counted with their residual, the fastest without it that have room for one."""
+_ALTERNATIVES = 6
+_SHAPE = ("tile_b", "tile_h", "tile_w", "oc_nthread", "h_nthread")
+"""Knobs that tell a schedule's first and last tiles, which meet those of the layers beside it."""
 
 
 class NoScheduleError(ValueError):
@@ -54,7 +57,7 @@ class Searcher:
     accelerator: Accelerator
     memory: MemoryModel
     _twin: Twin | None = None
-    _known: dict[tuple[Conv2d, int | None], Schedule] = field(default_factory=dict)
+    _known: dict[tuple[Conv2d, int | None], list[Schedule]] = field(default_factory=dict)
 
     @property
     def twin(self) -> Twin:
@@ -63,7 +66,11 @@ class Searcher:
         return self._twin
 
     def schedule(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
-        """Return the best schedule of the search.
+        """Return the best schedule of the search. Raises NoScheduleError if no configuration fits the accelerator."""
+        return self.schedules(workload, residual_shift)[0]
+
+    def schedules(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
+        """Return the best schedules of the search, fastest first, all with other shapes of tiles.
 
         Raises:
             NoScheduleError: No configuration fits the accelerator.
@@ -87,7 +94,7 @@ class Searcher:
                 continue
         if not programs:
             raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")
-        cycles, rows = min(zip(self._cycles(list(programs.values())), programs, strict=True))
+        cycles, rows = min(zip(self.cycles(list(programs.values())), programs, strict=True))
         return Schedule({"rows": rows}, int(cycles), "twin")
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
@@ -95,10 +102,10 @@ class Searcher:
         from hilt.network.lower import lower_convolution
 
         code = lower_convolution(workload, knobs, self.accelerator)
-        cycles = self._cycles([self._program(code, residual_shift)])[0]
+        cycles = self.cycles([self._program(code, residual_shift)])[0]
         return Schedule(dict(knobs), int(cycles), origin)
 
-    def _search(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
+    def _search(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
         checks: Checks = "strict" if self.accelerator.hazards == "none" else "compiler"
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4)
         candidates = candidates_of(problem)
@@ -121,8 +128,17 @@ class Searcher:
                     f"layer {workload.name}: no tile of it leaves room on chip for the residual; "
                     f"{self.accelerator.parameters.name} has {self.accelerator.parameters.inp_depth} input elements"
                 )
-        best_index = ranked[0]
-        return Schedule(problem.space.knobs_at(best_index), int(counted[best_index]), "twin")
+        found: dict[tuple[int, ...], Schedule] = {}
+        for index in ranked:
+            knobs = problem.space.knobs_at(index)
+            shape = tuple(knobs.get(name, 1) for name in _SHAPE)
+            if shape not in found and counted[index] < float("inf"):
+                found[shape] = Schedule(knobs, int(counted[index]), "twin")
+            if len(found) == _ALTERNATIVES:
+                break
+        if not found:
+            raise NoScheduleError(f"layer {workload.name}: the twin finishes none of {len(ranked)} configurations")
+        return list(found.values())
 
     def _count(self, problem: TuningProblem, indices: list[int], counted: dict[int, float]) -> None:
         """Add the cycles of configurations that are not counted yet."""
@@ -138,7 +154,7 @@ class Searcher:
     ) -> list[int]:
         """Return those that have room for a residual, fastest first, and count them anew."""
         tiling = Tiling.of(
-            TilingProblem.of(problem.workload, self.accelerator),
+            TilingProblem.of(convolution(problem.workload), self.accelerator),
             problem.space.columns(np.array(ranked, dtype=np.int64)),
         )
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
@@ -151,7 +167,7 @@ class Searcher:
                 joined = self._program(code_of(program, self.accelerator), shift)
             except Rejected:
                 continue
-            counted[index] = self._cycles([joined])[0]
+            counted[index] = self.cycles([joined])[0]
             fitting.append(index)
             if len(fitting) == _WITH_RESIDUAL:
                 break
@@ -161,8 +177,10 @@ class Searcher:
         if shift is not None:
             code = with_residual(code, shift, self.accelerator)
         names = [name for name in code.names if name != "uop"]
-        return join([ChainLink(code, {name: name for name in names})], dict.fromkeys(names, 1 << 20), self.accelerator)
+        link = ChainLink(code, {name: name for name in names})
+        return join([link], dict.fromkeys(names, 1 << 20), self.accelerator).program
 
-    def _cycles(self, programs: list[Program]) -> list[float]:
+    def cycles(self, programs: list[Program]) -> list[float]:
+        """Return the twin's cycles of programs; infinity where one does not finish."""
         predicted = self.twin.predict(programs, self.memory)
         return [float(each["cycles"]) if each["status"] == TwinStatus.DONE else float("inf") for each in predicted]

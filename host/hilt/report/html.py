@@ -14,6 +14,7 @@ from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
 from hilt.report.figures import inline_svg
 from hilt.report.health import board_rows, event_rows, step_rows, usage_rows
 from hilt.report.interactive import Plot, plotly_script
+from hilt.report.network_latency import LEGEND, latency_words, layer_latency, layer_share, scaled_latency
 from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
 from hilt.report.run_plots import coordinates_plot, importance_plot, trial_plot
@@ -55,11 +56,13 @@ def render(facts: Facts) -> str:
         undefined=StrictUndefined,
         finalize=lambda value: plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
     )
-    environment.filters |= {"figure": _figure, "share": _share, "latency": latency_text}
+    environment.filters |= {"figure": _figure, "share": _share, "latency": scaled_latency}
     drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}
     return environment.get_template("report.html.j2").render(
         facts=facts,
         result=facts.result,
+        latency_words=latency_words(facts.result) if facts.result else "",
+        legend=LEGEND,
         network=facts.result.network if facts.result else None,
         layers=[_layer(place, each, facts) for place, each in enumerate(facts.runs)],
         drawn=drawn,
@@ -103,7 +106,6 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
     """Return the values of a layer's row and section."""
     run, best, fallback = each.run, each.best, each.fallback
     latency = best.microseconds if best is not None else None
-    total = facts.result.microseconds if facts.result else None
     everywhere = each.layer.count * latency if latency else None
     return {
         "place": place,
@@ -117,7 +119,8 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
         "fallback": fallback,
         "latency": latency,
         "everywhere": everywhere,
-        "share": everywhere / total if everywhere and total else None,
+        "shown": layer_latency(each.result),
+        "share": layer_share(each.result, facts.result) if facts.result else None,
         "gain": each.result.gain,
         "gops": run.gops(latency) if latency else None,
         "percent": run.percent_of_bound(latency) if latency else None,
@@ -128,11 +131,6 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
             for outcome, count in sorted(each.counts.items(), key=lambda item: (item[0] is not Outcome.OK, -item[1]))
         ],
     }  # fmt: skip
-
-
-def latency_text(microseconds: float) -> str:
-    """Return a network's latency as text: milliseconds from ten on."""
-    return f"{microseconds / 1e3:,.2f} ms" if microseconds >= 1e4 else f"{microseconds:,.1f} µs"
 
 
 def _figure(value: float | None, digits: int = 1) -> str:

@@ -88,6 +88,16 @@ class Conv2d:
             raise WorkloadError(f"workload {self.name}: {message}")
 
     @property
+    def operator(self) -> str:
+        """The name of its operator (hilt.schedule.operator)."""
+        return "conv2d"
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        """Batch, channels, height and width."""
+        return self.batch, self.out_channels, self.out_height, self.out_width
+
+    @property
     def pad_end(self) -> tuple[int, int]:
         """Padding below and to the right."""
         return self.padding if self.padding_end is None else self.padding_end
@@ -143,3 +153,10 @@ class Conv2d:
             return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check the values
         except TypeError as error:
             raise WorkloadError(f"not a workload: {error}") from error
+
+
+def is_dense(workload: Conv2d) -> bool:
+    """Return whether this is a convolution of images of one pixel by a kernel of one."""
+    one = (1, 1)
+    pixel = (workload.height, workload.width) == workload.kernel == workload.stride == workload.input_dilation == one
+    return pixel and workload.padding == workload.pad_end == (0, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 8
+VERSION = 9
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """The condition of a result: every element of the trial's output was compared and none differed."""
@@ -49,6 +49,12 @@ _SLICES_OF_6 = """CREATE TABLE slices (
 ) STRICT, WITHOUT ROWID"""
 REMEASUREMENTS = _REMEASUREMENTS_OF_3.replace("number", "ordinal")
 SLICES = _SLICES_OF_6.replace("number", "ordinal")
+LABELS = """CREATE TABLE labels (
+  uuid TEXT NOT NULL PRIMARY KEY,
+  tags TEXT NOT NULL DEFAULT '[]',
+  note TEXT NOT NULL DEFAULT '',
+  archived INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1))
+) STRICT, WITHOUT ROWID"""
 _FALLBACK_FIRST = "ALTER TABLE campaigns ADD COLUMN fallback_first INTEGER NOT NULL DEFAULT 1"
 _BUDGETED = ";\n".join((*_CAMPAIGNS_GO_ON, _FALLBACK_FIRST, SLICES))
 
@@ -149,6 +155,8 @@ CREATE TABLE trials (
 
 {_BUDGETED};
 
+{LABELS};
+
 CREATE UNIQUE INDEX trials_once ON trials (run, "index");
 CREATE INDEX trials_outcome ON trials (run, outcome, reason);
 CREATE INDEX trials_verified ON trials (run, microseconds, ordinal) WHERE {VERIFIED};
@@ -177,6 +185,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         ' \'"board":"landscape:\', \'"board":"dataset:\')',
     ),
     7: _RUNS_IN_A_ROW_GET_A_BUDGET,
+    8: (LABELS,),
 }
 """The statements that lead from each version to the next; TABLES is the newest version."""
 

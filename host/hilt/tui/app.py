@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from hilt.engine.events import Event
 from hilt.engine.run_files import RunFiles
-from hilt.store import Store, StoreError, UnknownRunError
+from hilt.store import Campaign, Run, RunState, Store, StoreError, UnknownRunError
 from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
 from hilt.tui.plain_text import PlainText
 from hilt.tui.run_view import Link
@@ -42,7 +42,7 @@ and the run is there at once without them."""
 
 
 class HiltApp(App[None]):
-    """Shows the run given, or the live one, or the newest; or the list where none or several are live."""
+    """Shows the run or campaign given, or the live one, or the newest; or the list where none or several are live."""
 
     TITLE = "hilt"
     CSS_PATH = "hilt.tcss"
@@ -61,11 +61,11 @@ class HiltApp(App[None]):
         Binding("ctrl+q", "detach", "Detach", show=False, system=True),
     ]
 
-    def __init__(self, home: Path, store: Store, uuid: str | None = None) -> None:
+    def __init__(self, home: Path, store: Store, record: Run | Campaign | None = None) -> None:
         super().__init__()
         self._home = home
         self._store = store
-        self._uuid = uuid
+        self._record = record
         self._watch: WatchedRun | None = None
         self._pages: dict[str, RunPage] = {}
         self._campaign: str | None = None
@@ -75,21 +75,28 @@ class HiltApp(App[None]):
     def on_mount(self) -> None:
         self.set_timer(_STARTED_SECONDS, _collect_garbage)
         try:
-            uuid = self._uuid or self._obvious_run()
-            if uuid:
-                self._watch_run(uuid)
+            record = self._record or self._obvious_record()
+            if isinstance(record, Campaign):
+                self._campaign = record.uuid
+                self.action_page("campaign")
+            elif record is not None:
+                self._watch_run(record.uuid)
         except StoreError as error:
             self.failure = error
             self.exit()
             return
-        if not uuid:
+        if record is None:
             self.push_screen(_loaded("runs_screen.RunsScreen")(self._home, self._store))
 
-    def _obvious_run(self) -> str | None:
+    def _obvious_record(self) -> Run | Campaign | None:
+        """Return the only live run, or the newest; the campaign of a layer's run."""
         runs = self._store.runs(_NEWEST)
         live = [run for run in runs if RunFiles(self._home, run.uuid).is_running()]
-        candidates = live or runs[:1]
-        return candidates[0].uuid if len(candidates) == 1 else None
+        candidates = {run.campaign or run.uuid: run for run in live or runs[:1]}
+        if len(candidates) != 1:
+            return None
+        (run,) = candidates.values()
+        return (self._store.campaign(run.campaign) or run) if run.campaign else run
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [_PLAIN_TEXT, *super().get_line_filters()]
@@ -221,7 +228,7 @@ class HiltApp(App[None]):
         """Return the line for the terminal that the window leaves behind."""
         view = self._watch.view if self._watch is not None else None
         if view is None:
-            return None
+            return self._campaign_farewell()
         if view.link is Link.SILENT and not view.over:
             return f"Run {view.short_id}: its engine does not answer. `hilt tui {view.short_id}` looks again."
         if view.interrupted:
@@ -229,6 +236,17 @@ class HiltApp(App[None]):
         if view.over:
             return f"Run {view.short_id} is {view.state}. `hilt show {view.short_id}` prints it."
         return f"Run {view.short_id} goes on. `hilt tui {view.short_id}` attaches again."
+
+    def _campaign_farewell(self) -> str | None:
+        campaign = self._store.campaign(self._campaign) if self._campaign else None
+        if campaign is None:
+            return None
+        short = campaign.uuid[:8]
+        if RunFiles(self._home, campaign.uuid).is_running():
+            return f"Campaign {short} goes on. `hilt tui {short}` attaches again."
+        if campaign.state in (RunState.CREATED, RunState.RUNNING, RunState.PAUSED):
+            return f"Campaign {short} is interrupted: `hilt resume {short}` goes on with it."
+        return f"Campaign {short} is {campaign.state}. `hilt show {short}` prints it."
 
 
 def _collect_garbage() -> None:

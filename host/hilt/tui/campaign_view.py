@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
 from hilt.engine.run_files import RunFiles
+from hilt.report.network_latency import layer_share
 from hilt.store import Campaign, RunState, Store
 
 _ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
@@ -71,9 +72,8 @@ class CampaignView:
         return f"{campaign.state.upper()}: {campaign.detail}" if campaign.detail else campaign.state.upper()
 
     def share(self, layer: LayerResult) -> float | None:
-        """Return the layer's share of the network's time with the best schedules."""
-        total = self.result.microseconds
-        return layer.microseconds / total if layer.microseconds and total else None
+        """Return the layer's share of the network's estimated latency."""
+        return layer_share(layer, self.result)
 
     def layer_state(self, layer: LayerResult) -> str:
         """Return the layer's state. A layer that was skipped gets no more trials; one of a stopped campaign may."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, RunState, RunSummary, Store
+from hilt.store.labels import Labels, all_labels
 from hilt.tui import formatting
+from hilt.tui.event_lines import one_line
 
 MOST_RUNS = 400
 """Runs that are read, the newest."""
@@ -27,6 +29,7 @@ class RunRow:
     latency: float
     """Infinite where nothing verified was found, and for a campaign."""
     layers: tuple[RunRow, ...] = ()
+    labels: Labels = field(default_factory=Labels)
 
     def holds(self, text: str) -> bool:
         """Return whether the row or one of its layers has the text in a cell."""
@@ -43,8 +46,10 @@ COLUMNS = {
     "begun": 16,
     "valid": 6,
     "board": 24,
+    "tags": 16,
+    "note": 32,
 }
-"""Titles and widths. A table that is painted before it has measured its rows would cut them. Without valid and board
+"""Titles and widths. A table that is painted before it has measured its rows would cut them. Up to `begun`
 they fit 100 cells."""
 
 _SORT_KEYS: dict[str, Callable[[RunRow], object]] = {
@@ -56,12 +61,14 @@ _SORT_KEYS: dict[str, Callable[[RunRow], object]] = {
 
 
 def read_rows(store: Store, home: Path) -> list[RunRow]:
-    """Return campaigns and the runs of no campaign, newest first. Raises StoreError."""
+    """Return campaigns and the runs of no campaign, newest first, archived ones too. Raises StoreError."""
+    labels = all_labels(store)
     campaigns = {campaign.uuid: campaign for campaign in store.campaigns()}
     rows: list[RunRow] = []
     layers: dict[str, list[RunRow]] = {}
     for run in store.runs(MOST_RUNS):
         row = _run_row(store.summary(run.uuid), RunFiles(home, run.uuid).is_running())
+        row = _labelled(row, labels.get(run.uuid, Labels()))
         if run.campaign in campaigns:
             layers.setdefault(run.campaign or "", []).append(row)
         else:
@@ -69,22 +76,31 @@ def read_rows(store: Store, home: Path) -> list[RunRow]:
     for uuid, campaign in campaigns.items():
         members = layers.get(uuid, [])
         live = RunFiles(home, uuid).is_running()
-        rows.append(_campaign_row(campaign, members[::-1], live))
+        rows.append(_labelled(_campaign_row(campaign, members[::-1], live), labels.get(uuid, Labels())))
     return sorted(rows, key=lambda row: -row.begun)
 
 
 def arrange(
-    rows: Sequence[RunRow], text: str, column: str, reverse: bool, unfolded: Iterable[str]
+    rows: Sequence[RunRow], text: str, column: str, reverse: bool, unfolded: Iterable[str], archived: bool = False
 ) -> list[tuple[RunRow, int]]:
-    """Return (row, depth) in the order in which they are shown: those that hold the text, sorted by a column."""
+    """Return (row, depth) in the order in which they are shown: those that hold the text, sorted by a column.
+
+    Archived ones are left out unless `archived`.
+    """
     key = _SORT_KEYS.get(column, lambda row: row.cells[column].lower())
-    chosen = [row for row in rows if row.holds(text.lower())]
+    chosen = [row for row in rows if row.holds(text.lower()) and (archived or not row.labels.archived)]
     shown: list[tuple[RunRow, int]] = []
     for row in sorted(chosen, key=key, reverse=reverse):
         shown.append((row, 0))
         if row.uuid in unfolded:
             shown += [(layer, 1) for layer in row.layers]
     return shown
+
+
+def _labelled(row: RunRow, labels: Labels) -> RunRow:
+    note = one_line(labels.note)
+    cells = {"tags": " ".join(labels.tags), "note": f"(archived) {note}" if labels.archived else note}
+    return replace(row, cells=row.cells | cells, labels=labels)
 
 
 def _state(state: RunState, live: bool) -> str:

@@ -9,6 +9,7 @@ import sys
 from hilt import paths
 from hilt.engine.errors import SettingsError
 from hilt.store import Store, database_path
+from hilt.store.identifiers import run_or_campaign
 
 HOST = "127.0.0.1"
 """The page steers runs. It is reached from elsewhere through `ssh -L PORT:127.0.0.1:PORT`."""
@@ -30,7 +31,7 @@ def serve(identifier: str | None, port: int) -> None:
         raise SettingsError("`hilt tui --web` needs textual-serve: pip install 'hilt[web]'") from None
     with Store(database_path(paths.home())) as store:
         if identifier:
-            store.run(identifier)
+            run_or_campaign(store, identifier)
     hosts = {f"{HOST}:{port}", f"localhost:{port}"}
     policy = _policy(hosts)
     address = f"http://{HOST}:{port}/"

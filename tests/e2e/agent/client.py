@@ -12,14 +12,14 @@ from hilt_board.protocol import (
     AgentFailure,
     AgentHello,
     AgentStatus,
+    BitstreamLoaded,
+    BlobStored,
     LoadBitstream,
     Measure,
     Measured,
-    Programmed,
-    Put,
     Record,
     StatusReport,
-    Stored,
+    UploadBlob,
     Welcome,
     encode_frame,
     from_frame,
@@ -70,11 +70,11 @@ class Client:
     def put(self, blobs: dict[str, bytes]) -> None:
         for name, data in blobs.items():
             for offset in range(0, len(data), CHUNK_BYTES):
-                stored = self.ask(Put(name, len(data), offset, data[offset : offset + CHUNK_BYTES]), Stored)
+                stored = self.ask(UploadBlob(name, len(data), offset, data[offset : offset + CHUNK_BYTES]), BlobStored)
             assert stored.complete
 
-    def program(self, message: LoadBitstream) -> Programmed:
-        return self.ask(message, Programmed)
+    def program(self, message: LoadBitstream) -> BitstreamLoaded:
+        return self.ask(message, BitstreamLoaded)
 
     def measure(self, prepared: Prepared) -> Measured:
         self.put(prepared.blobs)

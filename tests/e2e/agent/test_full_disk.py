@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hilt import paths
-from hilt_board.protocol import Have, Measure, Missing, Put
+from hilt_board.protocol import HasBlobs, Measure, MissingBlobs, UploadBlob
 from tests.e2e.agent.client import Agent
 from tests.e2e.agent.conftest import Hardware
 from tests.e2e.agent.programs import add_constant, sha256
@@ -44,8 +44,8 @@ def test_a_full_disk_is_said_and_survived(small_disk: Path, board_model: Path, g
         client.program(golden.program())
 
         large = bytes(DISK_BYTES)
-        assert client.refused(Put(sha256(large), len(large), 0, large[: 1 << 20])) == "disk_full"
-        assert client.ask(Have((golden.bitstream,)), Missing).sha256 == ()
+        assert client.refused(UploadBlob(sha256(large), len(large), 0, large[: 1 << 20])) == "disk_full"
+        assert client.ask(HasBlobs((golden.bitstream,)), MissingBlobs).sha256 == ()
 
         prepared = add_constant(golden.accelerator, golden.bitstream, "run/1/0")
         client.put(prepared.blobs)

@@ -6,7 +6,7 @@ import contextlib
 import random
 import socket
 
-from hilt_board.protocol import AgentHello, Have, Missing, encode_frame, to_frame
+from hilt_board.protocol import AgentHello, HasBlobs, MissingBlobs, encode_frame, to_frame
 from tests.e2e.agent.client import Agent, Client
 from tests.unit.board.examples import MESSAGES
 from tests.unit.board.test_protocol import mutate
@@ -35,7 +35,7 @@ def test_a_thousand_mutated_streams(agent: Agent, client: Client) -> None:
                     pass
     survivor = agent.connect()
     survivor.hello("fuzz")
-    assert survivor.ask(Have(("0" * 64,)), Missing).sha256 == ("0" * 64,)
+    assert survivor.ask(HasBlobs(("0" * 64,)), MissingBlobs).sha256 == ("0" * 64,)
     assert survivor.status().worker_restarts == 0
     assert "Traceback" not in agent.log()
     survivor.close()

@@ -18,11 +18,11 @@ from hilt_board.protocol import (
     AgentFailure,
     AgentHello,
     FrameDecoder,
-    Have,
+    HasBlobs,
     Input,
     Measure,
     Measured,
-    Missing,
+    MissingBlobs,
     Results,
     ResultsReport,
     Shutdown,
@@ -195,15 +195,15 @@ def test_a_new_session_of_the_same_client_replaces_the_dead_one(agent: Agent, cl
     again = agent.connect()
     again.hello("test")
     with pytest.raises((EOFError, ConnectionError)):
-        client.ask(Have(()), Missing)
-    assert again.ask(Have(()), Missing).sha256 == ()
+        client.ask(HasBlobs(()), MissingBlobs)
+    assert again.ask(HasBlobs(()), MissingBlobs).sha256 == ()
     again.close()
 
 
 def test_without_hello_only_status_is_answered(agent: Agent, client: Client) -> None:
     other = agent.connect()
     assert other.status().holder == "test"
-    assert other.refused(Have(())) == "hello_needed"
+    assert other.refused(HasBlobs(())) == "hello_needed"
     assert other.refused(Shutdown()) == "hello_needed"
     other.close()
 
@@ -215,7 +215,7 @@ def test_connect_bridges_and_answers_after_half_close(agent: Agent, client: Clie
     client.put(prepared.blobs)
     client.close()
     bridge = agent.bridge()
-    messages = (AgentHello("test"), Measure(prepared.trial, prepared.code), Have(("0" * 64,)))
+    messages = (AgentHello("test"), Measure(prepared.trial, prepared.code), HasBlobs(("0" * 64,)))
     said = b"".join(encode_frame(to_frame(each, number)) for number, each in enumerate(messages, start=1))
     answered, complaints = bridge.communicate(said, timeout=60)
     assert (bridge.returncode, complaints) == (0, b"")
@@ -223,7 +223,7 @@ def test_connect_bridges_and_answers_after_half_close(agent: Agent, client: Clie
     for frame in FrameDecoder().feed(answered):
         number, replies[number] = from_frame(frame)[0], from_frame(frame)[1]
     assert replies[2].outcome == "ok"
-    assert replies[3] == Missing(("0" * 64,))
+    assert replies[3] == MissingBlobs(("0" * 64,))
 
 
 def test_connect_without_a_daemon_says_so(agent: Agent) -> None:

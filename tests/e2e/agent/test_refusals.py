@@ -12,15 +12,15 @@ import pytest
 from hilt_board.protocol import (
     AgentFailure,
     AgentHello,
-    Have,
+    HasBlobs,
     LoadBitstream,
     Log,
     LogText,
     Measure,
-    Missing,
-    Put,
+    MissingBlobs,
     Reset,
     ResetDone,
+    UploadBlob,
     encode_frame,
     from_frame,
     read_frame,
@@ -46,11 +46,11 @@ def client(shared: tuple[Agent, Client], golden: Hardware) -> Client:
 def test_blobs_are_what_they_say(client: Client) -> None:
     data = b"tensor" * 1000
     name = sha256(data)
-    assert client.refused(Put(name, len(data), 10, data[10:])) == "blob_order"
-    assert client.refused(Put(name, len(data), 0, data[:-1] + b"?")) == "blob_corrupt"
-    assert client.ask(Have((name,)), Missing).sha256 == (name,)
+    assert client.refused(UploadBlob(name, len(data), 10, data[10:])) == "blob_order"
+    assert client.refused(UploadBlob(name, len(data), 0, data[:-1] + b"?")) == "blob_corrupt"
+    assert client.ask(HasBlobs((name,)), MissingBlobs).sha256 == (name,)
     client.put({name: data})
-    assert client.ask(Have((name,)), Missing).sha256 == ()
+    assert client.ask(HasBlobs((name,)), MissingBlobs).sha256 == ()
 
 
 def test_a_bitstream_that_cannot_be_loaded_is_refused(client: Client, golden: Hardware) -> None:
@@ -95,8 +95,8 @@ def test_a_canary_of_the_clients_own_decides(client: Client, golden: Hardware) -
     canary = add_constant(golden.accelerator, golden.bitstream, "canary/0/0")
     client.put({golden.bitstream: golden.bitfile, **canary.blobs})
     client.program(golden.program(canary=canary.trial, code=canary.code))
-    for rung in ("soft", "reload", "worker"):
-        assert client.ask(Reset(rung), ResetDone).canary is True
+    for step in ("soft", "reload", "worker"):
+        assert client.ask(Reset(step), ResetDone).canary is True
     failing = add_constant(golden.accelerator, golden.bitstream, "canary/0/0", corrupt_item=0)
     client.put(failing.blobs)
     refusal = client.ask(golden.program(canary=failing.trial, code=failing.code), AgentFailure)
@@ -122,5 +122,5 @@ def test_nonsense_ends_the_session_and_nothing_else(shared: tuple[Agent, Client]
         assert frame is not None and from_frame(frame)[1].code == "bad_message"
         assert connection.recv(1) == b""
         connection.close()
-    assert client.ask(Have(()), Missing).sha256 == ()
+    assert client.ask(HasBlobs(()), MissingBlobs).sha256 == ()
     assert "link lost" not in client.ask(Log(10_000), LogText).text.decode()

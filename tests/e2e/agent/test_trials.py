@@ -40,8 +40,8 @@ def bench(request: pytest.FixtureRequest, board_model: Path) -> Iterator[Bench]:
 
 def assert_well(measured: Measured) -> None:
     assert (measured.outcome, measured.reason) == ("ok", "")
-    assert measured.comparison is not None and measured.comparison.mismatched == 0
-    assert measured.comparison.compared == ELEMENTS * 16
+    assert measured.verification is not None and measured.verification.mismatched == 0
+    assert measured.verification.compared == ELEMENTS * 16
     assert all(cycles > 0 for cycles in measured.cycles)
     assert measured.microseconds == tuple(cycles / 100 for cycles in measured.cycles)
 
@@ -57,16 +57,16 @@ def test_new_tensors_and_sizes_follow_each_other(bench: Bench) -> None:
     for number, elements in enumerate((64, 1, 500, 64), start=1):
         measured = bench.measure(seed=number, elements=elements)
         assert measured.outcome == "ok", measured
-        assert measured.comparison.compared == elements * 16
+        assert measured.verification.compared == elements * 16
 
 
 def test_one_falsified_item_is_a_wrong_answer(bench: Bench) -> None:
     measured = bench.measure(corrupt_item=777)
     assert measured.outcome == "wrong_answer"
-    comparison = measured.comparison
-    assert comparison is not None
-    assert (comparison.compared, comparison.mismatched, comparison.first) == (ELEMENTS * 16, 1, 777)
-    assert comparison.largest_error in (5, 251)  # 5 modulo 256
+    verification = measured.verification
+    assert verification is not None
+    assert (verification.compared, verification.mismatched, verification.first) == (ELEMENTS * 16, 1, 777)
+    assert verification.largest_error in (5, 251)  # 5 modulo 256
     assert measured.cycles == ()
     assert_well(bench.measure())
 
@@ -79,7 +79,7 @@ def test_an_output_that_is_not_written_differs_in_every_item(bench: Bench) -> No
     code = finish + silent.code[16:]
     measured = bench.client.ask(Measure(silent.trial, code), Measured)
     assert measured.outcome == "wrong_answer"
-    assert measured.comparison is not None and measured.comparison.mismatched == ELEMENTS * 16
+    assert measured.verification is not None and measured.verification.mismatched == ELEMENTS * 16
 
 
 def test_a_token_that_never_comes_is_a_timeout(bench: Bench) -> None:

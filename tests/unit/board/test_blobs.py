@@ -13,7 +13,7 @@ import pytest
 
 from hilt_board import blobs as blobs_module
 from hilt_board.blobs import BlobStore
-from hilt_board.protocol import Put
+from hilt_board.protocol import UploadBlob
 
 TENSORS = [bytes([number]) * 100_000 for number in range(5)]
 NAMES = [hashlib.sha256(each).hexdigest() for each in TENSORS]
@@ -34,7 +34,7 @@ def opened(folder: Path) -> BlobStore:
 
 
 def put(blobs: BlobStore, number: int) -> None:
-    assert blobs.put(Put(NAMES[number], len(TENSORS[number]), 0, TENSORS[number]), set()).complete
+    assert blobs.put(UploadBlob(NAMES[number], len(TENSORS[number]), 0, TENSORS[number]), set()).complete
 
 
 @pytest.mark.parametrize("damage", ["bit", "end", "all"])

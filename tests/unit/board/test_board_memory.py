@@ -16,12 +16,12 @@ from hilt_board.board import Board
 from hilt_board.home import Home, open_home
 from hilt_board.protocol import (
     AgentFailure,
+    BitstreamLoaded,
     Input,
     LoadBitstream,
     Measure,
     Measured,
     Output,
-    Programmed,
     Relocation,
     TrialRequest,
 )
@@ -95,7 +95,7 @@ async def test_memory_lasts_over_changes_of_bitstream(board: Board, home: Home, 
     workers = set()
     for number in range(4):
         program = bitstream(home, number % 2)
-        assert isinstance(await board.load(program), Programmed)
+        assert isinstance(await board.load(program), BitstreamLoaded)
         assert isinstance(await board.measure(trial(home, program, 20 * _MIB, number)), Measured)
         workers.add(board.worker_pid)
     assert len(workers) == (4 if version == "2.7.0" else 1)
@@ -103,11 +103,11 @@ async def test_memory_lasts_over_changes_of_bitstream(board: Board, home: Home, 
 
 async def test_the_same_bitstream_again_keeps_its_worker(board: Board, home: Home, version: str) -> None:
     program = bitstream(home, 0)
-    assert isinstance(await board.load(program), Programmed)
+    assert isinstance(await board.load(program), BitstreamLoaded)
     worker = board.worker_pid
     for clock in (1, 2, 3):  # another message, so that the bitstream is loaded again
         again = replace(program, manifest=replace(PUBLIC, fclk_hz=100_000_000 + clock))
-        assert isinstance(await board.load(again), Programmed)
+        assert isinstance(await board.load(again), BitstreamLoaded)
         assert isinstance(await board.measure(trial(home, program, 20 * _MIB, clock)), Measured)
     assert board.worker_pid == worker
 
@@ -118,7 +118,7 @@ async def test_a_trial_that_finds_no_memory_gets_a_new_worker_once(
 ) -> None:
     """A leak of whatever kind ends with its worker; a buffer here that the worker's process still holds."""
     program = bitstream(home, 0)
-    assert isinstance(await board.load(program), Programmed)
+    assert isinstance(await board.load(program), BitstreamLoaded)
     leak = Path(os.environ["FAKE_CMA"], f"{board.worker_pid}-leak")
     leak.write_text(str(25 * _MIB))
     measured = await board.measure(trial(home, program, 20 * _MIB))
@@ -131,7 +131,7 @@ async def test_memory_that_another_process_holds_is_refused_after_a_new_worker_a
     board: Board, home: Home
 ) -> None:
     program = bitstream(home, 0)
-    assert isinstance(await board.load(program), Programmed)
+    assert isinstance(await board.load(program), BitstreamLoaded)
     notebook = Path(os.environ["FAKE_CMA"], f"{os.getpid()}-notebook")
     notebook.write_text(str(25 * _MIB))
     refused = await board.measure(trial(home, program, 20 * _MIB))
@@ -145,7 +145,7 @@ async def test_a_worker_that_answers_for_another_trial_is_replaced(
     board: Board, home: Home, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = bitstream(home, 0)
-    assert isinstance(await board.load(program), Programmed)
+    assert isinstance(await board.load(program), BitstreamLoaded)
     worker = board._worker
     assert worker is not None
     request = worker.request

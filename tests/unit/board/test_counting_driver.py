@@ -156,3 +156,49 @@ def test_nothing_runs_before_a_bitstream_is_loaded(module: ModuleType) -> None:
     for act in (lambda: driver.manifest, driver.reload, lambda: driver.run(CODE, 1, 1.0)):
         with pytest.raises(module.NotLoadedError, match="no bitstream is loaded"):
             act()
+
+
+class Clock:
+    """The driver's clock, which each look at it moves by `step` seconds."""
+
+    def __init__(self, step: float) -> None:
+        self.seconds, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.seconds += self.step
+        return self.seconds
+
+
+@pytest.mark.parametrize(("step", "looks"), [(1 / 64, 1001), (1 / 4096, 2050)])
+def test_a_design_stands_still_after_a_thousand_looks_and_half_a_second(
+    module: ModuleType, step: float, looks: int
+) -> None:
+    """A busy machine looks seldom, so time alone shows nothing; a quick one looks a thousand times in a moment."""
+    design = Registers(done_at=1000, step=0)
+    driver = driver_on(module, design)
+    driver._now = Clock(step)
+    beats: list[None] = []
+    driver._beat = lambda: beats.append(None)
+    ran = driver.run(CODE, 2, 1.0)
+    assert (ran.outcome, ran.cycles) == ("timeout", 0)
+    assert len(beats) == looks - 1, "the daemon sees at each look but the last that the worker lives"
+    assert ran.seconds == pytest.approx(looks * step)
+
+
+def test_a_design_that_moves_is_not_given_up(module: ModuleType) -> None:
+    """One cycle in 900 looks, for half a minute of the clock."""
+
+    class Slow(Registers):
+        looks = 0
+
+        def read(self, offset: int) -> int:
+            if offset == registers.DONE_READ:
+                self.looks += 1
+                self.cycles = self.looks // 900
+                return int(self.cycles >= 4)
+            return super().read(offset)
+
+    driver = driver_on(module, Slow())
+    driver._now = Clock(1 / 128)
+    ran = driver.run(CODE, 2, 1.0)
+    assert (ran.outcome, ran.cycles) == ("ok", 4)

@@ -21,11 +21,11 @@ from hilt_board.protocol import (
     AgentFailure,
     AgentHello,
     AgentStatus,
-    Have,
+    BlobStored,
+    HasBlobs,
     Measure,
     Measured,
-    Missing,
-    Put,
+    MissingBlobs,
     Record,
     Reset,
     Results,
@@ -33,8 +33,8 @@ from hilt_board.protocol import (
     Shutdown,
     ShuttingDown,
     StatusReport,
-    Stored,
     TrialRequest,
+    UploadBlob,
     Welcome,
 )
 
@@ -145,12 +145,12 @@ def trial(number: int = 1) -> Measure:
 
 
 async def stored(bench: Bench) -> None:
-    assert await bench.ask(Put(BLOB, len(DATA), 0, DATA), 101) == Stored(BLOB, len(DATA), True)
+    assert await bench.ask(UploadBlob(BLOB, len(DATA), 0, DATA), 101) == BlobStored(BLOB, len(DATA), True)
 
 
 async def test_nothing_but_the_state_is_told_without_the_lease(bench: Bench) -> None:
     assert isinstance(await bench.ask(AgentStatus(), 1), StatusReport)
-    for number, message in enumerate((Have((BLOB,)), trial(), Reset("soft"), Shutdown(), Results(0)), 2):
+    for number, message in enumerate((HasBlobs((BLOB,)), trial(), Reset("soft"), Shutdown(), Results(0)), 2):
         refused = await bench.ask(message, number)
         assert isinstance(refused, AgentFailure) and refused.code == "hello_needed", message
     assert not bench.daemon._stopping.is_set() and bench.board.measured == []
@@ -170,7 +170,7 @@ async def test_a_new_session_of_the_same_client_replaces_its_old_one(bench: Benc
     again = Client()
     assert isinstance(await bench.ask(AgentHello("ann"), 1, again), Welcome)
     assert bench.client.closed
-    refused = await bench.ask(Have((BLOB,)), 2)
+    refused = await bench.ask(HasBlobs((BLOB,)), 2)
     assert isinstance(refused, AgentFailure) and refused.code == "hello_needed"
 
 
@@ -200,7 +200,7 @@ async def test_a_trial_whose_tensors_are_not_there_is_not_run(bench: Bench) -> N
     refused = await bench.ask(trial(), 1)
     assert isinstance(refused, AgentFailure) and refused.code == "blob_missing" and BLOB in refused.message
     assert bench.board.measured == []
-    assert await bench.ask(Have((BLOB,)), 2) == Missing((BLOB,))
+    assert await bench.ask(HasBlobs((BLOB,)), 2) == MissingBlobs((BLOB,))
 
 
 async def test_a_refusal_is_no_result(bench: Bench) -> None:
@@ -219,7 +219,7 @@ async def test_a_tensor_that_could_not_be_used_is_read_again(bench: Bench) -> No
     bench.board.reply = AgentFailure("blob_missing", "has another size")
     await bench.ask(trial(), 1)
     (open_home().blobs / BLOB).write_bytes(b"damaged")
-    assert await bench.ask(Have((BLOB,)), 2) == Missing((BLOB,))
+    assert await bench.ask(HasBlobs((BLOB,)), 2) == MissingBlobs((BLOB,))
 
 
 async def test_an_error_of_one_request_leaves_the_next_one_served(bench: Bench) -> None:

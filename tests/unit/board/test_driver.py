@@ -245,6 +245,26 @@ def test_no_clock_on_the_way_is_faster_than_the_old_one_or_the_new_one(
     assert max(board.clocks, default=0.0) <= fastest + 1e-9
 
 
+def test_the_way_to_another_clock_leads_over_the_slowest(board: Board, program: Callable[[Manifest], Any]) -> None:
+    board.divisors = [4, 5]
+    program(PUBLIC)
+    assert min(board.clocks) == pytest.approx(board.pll_mhz / (63 * 63)), "both divisors have 6 bits"
+
+
+def test_an_old_done_is_believed_after_five_milliseconds(
+    board: Board, program: Callable[[Manifest], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = program(PUBLIC)
+    beats: list[None] = []
+    driver._beat = lambda: beats.append(None)
+    clock = iter(range(1000))
+    driver._now = lambda: next(clock) / 1024  # nearly a millisecond
+    board.registers.done = 1
+    ran = driver.run(Code, 1, 1.0)
+    assert (ran.outcome, ran.seconds) == ("ok", 1 / 1024)
+    assert board.registers.polls == 6 and len(beats) == 5
+
+
 def test_a_clock_that_is_right_is_not_touched(board: Board, program: Callable[[Manifest], Any]) -> None:
     program(PUBLIC)
     assert board.did == ["open vta.bit", "download"]

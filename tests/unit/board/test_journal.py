@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -30,6 +31,7 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_fsync")
 def test_torn_at_every_byte(tmp_path: Path) -> None:
     path = tmp_path / "journal"
@@ -130,6 +132,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.journal.close()
 
 
+@pytest.mark.slow
 def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -138,6 +141,7 @@ def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(JournalMachine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
 
 
+@pytest.mark.slow
 def test_acknowledged_results_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "COMPACT_BYTES", 10_000)
     journal = Journal(tmp_path / "journal")
@@ -255,3 +259,18 @@ def test_a_full_journal_drops_the_oldest_abandoned_run_first(tmp_path: Path, mon
     with pytest.raises(JournalFullError):
         journal.check_room("now/4/0")
     journal.close()
+
+
+def test_a_journal_of_protocol_version_1_is_read(tmp_path: Path) -> None:
+    """An agent that replaces one of version 1 finds its results under their old names."""
+    fields = {
+        "key": "run/3/0", "outcome": "wrong_answer", "reason": "", "sequence": 7, "cycles": [], "microseconds": [],
+        "comparison": {"compared": 32, "mismatched": 2, "first": 7, "largest_error": 255}, "worker_restarts": 0,
+        "canary": None, "seconds": {}, "wall_microseconds": [],
+    }  # fmt: skip
+    text = json.dumps(fields).encode()
+    (tmp_path / "journal").write_bytes(b"%08x %s\n" % (zlib.crc32(text), text))
+    journal = Journal(tmp_path / "journal")
+    (result,) = journal.since(0, 10)
+    assert journal.damaged == 0 and journal.next == 8
+    assert result.verification is not None and result.verification.mismatched == 2

@@ -135,9 +135,9 @@ def any_bounds(execution: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_that_writes_nothing_never_has_the_right_answer_of_the_one_before(bench: Any) -> None:
     right = bench.run(Accelerator(writes_right), trial(bench.folder), PROGRAM)
-    assert right.outcome == "ok" and right.comparison.mismatched == 0 and right.comparison.compared == ITEMS
+    assert right.outcome == "ok" and right.verification.mismatched == 0 and right.verification.compared == ITEMS
     idle = bench.run(Accelerator(writes_nothing), trial(bench.folder), PROGRAM)
-    assert idle.outcome == "wrong_answer" and idle.comparison.mismatched == ITEMS
+    assert idle.outcome == "wrong_answer" and idle.verification.mismatched == ITEMS
 
 
 def test_the_second_comparison_is_of_a_spoiled_output_too(bench: Any) -> None:
@@ -146,7 +146,7 @@ def test_the_second_comparison_is_of_a_spoiled_output_too(bench: Any) -> None:
         placed.output[3] ^= 1
 
     measured = bench.run(Accelerator(almost, writes_nothing), trial(bench.folder), PROGRAM)
-    assert measured.outcome == "wrong_answer" and measured.comparison.mismatched == ITEMS
+    assert measured.outcome == "wrong_answer" and measured.verification.mismatched == ITEMS
 
 
 def test_an_item_that_is_wrong_is_counted_placed_and_sized(bench: Any) -> None:
@@ -156,7 +156,7 @@ def test_an_item_that_is_wrong_is_counted_placed_and_sized(bench: Any) -> None:
         placed.output[9] -= 2
 
     measured = bench.run(Accelerator(two_wrong), trial(bench.folder), PROGRAM)
-    found = measured.comparison
+    found = measured.verification
     assert (found.compared, found.mismatched, found.first, found.largest_error) == (ITEMS, 2, 5, 7)
     assert measured.reason == "2 of 16 items differ, the first at 5, by at most 7"
 
@@ -178,7 +178,7 @@ def test_a_later_run_that_fails_fails_the_trial(bench: Any) -> None:
 
 def test_a_first_run_that_fails_is_not_compared(bench: Any) -> None:
     measured = bench.run(Accelerator("crash"), trial(bench.folder), PROGRAM)
-    assert (measured.outcome, measured.reason, measured.comparison) == ("crash", "why", None)
+    assert (measured.outcome, measured.reason, measured.verification) == ("crash", "why", None)
 
 
 @pytest.mark.parametrize(("index", "fits"), [(1, True), (2, False), (3, False)])
@@ -243,3 +243,120 @@ def test_micro_ops_that_there_are_not_are_not_relocated(bench: Any, execution: M
     wanted = trial(bench.folder, relocations=(Relocation("uop", 1),))
     with pytest.raises(execution.InvalidProgramError, match="relocations of micro-ops"):
         bench.run(Accelerator(writes_right), wanted, PROGRAM)
+
+
+def test_micro_ops_are_placed_and_relocated_to_their_place(bench: Any, execution: ModuleType) -> None:
+    def check(placed: Any) -> None:
+        placed.output[:] = placed.expected
+        loaded = np.asarray(placed.instructions).view("<u8").reshape(2, 2)
+        assert dram_base(loaded, 26) == PLACE // 4
+        micro_ops = bench.memory.scratch("micro-ops", 8)
+        assert micro_ops.tobytes() == bytes(range(8))
+
+    relocated = trial(bench.folder, uops=2, relocations=(Relocation("uop", 1),))
+    program = np.array((LOAD, (FINISH, 0)), "<u8").tobytes() + bytes(range(8)) + np.array([0], "<u4").tobytes()
+    assert bench.run(Accelerator(check), relocated, program).outcome == "ok"
+
+
+def test_each_relocation_has_its_own_instructions(bench: Any) -> None:
+    """The output's elements have 1 byte here and the input's 16, so that the places differ."""
+
+    def check(placed: Any) -> None:
+        placed.output[:] = placed.expected
+        loaded = np.asarray(placed.instructions).view("<u8").reshape(3, 2)
+        bases = [dram_base(loaded[number:], 26) for number in range(3)]
+        assert bases == [PLACE // 16, PLACE, 0]
+
+    output = replace(trial(bench.folder).output, element_bytes=1)
+    wanted = trial(
+        bench.folder, instructions=3, output=output, relocations=(Relocation("inp", 1), Relocation("out", 1))
+    )
+    ran = bench.run(Accelerator(check), wanted, code(LOAD, LOAD, (FINISH, 0), indices=(0, 1)))
+    assert ran.outcome == "ok"
+
+
+def test_a_program_that_leaves_its_buffers_is_not_run(
+    bench: Any, execution: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def refuse(words: Any, bit: int, manifest: Any, uop_bytes: int, ranges: Any) -> None:
+        seen.extend(ranges)
+        raise execution.BoundsError("LOAD leaves inp")
+
+    monkeypatch.setattr(execution, "check_bounds", refuse)
+    accelerator = Accelerator(writes_right)
+    with pytest.raises(execution.InvalidProgramError, match="LOAD leaves inp"):
+        execution.run_trial(trial(bench.folder), PROGRAM, accelerator, bench.memory)
+    assert accelerator.ran == 0
+    assert seen == [("inp", PLACE, 64), ("out", PLACE, ITEMS)]
+
+
+def test_a_tensor_of_an_earlier_trial_may_leave(bench: Any) -> None:
+    bench.run(Accelerator(writes_right), trial(bench.folder), PROGRAM)
+    name = stored(bench.folder, bytes(64))
+    bench.run(Accelerator(writes_right), trial(bench.folder, inputs=(Input("inp", "inp", name, 64, 16),)), PROGRAM)
+    assert bench.memory._in_use == {name}
+
+
+def test_the_output_is_read_past_the_caches(bench: Any, execution: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The accelerator writes to memory; the processor sees it when the output was read back."""
+    written: list[Any] = []
+
+    def read_back(buffer: Any) -> None:
+        buffer[:] = written[0]
+
+    def behind_the_caches(placed: Any) -> None:
+        written[:] = [placed.expected]
+
+    monkeypatch.setattr(execution, "read_back", read_back)
+    placed = execution.Placed(trial(bench.folder), PROGRAM, MANIFEST, bench.memory)
+    placed.spoil_output()
+    behind_the_caches(placed)
+    assert placed.compare().mismatched == 0
+
+
+@pytest.mark.parametrize(("counts", "reloads"), [(True, 0), (False, 2)])
+def test_a_wrong_output_on_a_public_bitstream_costs_a_reload_before_and_after(
+    bench: Any, counts: bool, reloads: int
+) -> None:
+    """Tokens that a program left behind: a soft reset removes them if there is one, else the bitstream is loaded."""
+    accelerator = Accelerator(writes_nothing)
+    accelerator.counts_cycles = counts
+    clears: list[int] = []
+    clear = bench.memory.clear
+    bench.memory.clear = lambda: clears.append(1) or clear()
+    assert bench.run(accelerator, trial(bench.folder), PROGRAM).outcome == "wrong_answer"
+    assert (accelerator.ran, accelerator.reloads, len(clears)) == (2, reloads, reloads)
+
+
+def test_overwritten_inputs_are_restored_before_the_second_comparison(bench: Any) -> None:
+    def spoils_input(placed: Any) -> None:
+        placed.inputs["inp"][:] = 0
+
+    def right_on_clean_inputs(placed: Any) -> None:
+        assert placed.inputs["inp"].tobytes() == bytes(range(64))
+        placed.output[:] = placed.expected
+
+    assert bench.run(Accelerator(spoils_input, right_on_clean_inputs), trial(bench.folder), PROGRAM).outcome == "ok"
+
+
+def test_each_step_has_its_seconds(bench: Any, execution: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that a look at it moves by a second: each step holds the seconds since the last one ended."""
+    seconds = iter(range(100))
+    monkeypatch.setattr(execution, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
+    measured = bench.run(Accelerator(writes_right), trial(bench.folder), PROGRAM)
+    assert measured.seconds == {"load": 1.0, "run": 1.0, "verify": 1.0, "time": 1.0}
+
+
+@pytest.mark.parametrize(("isa", "size"), [("A", 16), ("B", 16), ("wide", 32)])
+def test_the_smallest_program_is_one_finish(bench: Any, execution: ModuleType, isa: str, size: int) -> None:
+    ran: list[tuple[bytes, int, float]] = []
+
+    def run(instructions: Any, count: int, limit_seconds: float) -> str:
+        ran.append((instructions.tobytes(), count, limit_seconds))
+        return "done"
+
+    driver = SimpleNamespace(manifest=replace(MANIFEST, isa=isa), run=run)
+    assert execution.finish_only(driver, bench.memory, 0.25) == "done"
+    assert ran == [(b"\x03" + bytes(size - 1), 1, 0.25)]

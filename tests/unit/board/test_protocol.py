@@ -33,10 +33,10 @@ from hilt_board.protocol import (
     Measured,
     MessageError,
     ProtocolError,
-    Put,
     Record,
     Relocation,
     TruncatedError,
+    UploadBlob,
     VersionError,
     encode_frame,
     from_frame,
@@ -90,6 +90,7 @@ def test_a_frame_is_as_the_document_says() -> None:
     assert encode_frame(to_frame(AgentHello("me"), 5)) == by_hand(b'{"client":"me","id":5,"type":"hello"}')
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=10), json_values, max_size=5), st.binary(max_size=200), st.data())
 def test_frames_survive_any_cutting(header: dict[str, object], body: bytes, data: st.DataObject) -> None:
     frames = [Frame(header, body), Frame({"second": 1}), Frame(header, body[::-1])]
@@ -160,6 +161,7 @@ def mutate(stream: bytearray, generator: random.Random) -> None:
         stream[place : place + 8] = stream[:8]
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.dictionaries(st.text(max_size=8), json_values, max_size=4), st.binary())
 def test_any_json_is_a_message_or_a_message_error(kind: str, fields: dict[str, object], body: bytes) -> None:
@@ -168,6 +170,7 @@ def test_any_json_is_a_message_or_a_message_error(kind: str, fields: dict[str, o
         from_frame(frame)
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(st.data())
 def test_a_changed_field_is_valid_or_a_message_error(data: st.DataObject) -> None:
@@ -197,7 +200,7 @@ def test_missing_and_unknown_fields_are_named(message: Record) -> None:
     defaults = {"identity", "canary", "number", "repeat", "reason", "sequence", "cycles", "microseconds"}
     defaults |= {"run", "temperature", "images", "keep"}  # of Acknowledge, StatusReport and RunNetwork
     if isinstance(message, Measured):
-        defaults |= {"comparison", "worker_restarts", "seconds", "wall_microseconds"}
+        defaults |= {"verification", "worker_restarts", "seconds", "wall_microseconds"}
     for name in set(field_names(message)) - defaults:
         header = {"type": frame.header["type"], "id": 1, **without(message, name)}
         with pytest.raises(MessageError, match=name):
@@ -230,7 +233,7 @@ def test_what_is_no_frame_is_refused_at_once(stream: bytes, message: str) -> Non
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(VersionError, match="peer speaks protocol version 9, this side speaks 1") as raised:
+    with pytest.raises(VersionError, match="peer speaks protocol version 9, this side speaks 2") as raised:
         FrameDecoder().feed(prefix(2, 0, version=9))
     assert raised.value.theirs == 9
 
@@ -273,7 +276,7 @@ def test_bounds_hold_for_the_sender_too() -> None:
     with pytest.raises(MessageError, match=r"Failure\.code"):
         AgentFailure("no_such_code", "")
     with pytest.raises(MessageError, match=r"Put\.chunk: ends at 11 of 10 bytes"):
-        Put(DIGEST, 10, 5, bytes(6))
+        UploadBlob(DIGEST, 10, 5, bytes(6))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,6 @@ from hilt.simulator.build import build
 from hilt.simulator.machine import EventMachine, MachineParameters
 from hilt.simulator.program_run import place
 from hilt.virtual.board_model import BOARD_MODELS
-from hilt_board.board_model import load_board_model
-from hilt_board.machine import COSTS, MachineError, PublicMachine
-from hilt_board.model import Model
-from hilt_board.public_time import PublicTime
 from hilt_board.registers import (
     COMPUTE_CONTROL,
     CYCLES_LOW,
@@ -33,6 +29,10 @@ from hilt_board.registers import (
     START_AND_AUTO_RESTART,
     STORE_CONTROL,
 )
+from hilt_virtual_board.board_model import load_board_model
+from hilt_virtual_board.machine import COSTS, MachineError, PublicMachine
+from hilt_virtual_board.model import Model
+from hilt_virtual_board.public_time import PublicTime
 
 BOARD = BOARD_MODELS["pynq_public"]
 ACCELERATOR = BOARD.accelerator
@@ -82,6 +82,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     yield Bench(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_program_takes_the_machines_time_and_computes_the_layer(bench: Bench) -> None:
     machine = MachineParameters(**BOARD.device_settings()["machine"])
     cycles = EventMachine(ACCELERATOR).predict([bench.program], machine)["cycles"][0]
@@ -121,6 +122,7 @@ def test_host_and_board_name_the_costs_alike() -> None:
     assert tuple(field.name for field in fields(MachineParameters)) == COSTS
 
 
+@pytest.mark.slow
 def test_a_model_without_machines_is_refused() -> None:
     with pytest.raises(MachineError, match="no machine models"):
         PublicMachine(build(ACCELERATOR, "golden"), BOARD.device_settings()["machine"])

@@ -12,6 +12,7 @@ from hilt_board.home import open_home
 from hilt_board.protocol import MAX_RESULTS, Measured, Results, ResultsReport, encode_frame, from_frame, to_frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figures", [1, 1000])
 def test_every_report_of_results_fits_a_frame(figures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every report of results fits a frame.

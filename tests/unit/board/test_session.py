@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hilt_board.protocol import FrameDecoder, Stored, from_frame
+from hilt_board.protocol import BlobStored, FrameDecoder, from_frame
 from hilt_board.session import HostSession
 
 from .examples import DIGEST
@@ -39,7 +39,7 @@ def test_replies_at_the_same_time_wait_for_each_other() -> None:
         link = StalledLink()
         session = HostSession(asyncio.StreamReader(), link)  # type: ignore[arg-type]
         replies = [
-            asyncio.create_task(session.send(request, Stored(sha256=DIGEST, received=request, complete=False)))
+            asyncio.create_task(session.send(request, BlobStored(sha256=DIGEST, received=request, complete=False)))
             for request in (1, 2, 3)
         ]
         await asyncio.sleep(0)

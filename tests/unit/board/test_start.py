@@ -14,6 +14,7 @@ import pytest
 
 from hilt_board import commands
 from hilt_board.home import Home, open_home
+from hilt_board.protocol import PROTOCOL_VERSION
 from hilt_board.service import unit_text
 
 _STATUS = {
@@ -32,15 +33,13 @@ os.write(lock, json.dumps({"pid": os.getpid()}).encode())
 listening = listen(home)
 listening.setblocking(True)
 print("ready", flush=True)
-data = bytearray(encode_frame(Frame(json.loads(sys.argv[1]))))
-if sys.argv[2] == "other":
-    import struct, zlib
-    data[4:6] = struct.pack("<H", 99)
-    data[20:24] = struct.pack("<I", zlib.crc32(bytes(data[:20])))
+version = int(sys.argv[2])
+report = encode_frame(Frame(json.loads(sys.argv[1])), version)
+refusal = encode_frame(Frame({"type": "failure", "id": 0, "code": "bad_message", "message": "version"}), version)
 while True:
     connection = listening.accept()[0]
-    connection.recv(4096)
-    connection.sendall(data)
+    asked = connection.recv(4096)
+    connection.sendall(report if asked[4:6] == version.to_bytes(2, "little") else refusal)
 """
 
 
@@ -51,9 +50,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 @contextmanager
-def daemon(report: dict[str, Any], protocol: str = "this") -> Iterator[subprocess.Popen[str]]:
+def daemon(report: dict[str, Any], protocol: int = PROTOCOL_VERSION) -> Iterator[subprocess.Popen[str]]:
     """A process that holds the agent's lock and answers whatever it is asked with `report`."""
-    words = [sys.executable, "-c", _DAEMON, json.dumps(report), protocol]
+    words = [sys.executable, "-c", _DAEMON, json.dumps(report), str(protocol)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -104,9 +103,26 @@ def test_a_daemon_that_finds_another_is_not_started_again_by_systemd(home: Home)
 
 
 def test_another_protocol_is_one_clear_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    with daemon({**_STATUS, "holder": None}, "other") as running:
+    with daemon({**_STATUS, "holder": None}, 99) as running:
         for command in ("start", "status"):
             assert commands.main([command]) == 1
         assert running.poll() is None
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and all("version 99" in line and "another version" in line for line in lines)
+
+
+def test_an_agent_of_protocol_version_1_is_asked_in_its_version_and_replaced(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its status report has the names `agent` and `holder`, as every version's."""
+    with daemon({**_STATUS, "holder": None}, 1) as running:
+        assert commands._same_agent_answers(home) is False
+        assert running.wait(60) != 0
+    assert capsys.readouterr().out == "replaced agent eeeeeeeeeeee of another version\n"
+
+
+def test_an_agent_of_protocol_version_1_in_use_stays(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with daemon({**_STATUS, "holder": "ann"}, 1) as running:
+        assert commands.main(["start"]) == 3
+        assert running.poll() is None
+    assert capsys.readouterr().err == "hilt agent: another version of the agent runs and is in use by ann\n"

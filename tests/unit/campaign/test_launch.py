@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hilt.campaign.launch import find
-from hilt.cli.identifiers import run_or_campaign
 from hilt.store import AmbiguousRunError, Campaign, Store, UnknownRunError
+from hilt.store.identifiers import run_or_campaign
 from tests.unit.store.examples import run
 
 OLDER, NEWER = "ab" + "0" * 30, "ac" + "1" * 30

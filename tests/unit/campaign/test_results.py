@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilt.campaign.fallback import fallback_candidates
-from hilt.campaign.prediction import predicted_microseconds
+from hilt.campaign.layer import predicted_microseconds
 from hilt.cli.network_text import format_total, result_values
 from hilt.cli.progress import format_network
 from hilt.engine.campaign_results import Source, load_result
@@ -16,6 +16,7 @@ from hilt.schedule import bound_cycles, load_workload
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Store
 from hilt.store.campaigns import set_prediction
+from hilt.store.labels import Labels
 from hilt.tune import TuningProblem
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
 from tests.unit.store.examples import run, trial
@@ -37,7 +38,7 @@ def test_measured_and_predicted_parts_are_told_apart(tmp_path: Path) -> None:
         first = load_result(store, campaign)
         assert dict(first.estimate.layers_by) == {Source.BOUND: 3}
         assert first.estimate.microseconds == pytest.approx(6 * bound) == first.estimate.predicted_microseconds
-        assert result_values(first)["microseconds"] is None, "a partial sum is not the network's latency"
+        assert result_values(first, Labels())["microseconds"] is None, "a partial sum is not the network's latency"
 
         set_prediction(store, runs[1].uuid, 10_000.0)
         store.record(runs[0].uuid, [trial(0, 0, 7000.0)])
@@ -50,14 +51,14 @@ def test_measured_and_predicted_parts_are_told_apart(tmp_path: Path) -> None:
         }
         assert estimate.microseconds == pytest.approx(27_000.0 + 3 * bound) and not estimate.complete
         text = format_total(result)
-        assert text.startswith("net: about ") and "7,000.0 µs measured in 1 of them" in text
-        assert "20.00 ms predicted by the twin in 1" in text and "so at least in 1" in text
+        assert text.startswith("net: about ") and "7,000.0 µs measured in 1" in text
+        assert "20.00 ms predicted by the twin in 1" in text and "at least, by the roofline bound, in 1" in text
 
         for layer in runs[1:]:
             store.record(layer.uuid, [trial(0, 0, 8000.0)])
         done = load_result(store, campaign)
         assert done.estimate.complete and done.estimate.predicted_microseconds == 0.0
-        assert result_values(done)["microseconds"] == done.estimate.microseconds == 7000.0 + 5 * 8000.0
+        assert result_values(done, Labels())["microseconds"] == done.estimate.microseconds == 7000.0 + 5 * 8000.0
         assert "about" not in format_total(done)
 
 

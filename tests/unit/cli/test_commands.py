@@ -19,12 +19,12 @@ from hilt.cli import reference
 from hilt.cli.attending import attend_campaign
 from hilt.cli.exit_codes import Exit, report_error
 from hilt.cli.formatting import seconds_text
-from hilt.cli.identifiers import run_or_campaign
 from hilt.cli.main import run as hilt
 from hilt.cli.runs import sparkline
 from hilt.cli.summary import summary_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
+from hilt.store.identifiers import run_or_campaign
 from hilt.trial import Outcome, Verification
 from tests.unit.store.examples import ELEMENTS, run, trial
 
@@ -162,6 +162,7 @@ def test_what_the_system_refuses_is_no_fault_of_hilts(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "hilt: /home/quarantine: Permission denied\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
 def test_closed_streams_change_no_exit_code(filled: Path, closed: tuple[int, ...]) -> None:
     code = f"import os; [os.close(number) for number in {closed}]; os.execv({str(HILT)!r}, ['hilt', *{{}}])"
@@ -209,6 +210,7 @@ def test_who_leaves_a_campaign_hears_with_json_how_far_it_is(home: Path, capsys:
     assert json.loads(said.out)["campaign"] == found.uuid and "goes on by itself" in said.err
 
 
+@pytest.mark.slow
 def test_a_full_disk_gets_one_line(home: Path) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
@@ -279,6 +281,7 @@ def test_boards(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "virtual:ultra96" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["runs"], ["best", "--json"], ["--help"]])
 def test_a_reader_that_went_away_is_no_failure(filled: Path, command: list[str]) -> None:
     reading, writing = os.pipe()
@@ -351,6 +354,8 @@ def test_a_run_that_ended_before_its_budget_says_who_ended_it(filled: Path) -> N
     with Store(database_path(filled)) as store:
         counted = summary_text(store, store.run("a" * 32)).splitlines()[1]
         assert counted.endswith("4 of 64 trials, 2 valid; the tuner asked for no more")
+        sure = replace(store.run("a" * 32), detail="99.9% sure that nothing is 1% faster")
+        assert "the tuner's assessment: 99.9% sure" in summary_text(store, sure)
         stopped = replace(store.run("a" * 32), state=RunState.STOPPED)
         assert "asked for no more" not in summary_text(store, stopped)
 

@@ -28,6 +28,7 @@ def test_help_imports_no_command_and_no_heavy_library() -> None:
     assert all(f" {entry.name} " in done.stdout for entry in COMMANDS)
 
 
+@pytest.mark.slow
 def test_help_takes_less_than_300_milliseconds_of_processor_time() -> None:
     def used() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

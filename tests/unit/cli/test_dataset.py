@@ -30,6 +30,7 @@ def built() -> int:
     return run(["dataset", "build", WORKLOAD.name, "--orders", "1", "--jobs", "1", "--rtl-sample", "0"])
 
 
+@pytest.mark.slow
 def test_a_dataset_is_built_once_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert built() == 0
     assert "golden model: 0 of 8 outcomes differ" in capsys.readouterr().out
@@ -65,6 +66,7 @@ def test_what_is_wrong_is_one_line(arguments: list[str], said: str, capsys: pyte
     assert said in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_experiment_writes_data_plot_and_comparison(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if find_spec("matplotlib") is None:
         pytest.skip("matplotlib is an extra: pip install 'hilt[experiments]'")
@@ -83,14 +85,34 @@ def test_an_experiment_writes_data_plot_and_comparison(home: Path, capsys: pytes
 def test_every_experiment_can_be_found(capsys: pytest.CaptureFixture[str]) -> None:
     from importlib import import_module
 
-    from hilt.experiments.catalogue import EXPERIMENTS
+    from hilt_experiments.catalogue import EXPERIMENTS
 
     assert run(["bench", "--list"]) == 0
     listed = capsys.readouterr().out
     for name, each in EXPERIMENTS.items():
         module, _, function = each.function.partition(":")
-        assert callable(getattr(import_module(f"hilt.experiments.{module}"), function)), name
+        assert callable(getattr(import_module(f"hilt_experiments.{module}"), function)), name
         assert name in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["bench", "trials"], "hilt bench"),
+        (["bench", "--list"], "hilt bench"),
+        (["dataset", "build", "--all"], "hilt dataset build --all"),
+        (["glimpse", "train", "--output", "weights.npz"], "hilt glimpse train"),
+    ],
+)
+def test_without_the_extra_a_command_names_it(
+    arguments: list[str], command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hilt.cli.experiments_extra.PACKAGE", "hilt_experiments_that_nobody_installed")
+    assert run(arguments) == 2
+    assert capsys.readouterr().err == (
+        f"hilt: `{command}` needs the package hilt-experiments: pip install 'hilt[experiments]', "
+        "or from a clone: pip install host/hilt_experiments\n"
+    )
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:

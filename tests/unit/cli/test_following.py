@@ -90,6 +90,7 @@ def read_until(process: subprocess.Popen[str], words: str, errors: bool = False)
     raise AssertionError(f"{words!r} was not said; {process.communicate(timeout=60)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
 def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gate, as_json: bool) -> None:
     gate.shut(after=6)
@@ -111,6 +112,7 @@ def test_ctrl_c_stops_the_run_and_says_the_best_so_far(tmp_path: Path, gate: Gat
         assert f"`hilt show {run.uuid[:8]}` shows it" in out
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_lets_go_of_the_run(tmp_path: Path, gate: Gate) -> None:
     gate.shut()
     run = start(tmp_path)
@@ -141,6 +143,7 @@ def test_what_to_exit_with(finished: Finished, pressed: bool, verified: bool, co
     assert exit_after(example_run("a" * 32), Ending(finished, pressed), verified) is code
 
 
+@pytest.mark.slow
 def test_closing_the_command_line_stops_nothing(tmp_path: Path, gate: Gate) -> None:
     gate.shut()
     run = start(tmp_path)
@@ -154,6 +157,7 @@ def test_closing_the_command_line_stops_nothing(tmp_path: Path, gate: Gate) -> N
     assert (finished.state, len(trials)) == (RunState.FINISHED, 40)
 
 
+@pytest.mark.slow
 def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Gate) -> None:
     gate.shut()
     run = start(tmp_path)

@@ -68,6 +68,7 @@ def test_nothing_verified_has_its_exit_code(home: Path, capsys: pytest.CaptureFi
     assert "nothing verified was found" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_verbs_take_the_id_of_a_campaign(home: Path, gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
     gate.shut()
     assert hilt(["campaign", model(home), "--budget", "16", *OPTIONS, "--detach"]) == 0

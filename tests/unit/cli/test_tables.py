@@ -75,6 +75,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -9,7 +9,7 @@ import pytest
 from hilt.cli.attending import attend_run
 from hilt.cli.exit_codes import Exit
 from hilt.engine import launch
-from hilt.engine.board_holder import holder_of
+from hilt.engine.board_health import holder_of
 from hilt.engine.client import EngineClient
 from hilt.engine.events import EngineCommand, Finished, StateChanged
 from hilt.engine.run_files import RunFiles
@@ -35,6 +35,7 @@ def start(home: Path, *, wait: bool) -> Run:
     return launch.start(settings(trials=10), home, wait=wait, boards=TableBoards(), engine=ENGINE)
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_a_board_that_is_in_use(tmp_path: Path, busy: Path) -> None:
     run = start(tmp_path, wait=True)
     with EngineClient.attach(tmp_path, run.uuid) as client:

@@ -49,6 +49,7 @@ def test_a_board_that_was_given_up_does_not_speak_for_the_others(end: str) -> No
     assert said[-1] is not None and said[-1].startswith("STOPPED: b had to be recovered")
 
 
+@pytest.mark.slow
 def test_a_run_stops_of_itself_and_goes_on_elsewhere(tmp_path: Path) -> None:
     run = start(tmp_path, board="table:plain@shaky")
     failed, before = to_the_end(tmp_path, run)

@@ -42,6 +42,8 @@ from hilt.trial import Outcome
 
 from .table import FREE, GATE, WORKLOAD, TableBoards
 
+pytestmark = pytest.mark.slow  # starts processes: engines or compilers
+
 ROOT = Path(__file__).parents[3]
 ENGINE = (sys.executable, "-m", "tests.unit.engine.table_engine")
 SECONDS = 60.0

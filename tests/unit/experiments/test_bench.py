@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hilt.experiments.bench import Bench, BenchSettings
-from hilt.experiments.errors import ExperimentError
-from hilt.experiments.headline import LEVELS
+from hilt_experiments.bench import Bench, BenchSettings
+from hilt_experiments.errors import ExperimentError
+from hilt_experiments.headline import LEVELS
 
 
 def bench(folder: Path, settings: BenchSettings) -> Bench:

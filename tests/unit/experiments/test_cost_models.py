@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.experiments.cost_models import RATIOS, mean_of
+from hilt_experiments.cost_models import RATIOS, mean_of
 
 
 def test_a_layer_without_samples_for_every_share_is_in_none_of_the_means() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.experiments.contenders import Contender
-from hilt.experiments.curves import convergence_rows, mean_ratio, median_trials, ratio_of_medians, trials_to_reach
-from hilt.experiments.ml2tuner import _converged
-from hilt.experiments.replay import Protocol
-from hilt.experiments.runs import Cell, Runs
 from hilt.measure.dataset import Dataset
+from hilt_experiments.contenders import Contender
+from hilt_experiments.curves import convergence_rows, mean_ratio, median_trials, ratio_of_medians, trials_to_reach
+from hilt_experiments.ml2tuner import _converged
+from hilt_experiments.replay import Protocol
+from hilt_experiments.runs import Cell, Runs
 from tests.unit.measure.dataset.small import PYNQ, small_subject
 
 BUDGET = 6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hilt.experiments.datasets import DEEPBENCH, EVIDENCE, RESNET18, evidence
 from hilt.schedule import load_workload
+from hilt_experiments.datasets import DEEPBENCH, EVIDENCE, RESNET18, evidence
 
 
 def test_no_convolution_is_counted_twice() -> None:

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from hilt.experiments.contenders import Contender
-from hilt.experiments.foreign import EDGES, one_run, reliability, runs_on_worlds, summarise
-from hilt.experiments.foreign_worlds import WORLDS, foreign_datasets
-from hilt.experiments.problem import SharedTuningProblem
 from hilt.measure.dataset import Dataset, DatasetKey
 from hilt.schedule import load_workload
 from hilt.virtual.board_model import board_model
+from hilt_experiments.contenders import Contender
+from hilt_experiments.foreign import EDGES, one_run, reliability, runs_on_worlds, summarise
+from hilt_experiments.foreign_worlds import WORLDS, foreign_datasets
+from hilt_experiments.problem import SharedTuningProblem
 
 LAYER = DatasetKey.on(
     load_workload("conv2d:n=1,ci=32,h=14,w=14,co=64,k=3x3,p=1x1"), board_model("pynq"), checks="tvm", orders=4
@@ -57,6 +57,7 @@ def test_worlds_are_the_same_each_time(datasets: dict[str, Dataset]) -> None:
     assert all(np.array_equal(again[name].cycles, datasets[name].cycles) for name in datasets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["hls_older", "hls_serial", "chisel", "thread_rules"])
 def test_the_default_tuner_is_right_where_it_is_sure(datasets: dict[str, Dataset], world: str) -> None:
     dataset = datasets[world]

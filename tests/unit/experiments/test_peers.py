@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilt.experiments import peers
-from hilt.experiments.contenders import Contender
-from hilt.experiments.problem import SharedTuningProblem
-from hilt.experiments.replay import Protocol, replay
 from hilt.measure.dataset import Dataset, DatasetKey
+from hilt_experiments import peers
+from hilt_experiments.contenders import Contender
+from hilt_experiments.problem import SharedTuningProblem
+from hilt_experiments.replay import Protocol, replay
 from tests.unit.measure.dataset.small import built, small_subject
 
 TRIALS = 14

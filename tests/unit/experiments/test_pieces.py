@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hilt.experiments.shards import Row, Shard, rows_of
 from hilt.measure.dataset import DatasetKey
+from hilt_experiments.shards import Row, Shard, rows_of
 
 
 def number(subjects: Sequence[DatasetKey], folder: str, wanted: int) -> list[Row]:
@@ -24,6 +24,7 @@ def shards(folder: Path, count: int) -> list[Shard]:
     return [Shard("numbers", number, (), (str(folder), each)) for each in range(count)]
 
 
+@pytest.mark.slow
 def test_what_was_computed_is_read_and_what_failed_is_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilt.experiments import runs
-from hilt.experiments.contenders import Contender, known
-from hilt.experiments.problem import SharedTuningProblem
-from hilt.experiments.replay import Protocol, replay
-from hilt.experiments.runs import Cell, perform, run_cell
 from hilt.measure.dataset import Dataset, DatasetKey, DatasetStore
 from hilt.measure.dataset.dataset_store import MissingDatasetError
 from hilt.trial import Outcome
 from hilt.tune import Feedback, TuningProblem
 from hilt.tune.metrics import trials_to_within
+from hilt_experiments import runs
+from hilt_experiments.contenders import Contender, known
+from hilt_experiments.problem import SharedTuningProblem
+from hilt_experiments.replay import Protocol, replay
+from hilt_experiments.runs import Cell, perform, run_cell
 from tests.unit.measure.dataset.small import PYNQ, built, small_subject
 
 
@@ -186,6 +186,7 @@ def test_a_shared_problem_answers_as_a_problem(recorded: DatasetKey) -> None:
     assert np.array_equal(shared.compiles, alone.compiles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contender", [Contender.of("hilt"), Contender.of("hilt", published_faults=False)])
 def test_a_run_after_others_of_its_problem_is_the_run_alone(recorded: DatasetKey, contender: Contender) -> None:
     dataset, shared = DatasetStore().get(recorded), SharedTuningProblem.of_subject(recorded)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hilt.experiments.autotvm import transferred
 from hilt.measure.dataset import DatasetStore
+from hilt_experiments.autotvm import transferred
 from tests.unit.measure.dataset.small import built, small_subject
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hilt.experiments.significance import compare_tuners, holm
+from hilt_experiments.significance import compare_tuners, holm
 
 
 def runs(trials: list[int | None]) -> Any:

@@ -29,17 +29,17 @@ from hilt_board.protocol import (
     AgentFailure,
     AgentHello,
     AgentStatus,
+    BlobStored,
     Frame,
     FrameDecoder,
     Limits,
     Measured,
-    Missing,
-    Put,
+    MissingBlobs,
     Record,
     Results,
     ResultsReport,
     StatusReport,
-    Stored,
+    UploadBlob,
     Welcome,
     encode_frame,
     from_frame,
@@ -130,13 +130,13 @@ def test_replies_find_their_requests_in_any_order(line: tuple[AgentClient, Peer]
     client, peer = line
     futures = [client.send(AgentStatus()) for _ in range(3)]
     numbers = [peer.receive()[0] for _ in range(3)]
-    peer.answer(numbers[2], Missing(("a" * 64,)))
+    peer.answer(numbers[2], MissingBlobs(("a" * 64,)))
     peer.answer(numbers[0], STATUS)
     peer.answer(numbers[1], AgentFailure("internal", "oh"))
     assert client.reply(futures[0], StatusReport, Deadline(20)) == STATUS
     with pytest.raises(RefusedError, match=r"oh \(internal\)"):
         client.reply(futures[1], StatusReport, Deadline(20))
-    with pytest.raises(AgentError, match="answered Missing, not StatusReport"):
+    with pytest.raises(AgentError, match="answered MissingBlobs, not StatusReport"):
         client.reply(futures[2], StatusReport, Deadline(20))
 
 
@@ -185,7 +185,7 @@ def test_a_message_without_a_request_is_only_the_answer_to_a_heartbeat(line: tup
     peer.answer(0, STATUS)
     peer.answer(number, STATUS)
     assert client.reply(future, StatusReport, Deadline(20)) == STATUS
-    peer.answer(0, Missing(()))
+    peer.answer(0, MissingBlobs(()))
     client._reader.join(20)
     assert isinstance(client.lost, ProtocolViolationError)
 
@@ -286,14 +286,14 @@ def test_blobs_go_in_chunks_of_which_few_are_in_flight(line: tuple[AgentClient, 
     client, peer = line
     data = bytes(range(256)) * 30_000  # 7.7 MB: 8 chunks
     received = bytearray()
-    waiting: list[tuple[int, Put]] = []
+    waiting: list[tuple[int, UploadBlob]] = []
     most = 0
 
     def serve() -> None:
         nonlocal most
         while len(received) < len(data):
             number, message = peer.receive()
-            assert isinstance(message, Put) and message.offset == len(received)
+            assert isinstance(message, UploadBlob) and message.offset == len(received)
             received.extend(message.chunk)
             waiting.append((number, message))
             most = max(most, len(waiting))
@@ -301,7 +301,7 @@ def test_blobs_go_in_chunks_of_which_few_are_in_flight(line: tuple[AgentClient, 
                 while waiting:
                     first, put = waiting.pop(0)
                     end = put.offset + len(put.chunk)
-                    peer.answer(first, Stored(put.sha256, end, end == len(data)))
+                    peer.answer(first, BlobStored(put.sha256, end, end == len(data)))
 
     server = threading.Thread(target=serve)
     server.start()

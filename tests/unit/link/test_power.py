@@ -59,7 +59,7 @@ def test_a_network_relay_is_switched(relay: tuple[str, list[str]]) -> None:
 
 
 def test_a_relay_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rung of the ladder that waits for ever would end the night; and a switch that was given up while it waited for
+    """A step of the ladder that waits for ever would end the night; and a switch that was given up while it waited for
     that one is not worked later, when nobody expects it."""
     connections: list[socket.socket] = []
 

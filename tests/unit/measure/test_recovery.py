@@ -18,7 +18,7 @@ from hilt.link.errors import (
 )
 from hilt.link.quarantine import quarantined
 from hilt.measure import BoardState
-from hilt.measure.ladder import SECONDS, Rung
+from hilt.measure.ladder import SECONDS, RecoveryStep
 from hilt.measure.plausibility import ImpossibleLatencyError
 from hilt.measure.recovery import Recovery
 
@@ -27,7 +27,7 @@ class Untouchable:
     virtual = False
 
     def endpoint(self) -> None:
-        raise AssertionError("a rung was climbed that would take the board from who uses it")
+        raise AssertionError("a step was climbed that would take the board from who uses it")
 
     power = endpoint
 
@@ -58,40 +58,41 @@ def test_a_board_that_somebody_else_took_is_not_taken_back(monkeypatch: pytest.M
 
     After a laptop slept through its lease, it must not end the other client's daemon, boot or power.
     """
-    monkeypatch.setitem(SECONDS, Rung.RECONNECT, 0.1)
+    monkeypatch.setitem(SECONDS, RecoveryStep.RECONNECT, 0.1)
     recovery = Recovery(TakenBoard())  # type: ignore[arg-type]
     assert isinstance(recovery.recover_from(LinkLostError("silent")), BoardBusyError)
-    assert [(each.rung, each.well) for each in recovery.climbed] == [(Rung.RECONNECT, False)]
+    assert [(each.step, each.well) for each in recovery.attempts] == [(RecoveryStep.RECONNECT, False)]
     assert "desk" not in quarantined()
 
 
 class WedgedBoard(TakenBoard):
     """A board whose registers hold nonsense after a hang, until it has booted anew, or for good."""
 
-    connected = SimpleNamespace(client=SimpleNamespace(reset=lambda rung, deadline: SimpleNamespace(canary=True)))
+    connected = SimpleNamespace(client=SimpleNamespace(reset=lambda step, deadline: SimpleNamespace(canary=True)))
 
-    def __init__(self, mended_by: Rung | None, boot_id: str | None = "b") -> None:
+    def __init__(self, mended_by: RecoveryStep | None, boot_id: str | None = "b") -> None:
         super().__init__()
-        self.climbed: list[Rung] = []
+        self.attempts: list[RecoveryStep] = []
         self.boot_id = boot_id
         self._mended_by = mended_by
 
     def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
-        if self._mended_by not in self.climbed:
+        if self._mended_by not in self.attempts:
             raise BitstreamRefusedError("identity_mismatch", "register 0x40 reads 0x00000000")
 
 
 @pytest.fixture
 def acts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Recovery, "_act", lambda self, rung: self._connection.climbed.append(rung))
+    monkeypatch.setattr(Recovery, "_act", lambda self, step: self._connection.attempts.append(step))
 
 
 @pytest.mark.usefixtures("acts")
 def test_registers_that_were_right_once_and_say_another_accelerator_are_a_broken_board() -> None:
-    board = WedgedBoard(mended_by=Rung.REBOOT)
+    board = WedgedBoard(mended_by=RecoveryStep.REBOOT)
     recovery = Recovery(board)  # type: ignore[arg-type]
     assert recovery.recover_from(RefusedError("board_broken", "canary failed")) is None
-    assert [(each.rung, each.well) for each in recovery.climbed] == [(Rung.DAEMON, False), (Rung.REBOOT, True)]
+    attempts = [(each.step, each.well) for each in recovery.attempts]
+    assert attempts == [(RecoveryStep.DAEMON, False), (RecoveryStep.REBOOT, True)]
 
 
 @pytest.mark.usefixtures("acts")
@@ -100,7 +101,7 @@ def test_a_board_whose_registers_stay_wrong_is_quarantined(monkeypatch: pytest.M
     board = WedgedBoard(mended_by=None)
     reason = Recovery(board).recover_from(LinkLostError("silent"))  # type: ignore[arg-type]
     assert isinstance(reason, QuarantinedError) and "register 0x40" in str(reason)
-    assert board.climbed == list(Rung)
+    assert board.attempts == list(RecoveryStep)
 
 
 @pytest.mark.usefixtures("acts")
@@ -109,7 +110,7 @@ def test_registers_that_never_were_right_are_a_wrong_bitstream_for_which_no_boar
     recovery = Recovery(board)  # type: ignore[arg-type]
     with pytest.raises(BitstreamRefusedError):
         recovery.connect_at_first()
-    assert board.climbed == []
+    assert board.attempts == []
 
 
 class BabblingBoard(TakenBoard):
@@ -119,7 +120,7 @@ class BabblingBoard(TakenBoard):
 
     def __init__(self) -> None:
         super().__init__()
-        self.climbed: list[Rung] = []
+        self.attempts: list[RecoveryStep] = []
         self.connects = 0
 
     def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
@@ -128,7 +129,7 @@ class BabblingBoard(TakenBoard):
 
 
 @pytest.mark.usefixtures("acts")
-def test_an_agent_that_babbles_is_given_up_after_a_few_connections_on_each_rung(
+def test_an_agent_that_babbles_is_given_up_after_a_few_connections_on_each_step(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
@@ -137,12 +138,12 @@ def test_an_agent_that_babbles_is_given_up_after_a_few_connections_on_each_rung(
     recovery = Recovery(board)  # type: ignore[arg-type]
     reason = recovery.recover_from(ProtocolViolationError("checksum of a frame is wrong"))
     assert isinstance(reason, QuarantinedError) and "checksum" in str(reason)
-    assert board.connects == 3 * len(Rung)
+    assert board.connects == 3 * len(RecoveryStep)
 
 
 @pytest.mark.usefixtures("acts")
 def test_an_impossible_latency_starts_the_agent_anew_before_it_is_measured_again() -> None:
-    board = WedgedBoard(mended_by=Rung.DAEMON)
+    board = WedgedBoard(mended_by=RecoveryStep.DAEMON)
     recovery = Recovery(board)  # type: ignore[arg-type]
     assert recovery.recover_from(ImpossibleLatencyError("0 cycles")) is None
-    assert board.climbed == [Rung.DAEMON]
+    assert board.attempts == [RecoveryStep.DAEMON]

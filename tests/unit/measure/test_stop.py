@@ -16,7 +16,7 @@ from hilt.link.board_registry import Endpoint
 from hilt.link.errors import LinkLostError
 from hilt.measure import BoardEvent, BoardState, describe_board
 from hilt.measure.board_measurer import BoardMeasurer
-from hilt.measure.ladder import SECONDS, Rung
+from hilt.measure.ladder import SECONDS, RecoveryStep
 from hilt.trial import Outcome, Result
 from tests.e2e.small_programs import dot_product
 
@@ -91,25 +91,25 @@ def test_a_recovery_ends_when_the_board_is_closed(
     assert events[-1].state is BoardState.RELEASED and target.released
 
 
-@pytest.mark.parametrize("rung", [Rung.DAEMON, Rung.REBOOT, Rung.POWER])
-def test_each_rung_ends_when_the_board_is_closed(
-    stalled: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rung: Rung
+@pytest.mark.parametrize("step", [RecoveryStep.DAEMON, RecoveryStep.REBOOT, RecoveryStep.POWER])
+def test_each_step_ends_when_the_board_is_closed(
+    stalled: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: RecoveryStep
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
-    endpoint = stalled if rung is not Rung.REBOOT else Endpoint("far", "localhost.", stalled.port, sudo=False)
+    endpoint = stalled if step is not RecoveryStep.REBOOT else Endpoint("far", "localhost.", stalled.port, sudo=False)
     reached = threading.Event()
     target = Stalled(endpoint, reached)
     measurer = BoardMeasurer(target, lambda event: None)  # type: ignore[arg-type]
-    act, wanted = measurer.recovery._act, target.switched if rung is Rung.POWER else threading.Event()
+    act, wanted = measurer.recovery._act, target.switched if step is RecoveryStep.POWER else threading.Event()
 
-    def only_that_rung(climbed: Rung) -> None:
-        if climbed is not rung:
+    def only_that_step(climbed: RecoveryStep) -> None:
+        if climbed is not step:
             raise LinkLostError("passed over")
         wanted.set()
         act(climbed)
 
-    monkeypatch.setitem(SECONDS, Rung.RECONNECT, 0.0)
-    monkeypatch.setattr(measurer.recovery, "_act", only_that_rung)
+    monkeypatch.setitem(SECONDS, RecoveryStep.RECONNECT, 0.0)
+    monkeypatch.setattr(measurer.recovery, "_act", only_that_step)
     _, seconds = closed_while(measurer, wanted)
     assert seconds < HEARD_SECONDS
 

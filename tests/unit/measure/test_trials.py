@@ -76,13 +76,13 @@ def test_programs_and_tensors_that_do_not_fit_are_named() -> None:
 
 
 def test_figures_are_medians_and_only_of_ok() -> None:
-    comparison = WireVerification(compared=8, mismatched=0)
+    verification = WireVerification(compared=8, mismatched=0)
     measured = Measured(
         "r/1/0",
         "ok",
         cycles=(30.0, 10.0, 20.5),
         microseconds=(0.3, 0.1, 0.2),
-        comparison=comparison,
+        verification=verification,
         seconds={"run": 1.0},
     )
     result = result_of(measured, "desk", {"send": 2.0})
@@ -92,6 +92,6 @@ def test_figures_are_medians_and_only_of_ok() -> None:
     assert result.board == "desk"
     assert result.seconds == {"run": 1.0, "send": 2.0}
 
-    failed = result_of(replace(measured, outcome="timeout", reason="late", comparison=None), "desk", {})
+    failed = result_of(replace(measured, outcome="timeout", reason="late", verification=None), "desk", {})
     assert (failed.outcome, failed.reason) == (Outcome.TIMEOUT, "late")
     assert failed.cycles is failed.microseconds is failed.verification is None

@@ -58,6 +58,7 @@ def test_mlperf_tinys_networks_quantise(name: str) -> None:
     assert macs == {"resnet8": 12_501_632, "ds_cnn": 2_656_768, "mobilenet_v1": 7_489_664, "autoencoder": 264_192}[name]
 
 
+@pytest.mark.slow
 def test_digits_lose_at_most_half_a_point() -> None:
     model, images, _, unseen, labels = digits.trained()
     graph = fixed_model(model, "digits")
@@ -76,6 +77,7 @@ def test_digits_lose_at_most_half_a_point() -> None:
     assert_agrees(result)
 
 
+@pytest.mark.slow
 def test_the_search_never_makes_the_end_worse_on_its_samples() -> None:
     graph = fixed_model(zoo.make("mobilenet_v1"), "mobilenet_v1")
     canonicalise(graph)
@@ -103,6 +105,7 @@ def test_the_file_is_plain_qdq(tmp_path: Path) -> None:
     np.testing.assert_allclose(wanted, given, atol=0.05)
 
 
+@pytest.mark.slow
 def test_the_same_data_gives_the_same_model() -> None:
     first, second = (to_model(quantised(zoo.make("ds_cnn"), search=True).model) for _ in range(2))
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
@@ -197,6 +200,7 @@ def test_a_convolution_with_unequal_strides_transposed_runs_with_inserted_zeros(
     assert_agrees(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["QDQ", "QOperator", "dynamic"])
 def test_models_that_onnx_runtime_quantised_are_taken_over(form: str, tmp_path: Path) -> None:
     from onnxruntime import quantization

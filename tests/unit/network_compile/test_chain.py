@@ -38,7 +38,7 @@ def programs(count: int) -> list[tuple[Program, Program]]:
             continue
         names = {buffer.name: buffer.name for buffer in program.buffers if buffer.name != "uop"}
         sizes = {buffer.name: buffer.bytes for buffer in program.buffers}
-        pairs.append((program, join([ChainLink(code_of(program, ACCELERATOR), names)], sizes, ACCELERATOR)))
+        pairs.append((program, join([ChainLink(code_of(program, ACCELERATOR), names)], sizes, ACCELERATOR).program))
     return pairs
 
 
@@ -150,3 +150,24 @@ def test_tensors_that_live_together_never_share_memory() -> None:
                     low, high = sorted((one, other), key=lambda life: offsets[life.name])
                     assert offsets[low.name] + low.bytes <= offsets[high.name]
         assert total <= one_behind_another({life.name: life.bytes for life in lives})[1]
+
+
+def test_a_load_of_rows_between_those_of_a_store_does_not_wait() -> None:
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1, src_factor_in=1)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1)
+    store = instruction(Opcode.STORE, **{**STORE, "y_size": 2, "x_size": 2, "x_stride": 8})
+    other = instruction(Opcode.LOAD, **LOAD, dram_base=2, sram_base=8)
+    same = instruction(Opcode.LOAD, **LOAD, dram_base=6, sram_base=12)
+    stream = [load_uops, gemm, store, load_uops, other, same, instruction(Opcode.FINISH)]
+    made = tokens(stream, [0, -1, 1, 0, 1, 1, -1])
+    assert made[4] == set() and made[5] == {"pop_next"}
+
+
+def test_layers_share_one_load_of_micro_ops_behind_the_first_layer() -> None:
+    code = code_of(programs(1)[0][0], ACCELERATOR)
+    names = {name: name for name in code.names if name != "uop"}
+    chain = join([ChainLink(code, names)] * 4, dict.fromkeys(names, 1 << 20), ACCELERATOR)
+    records = decode(chain.program.instructions, ACCELERATOR)
+    loads = records[(records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)]
+    assert loads["x_size"].tolist() == [len(code.uops), 3 * len(code.uops)]
+    assert chain.lengths == [len(code.records), len(code.records), len(code.records) - 1, len(code.records) - 1]

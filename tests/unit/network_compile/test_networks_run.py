@@ -26,6 +26,7 @@ def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form 
     return [placement.node.name for placement in compiled.placements if placement.on_vta]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
 def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
     builder = residual_network()
@@ -34,6 +35,7 @@ def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
     assert on_vta == [node.name for node in graph.nodes if node.op != "reshape"]
 
 
+@pytest.mark.rtl
 def test_the_rtl_counts_what_the_twin_said() -> None:
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])
@@ -156,6 +158,7 @@ def test_memory_is_shared_between_tensors_that_are_never_alive_together() -> Non
     assert np.array_equal(output, evaluate(graph, {"x": data})[name])
 
 
+@pytest.mark.slow
 def test_the_same_network_makes_the_same_bytes() -> None:
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])

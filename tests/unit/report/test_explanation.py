@@ -84,6 +84,7 @@ def test_a_rejected_configuration_says_why_and_by_how_much() -> None:
         assert need > limit and "does not fit" in text and f"{need}" in verdict[1]
 
 
+@pytest.mark.slow
 def test_every_configuration_of_a_sample_can_be_explained() -> None:
     for index in SPACE.sample(6, np.random.default_rng(3)).tolist():
         explained = explain(C9, SPACE, index, PYNQ, MEMORY)

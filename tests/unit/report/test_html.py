@@ -93,6 +93,7 @@ def source(facts: Facts) -> str:
         return render(facts)
 
 
+@pytest.mark.slow
 def test_it_holds_every_layers_figures(source: str) -> None:
     text = Page(source).text
     tuned, fallback = 3 * 4700.5 + 350.75, 3 * 44_000.0 + 12_000.0

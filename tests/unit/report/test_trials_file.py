@@ -45,6 +45,7 @@ def test_csv_and_parquet_say_the_same(made: tuple[Campaign, Run], tmp_path: Path
     assert table[0]["cycles"] == 4_400_000 and table[0]["seconds_run"] == 0.25 and table[2]["seconds_run"] is None
 
 
+@pytest.mark.slow
 def test_pictures_and_schedule(made: tuple[Campaign, Run], tmp_path: Path) -> None:
     png, svg, schedule = tmp_path / "png", tmp_path / "deep" / "svg", tmp_path / "s.json"
     arguments = ["--png", str(png), "--svg", str(svg), "--schedule", str(schedule)]

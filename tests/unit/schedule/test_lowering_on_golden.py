@@ -29,6 +29,7 @@ def test_resnet18(name: str) -> None:
         check(workload, knobs, PYNQ)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "accelerator"),
     [("resnet18.C6", PYNQ_B), ("resnet18.C7", ZCU102), ("deepbench.107", BATCHED), ("deepbench.59", PYNQ)],

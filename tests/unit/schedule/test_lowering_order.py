@@ -25,6 +25,7 @@ def check(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> 
     assert (least_sum_distance(program, accelerator) or NO_HAZARD) == claimed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESNET18)
 def test_resnet18(name: str) -> None:
     workload = load_workload(name)
@@ -32,6 +33,7 @@ def test_resnet18(name: str) -> None:
         check(workload, knobs, PYNQ)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(small_convolutions(), st.sampled_from([PYNQ, BATCHED, ZCU102]), st.integers(0, 2**31))
 def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed: int) -> None:

@@ -41,6 +41,7 @@ def grouped_convolutions(draw: st.DrawFn) -> Conv2d:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     grouped_convolutions(),
@@ -130,6 +131,7 @@ def test_a_dense_layer_is_a_matrix_product(accelerator: Accelerator) -> None:
     assert np.array_equal(unpack_data(tensors.expected, 5, 70)[:, :, 0, 0], expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_transposed_convolution_scatters_its_inputs(data: st.DataObject) -> None:

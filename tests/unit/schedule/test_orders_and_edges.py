@@ -22,6 +22,7 @@ def check(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> 
     test_lowering_on_golden.check(workload, knobs, accelerator)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(small_convolutions(), st.sampled_from([PYNQ, BATCHED, ZCU102]), st.sampled_from([0, 1]), st.integers(0, 2**31))
 def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, kind: int, seed: int) -> None:

@@ -79,6 +79,7 @@ def test_known_layers(name: str, space: str) -> None:
     assert sum(compare(workload, chosen.knobs_at(int(index)), PYNQ) for index in valid) >= 4
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(small_convolutions())
 def test_any_convolution(workload: Conv2d) -> None:

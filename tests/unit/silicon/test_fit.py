@@ -26,6 +26,7 @@ def of_kind(test: Callable[[str], bool]) -> list[MeasuredWorkload]:
     return [item for item in ITEMS if test(item.record.task.kind)]
 
 
+@pytest.mark.slow
 def test_the_parameters_that_ship_explain_the_published_convolutions() -> None:
     items = of_kind(lambda kind: kind in FITTED_TASKS)
     errors = log_errors(items, shipped_builds())
@@ -93,6 +94,7 @@ def test_predict_prints_json_of_every_line(tmp_path: Path) -> None:
     assert answer["summary"]["rms_log_error"] < 0.04
 
 
+@pytest.mark.slow
 def test_fit_names_what_it_leaves_out(tmp_path: Path) -> None:
     output = tmp_path / "builds.json"
     printed = CliRunner().invoke(application, ["fit", str(FILE), "--no-validate", "--output", str(output)])

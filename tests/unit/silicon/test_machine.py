@@ -108,6 +108,7 @@ def test_what_fits_the_cache_stays_there_from_run_to_run() -> None:
     assert cycles(warm, block, FINISH) < 1.05 * 16_000 / 8
 
 
+@pytest.mark.slow
 def test_hilts_own_programs_run_on_every_machine() -> None:
     workload = load_workload("resnet18.C8")
     space = space_for(workload, PYNQ)

@@ -29,6 +29,7 @@ def schedule(height: int, co: int, ci: int, resident: bool = False) -> RowSchedu
     return RowSchedule(RowTile(height, co, ci), resident)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "rows", "accelerator"),
     [
@@ -76,6 +77,7 @@ def test_only_plain_convolutions_of_whole_blocks_have_row_programs() -> None:
     assert task_of(load_workload("conv2d:n=1,ci=32,h=8,w=8,co=32,k=3x3,s=1x1,p=1x1,groups=2"), PYNQ) is None
 
 
+@pytest.mark.slow
 def test_the_choice_is_faster_than_what_tvm_published() -> None:
     """C10: TVM's best took 1,080.9 us on a board, with some 100 us of runtime."""
     choice = choose(load_workload("resnet18.C10"), PYNQ, shipped_builds().machines[NEWER])

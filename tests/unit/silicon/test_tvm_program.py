@@ -61,6 +61,7 @@ def c2(knobs: dict[str, int]) -> int:
     return len(tvm_program(task, knobs, PYNQ).instructions)
 
 
+@pytest.mark.slow
 def test_the_longest_program_of_a_layer_is_as_long_as_tvms() -> None:
     """One pixel of one block a tile and two threads: TVM's own program of C2 has 225,810 instructions at most."""
     knobs = {"tile_h": 1, "tile_w": 1, "tile_ci": 1, "tile_co": 1, "oc_nthread": 2, "h_nthread": 1}

@@ -19,6 +19,8 @@ from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.toolchain import MissingToolError
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
 
+pytestmark = pytest.mark.slow  # starts processes: engines or compilers
+
 PYNQ = Accelerator(load_parameters("pynq"), IsaRevision.A)
 
 

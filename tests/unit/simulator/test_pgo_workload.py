@@ -30,6 +30,7 @@ ACCELERATORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_every_accelerator_can_run_it(name: str) -> None:
     accelerator = ACCELERATORS[name]

@@ -44,6 +44,7 @@ def test_run_and_trials_come_back_as_they_went_in(store: Store) -> None:
     assert store.latest_trials("a" * 32, 2, before=1) == [trials[0]]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     outcome=st.sampled_from([each for each in Outcome if each is not Outcome.BOARD_LOST]),
@@ -180,6 +181,7 @@ def test_a_second_process_sees_what_was_committed(store: Store) -> None:
     other.close()
 
 
+@pytest.mark.slow
 def test_quick_at_a_hundred_thousand_trials(tmp_path: Path) -> None:
     """Queries are quick at a hundred thousand trials.
 

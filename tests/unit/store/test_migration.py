@@ -10,12 +10,14 @@ import pytest
 
 from hilt.store import CorruptStoreError, RunState, Store
 from hilt.store.campaigns import slices
+from hilt.store.labels import Labels, all_labels, labels_of, set_labels
 from hilt.store.schema import VERSION
 
 from .examples import run, trial
 
 FIRST = (Path(__file__).parent / "schema_1.sql").read_text()
 SEVENTH = (Path(__file__).parent / "schema_7.sql").read_text()
+EIGHTH = (Path(__file__).parent / "schema_8.sql").read_text()
 UUID = "a" * 32
 
 
@@ -72,6 +74,18 @@ def test_a_campaign_of_finished_runs_has_finished(tmp_path: Path) -> None:
     old(path, SEVENTH + "UPDATE runs SET state = 'finished';")
     with Store(path) as store:
         assert [campaign.state for campaign in store.campaigns()] == [RunState.FINISHED]
+
+
+def test_records_of_schema_8_can_be_labelled(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    old(path, EIGHTH)
+    with Store(path) as store:
+        assert [len(store.trials(each.uuid)) for each in store.runs()] == [1, 2]
+        assert all_labels(store) == {}
+        set_labels(store, UUID, Labels(("first",), "of schema 8"))
+        assert labels_of(store, UUID).note == "of schema 8"
+    Store(tmp_path / "new.db").close()
+    assert schema_of(path) == schema_of(tmp_path / "new.db")
 
 
 def test_opening_does_not_write_what_is_up_to_date(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hilt.engine.run_files import RunFiles
 from hilt.engine.run_statistics import RunStatistics
 from hilt.engine.server import EngineServer
 from hilt.store import RunState, Store, Trial, database_path
+from hilt.store.identifiers import run_or_campaign
 from hilt.trial import Outcome, Verification
 from hilt.tui.app import HiltApp
 from hilt.tui.screens.run_screen import RunScreen
@@ -106,7 +107,7 @@ def live_engine(home: Path, uuid: str = UUID) -> Iterator[LiveEngine]:
 @contextmanager
 def app_of(home: Path, uuid: str | None = None) -> Iterator[HiltApp]:
     with Store(database_path(home)) as store:
-        yield HiltApp(home, store, uuid)
+        yield HiltApp(home, store, run_or_campaign(store, uuid) if uuid else None)
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], seconds: float = 60.0) -> None:

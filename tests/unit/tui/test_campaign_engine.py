@@ -25,8 +25,6 @@ async def test_a_campaign_whose_engine_hangs_is_said_and_one_that_has_finished_i
     files = RunFiles(tmp_path, campaign.uuid)
     with app_of(tmp_path) as app:
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
-            await until(pilot, lambda: "STOPPED" in text_of(pilot))
-            await pilot.press("1")
             await until(pilot, lambda: "INTERRUPTED (was created): r goes on" in text_of(pilot))
             with files.locked(), files.listen():  # as one whose process is stopped
                 await until(pilot, lambda: "NOT ANSWERING: an engine holds it" in text_of(pilot))

@@ -12,9 +12,11 @@ import pytest
 from textual.widgets import DataTable
 
 from hilt.store import RunState, Store, database_path
+from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
+from tests.unit.report.campaign_store import make as make_campaign
 
 from . import screenshot
 from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, until
@@ -63,6 +65,18 @@ async def test_a_live_run_is_found_behind_a_campaigns_many_layers(tmp_path: Path
         async with app.run_test() as pilot:
             await until(pilot, lambda: loaded(pilot))
             assert run_screen(pilot).watched.uuid == UUID
+
+
+@pytest.mark.parametrize("identifier", ["last", None, "beginning"])
+async def test_a_campaign_is_shown_by_its_id_or_as_the_newest(tmp_path: Path, identifier: str | None) -> None:
+    campaign = make_campaign(tmp_path)[0]
+    with app_of(tmp_path, campaign.uuid[:8] if identifier == "beginning" else identifier) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: isinstance(app.screen, CampaignScreen))
+            await until(pilot, lambda: campaign.uuid[:8] in text_of(pilot))
+            assert (
+                app.farewell == f"Campaign {campaign.uuid[:8]} is finished. `hilt show {campaign.uuid[:8]}` prints it."
+            )
 
 
 async def test_the_newest_run_is_chosen_where_none_is_live(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import DataTable, Input
 
 import hilt.tui.screens
 import hilt.tui.widgets
@@ -35,6 +35,7 @@ from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
+from hilt.tui.screens.prompt import Prompt
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
@@ -139,6 +140,10 @@ def row(ordinal: int) -> Condition:
     return lambda stage: stage.row(ordinal)
 
 
+def table_row(place: int) -> Condition:
+    return lambda stage: stage.screen.query_one(DataTable).cursor_row == place
+
+
 def line(ordinal: int) -> Condition:
     return lambda stage: stage.line(ordinal)
 
@@ -179,6 +184,20 @@ LIVE: dict[str, Journey] = {
         Go(("2",), at(RunScreen)),
         Press(HiltApp, "l", at(RunsScreen)),
         Press(RunsScreen, "f5", says("aaaaaaaa")),
+        Go(("pageup",), table_row(0)),
+        Press(RunsScreen, "g", at(Prompt)),
+        Press(Prompt, "down", lambda stage: getattr(stage.screen.focused, "id", "") == "cancel"),
+        Press(Prompt, "up", lambda stage: isinstance(stage.screen.focused, Input)),
+        Press(Prompt, "escape", at(RunsScreen)),
+        Press(RunsScreen, "m", says("Note on aaaaaaaa")),
+        Go(("f", "a", "n", "enter"), at(RunsScreen)),
+        Press(RunsScreen, "a", silent("aaaaaaaa")),
+        Press(RunsScreen, "v", says("aaaaaaaa")),
+        Go(("pageup", "d"), says("Delete run aaaaaaaa of")),
+        Go(("n",), at(RunsScreen)),
+        Press(RunsScreen, "d", says("Delete run aaaaaaaa of")),
+        Go(("y",), notes("is deleted")),
+        Go((), silent("aaaaaaaa")),
         Press(RunsScreen, "o", says("by valid")),
         Press(RunsScreen, "space", notes("this run has no layers")),
         Press(RunsScreen, "e", notes("Enter shows a run")),

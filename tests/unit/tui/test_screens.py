@@ -70,7 +70,7 @@ def shown(pilot, kind: type) -> bool:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_board_says_state_rung_canary_heat_and_clock(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_board_says_state_step_canary_heat_and_clock(tmp_path: Path, size: tuple[int, int]) -> None:
     make_run(tmp_path)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test(size=size) as pilot:
@@ -87,7 +87,7 @@ async def test_the_board_says_state_rung_canary_heat_and_clock(tmp_path: Path, s
             )
             for words in (
                 "3 of 4, reboot over SSH",
-                "1 rungs climbed",
+                "1 recovery steps",
                 "well 1×, failed 1×",
                 "51 °C",
                 "100 MHz",
@@ -305,13 +305,11 @@ async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: P
     make_campaign(tmp_path)
     with app_of(tmp_path) as app:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen_stack[-1].__class__ is RunScreen)
-            await pilot.press("1")
             await until(pilot, lambda: "little on virtual:pynq" in text_of(pilot))
             for words in (
                 "10 of 40 trials",
                 "25%",
-                "2 of 3 layers have a schedule: no latency of the network yet",
+                "no latency of the network yet: 1 of its 3 layers have no run",
                 "INTERRUPTED (was created)",
                 "1.03x",
                 "66.7%",
@@ -326,8 +324,6 @@ async def test_a_campaign_has_more_columns_in_a_terminal_that_grew(tmp_path: Pat
     make_campaign(tmp_path)
     with app_of(tmp_path) as app:
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: shown(pilot, RunScreen))
-            await pilot.press("1")
             await until(pilot, lambda: "resnet18.C7" in text_of(pilot))
             await pilot.press("home", "down")
             await until(pilot, lambda: app.screen.query_one(DataTable).cursor_row == 1)
@@ -349,8 +345,6 @@ async def test_a_campaign_is_paused_stopped_and_a_layer_skipped(
         first = next(run for run in store.runs_of(campaign.uuid) if run.workload == "resnet18.C2")
     with app_of(tmp_path) as app:
         async with app.run_test(size=(120, 40)) as pilot:
-            await until(pilot, lambda: app.screen_stack[-1].__class__ is RunScreen)
-            await pilot.press("1")
             await until(pilot, lambda: "little on virtual:pynq" in text_of(pilot) and "resnet18.C7" in text_of(pilot))
             await pilot.press("p")
             await until(pilot, lambda: sent == [(campaign.uuid, EngineCommand.PAUSE)])

@@ -110,3 +110,75 @@ def test_what_it_proposes_has_the_score_of_its_index(counts: list[int], seed: in
     assert annealing._points is not None
     positions = annealing._points
     assert (grid.positions(grid.indices(positions)) == positions).all()
+
+
+def test_a_better_candidate_extends_the_walk_by_its_patience() -> None:
+    """The last better candidate comes at iteration 29: the walk ends 50 iterations after it, as in TVM."""
+    calls = 0
+
+    def score(indices: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return np.full(len(indices), calls if calls <= 31 else 0, dtype=np.float32)
+
+    annealing = Annealing(GRID, AnnealingSchedule(points=64, patience=50), np.random.default_rng(0))
+    annealing.search(score, 8, range(len(GRID)))
+    assert calls == 1 + 30 + 49
+
+
+def test_the_walk_ends_after_its_iterations_even_if_it_improves() -> None:
+    calls = 0
+
+    def score(indices: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return np.full(len(indices), calls, dtype=np.float32)
+
+    annealing = Annealing(GRID, AnnealingSchedule(iterations=20, points=4, patience=50), np.random.default_rng(0))
+    annealing.search(score, 8, range(len(GRID)))
+    assert calls == 1 + 20
+
+
+def test_defaults_are_tvms() -> None:
+    assert AnnealingSchedule() == AnnealingSchedule(iterations=500, points=128, patience=50)
+
+
+def test_a_space_of_one_point_is_not_walked_and_no_more_points_start_than_there_are() -> None:
+    asked: list[int] = []
+
+    def score(indices: np.ndarray) -> np.ndarray:
+        asked.append(len(indices))
+        return np.ones(len(indices), dtype=np.float32)
+
+    assert Annealing(Grid((1, 1)), AnnealingSchedule(), np.random.default_rng(0)).search(score, 3, {0}) == [(1.0, 0)]
+    assert asked == [1]
+    Annealing(Grid((2, 2)), AnnealingSchedule(patience=1), np.random.default_rng(0)).search(score, 3, range(4))
+    assert asked[1] == 4
+
+
+def test_the_best_come_in_order_of_score_and_then_of_index() -> None:
+    grid = Grid((3, 2))
+    scores = np.array([1, 2, 2, 0, 1, 3], dtype=np.float32)
+    annealing = Annealing(grid, AnnealingSchedule(), np.random.default_rng(0))
+    found = annealing.search(lambda indices: scores[indices], 6, range(6))
+    assert found == [(3.0, 5), (2.0, 1), (2.0, 2), (1.0, 0), (1.0, 4), (0.0, 3)]
+
+
+def test_points_stay_where_accepted_steps_led_them() -> None:
+    """Scores so far apart that only a step that is not worse is accepted: the walk can be followed from outside."""
+    annealing = Annealing(GRID, AnnealingSchedule(iterations=30, points=16, patience=30), np.random.default_rng(0))
+    seen: list[np.ndarray] = []
+
+    def score(indices: np.ndarray) -> np.ndarray:
+        seen.append(indices.copy())
+        return SCORES[indices] * 1e6
+
+    annealing.search(score, 8, range(len(GRID)))
+    at = seen[0]
+    for moved in seen[1:]:
+        one_knob = (GRID.positions(moved) != GRID.positions(at)).sum(axis=1)
+        assert (one_knob == 1).all()
+        at = np.where(SCORES[moved] >= SCORES[at], moved, at)
+    seen.clear()
+    annealing.search(score, 8, range(len(GRID)))
+    assert (seen[0] == at).all()

@@ -21,6 +21,7 @@ GRID = Grid((8, 6, 6, 2, 2), valid_share=0.4, seed=5)
 every_tuner = pytest.mark.parametrize("build", TUNERS.values(), ids=TUNERS.keys())
 
 
+@pytest.mark.slow
 @every_tuner
 @pytest.mark.parametrize("lag", [True, False])
 def test_indices_are_distinct_and_in_range(build: Build, lag: bool) -> None:
@@ -45,6 +46,7 @@ def test_asking_for_nothing_gives_nothing(build: Build) -> None:
     assert build(GRID, 1).ask(0) == []
 
 
+@pytest.mark.slow
 def test_same_seed_and_calls_give_same_indices_in_another_process() -> None:
     command = [sys.executable, "-m", conformance.__name__, "9", "120"]
     clone = Path(__file__).parents[3]

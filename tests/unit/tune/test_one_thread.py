@@ -34,6 +34,7 @@ def test_inside_there_is_one_thread_and_afterwards_there_are_as_many_as_before()
     assert threads() == before
 
 
+@pytest.mark.slow
 def test_hilt_computes_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[int] = set()
     predict = GaussianProcess.predict

@@ -18,6 +18,7 @@ from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
 from hilt.engine.events import EngineCommand
+from hilt.report.network_latency import LEGEND, latency_words, layer_latency
 from hilt.store import RunState, Store, StoreError
 from hilt.tui import formatting, steering
 from hilt.tui.background import in_background
@@ -159,7 +160,7 @@ class CampaignScreen(Screen[None]):
             "times": str(layer.layer.count).rjust(6),
             "trials": str(layer.trials).rjust(7),
             "of trials": " " + formatting.bar(layer.trials / trials if trials else 0.0, 8),
-            "best µs": _number(best, 12),
+            "best µs": layer_latency(layer).rjust(12),
             "gain": (f"{layer.gain:.2f}x" if layer.gain else formatting.NONE).rjust(8),
             "share": (f"{100 * share:.1f}%" if share else formatting.NONE).rjust(7),
             "state": f" {view.layer_state(layer)}",
@@ -272,17 +273,15 @@ def _number(value: float | None, width: int) -> str:
 
 
 def _head(view: CampaignView) -> Content:
-    """Return the head: state; network and progress; latency and gain."""
+    """Return the head: state; network and progress; latency; gain; the meaning of the marks."""
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
-    gain = f", {result.gain:.2f} times the fallback's speed" if result.gain else ""
-    layers = len(result.layers)
-    solved = layers - len(result.unsolved)
-    if result.unsolved:
-        latency = f"{solved} of {layers} layers have a schedule: no latency of the network yet"
-    else:
-        latency = f"{result.microseconds:,.1f} µs in all {layers} layers{gain}"
+    gain = f"{result.gain:.2f} times the fallback's speed" if result.gain else ""
+    if gain and len(result.compared) < len(result.layers):
+        gain += f" in the {len(result.compared)} layers that have both"
+    legend = "" if result.estimate.complete else LEGEND
+    latency = "\n".join(line for line in (latency_words(result), gain, legend) if line)
     where = f"{result.network.name} on {result.campaign.settings['board']}"
     return Content("\n").join(
         [

@@ -26,7 +26,7 @@ bound         roofline: multiply-accumulates, or bytes over the memory bus
 fallback      the schedule of who does not tune: TVM's, or the first that is right
 confidence    the tuner's, that nothing is 1% better than what was found
 canary        a small program that says whether the board is sane
-rung          of the recovery ladder: reconnect, daemon, reboot, power cycle
+step          of the recovery ladder: reconnect, daemon, reboot, power cycle
 
 Numbers, names on top and the mouse change screens; Ctrl+P finds any command.
 The engine is a process of its own. Closing this window stops nothing;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,9 +14,14 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import DataTable, Input, Static
 
+from hilt.engine.deletion import delete
 from hilt.store import Store, StoreError, UnknownRunError
+from hilt.store.identifiers import run_or_campaign
+from hilt.store.labels import Labels, set_labels
 from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tui.run_list import COLUMNS, MOST_RUNS, RunRow, arrange, read_rows
+from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.prompt import Prompt
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
@@ -30,6 +36,11 @@ class RunsScreen(Screen[None]):
         Binding("space", "fold", "Fold", tooltip="A campaign's layers, out or in"),
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Only rows that hold a text; Escape shows all"),
         Binding("o", "order", "Order", tooltip="By the next column; a click on a title sorts by it"),
+        Binding("g", "tags", "Tags", tooltip="Tags of the run or campaign, with spaces between; / finds them"),
+        Binding("m", "note", "Note", tooltip="A note on the run or campaign"),
+        Binding("a", "archive", "Archive", tooltip="Leaves it out of the list, or lists it again; nothing is lost"),
+        Binding("v", "archived", "Archived", show=False, tooltip="Shows archived ones too, or hides them"),
+        Binding("d", "delete", "Delete", tooltip="Deletes the run or campaign with its trials; asks first"),
         Binding("e", "export", "Export", show=False, tooltip="Written from the run itself: Enter shows it"),
         Binding("f5", "read", "Read again", show=False, tooltip="Reads the list again"),
     ]
@@ -43,6 +54,7 @@ class RunsScreen(Screen[None]):
         self._unfolded: set[str] = set()
         self._column = _NEWEST_FIRST
         self._reverse = False
+        self._archived = False
 
     def compose(self) -> ComposeResult:
         yield NavigationBar("runs")
@@ -102,6 +114,87 @@ class RunsScreen(Screen[None]):
         """Say where exports are made."""
         self.notify("Enter shows a run; e exports it there", timeout=4)
 
+    def action_archived(self) -> None:
+        """Show archived rows too, or hide them."""
+        self._archived = not self._archived
+        self._show()
+
+    def action_archive(self) -> None:
+        """Archive the row, or list it again."""
+        row = self._own_row()
+        if row is not None:
+            self._label(row, row.labels.put_away(not row.labels.archived))
+            if not row.labels.archived:
+                self.notify(f"{row.uuid[:8]} is archived: v shows archived ones", timeout=4)
+
+    @work(group="labels", exit_on_error=False)
+    async def action_tags(self) -> None:
+        """Ask for the row's tags."""
+        row = self._own_row()
+        if row is None:
+            return
+        labels = replace(row.labels, tags=())
+        question = Prompt(f"Tags of {row.uuid[:8]}, with spaces between", " ".join(row.labels.tags),
+                          lambda text: labels.tagged(add=text.split()))  # fmt: skip
+        text = await self.app.push_screen_wait(question)
+        if text is not None:
+            self._label(row, labels.tagged(add=text.split()))
+
+    @work(group="labels", exit_on_error=False)
+    async def action_note(self) -> None:
+        """Ask for the row's note."""
+        row = self._own_row()
+        if row is None:
+            return
+        text = await self.app.push_screen_wait(Prompt(f"Note on {row.uuid[:8]}", row.labels.note, row.labels.noted))
+        if text is not None:
+            self._label(row, row.labels.noted(text))
+
+    @work(group="labels", exit_on_error=False)
+    async def action_delete(self) -> None:
+        """Delete the row's run or campaign after a question."""
+        row = self._own_row()
+        if row is None:
+            return
+        kind = "campaign" if row.is_campaign else "run"
+        trials = row.cells["trials"].partition("/")[0]
+        question = Confirm(
+            f"Delete {kind} {row.uuid[:8]} of {row.cells['workload']} for good?",
+            f"Its {trials} trials, its log and its report are gone; a only archives it.",
+            "Delete",
+            "Keep it",
+        )
+        if not await self.app.push_screen_wait(question):
+            return
+        try:
+            await asyncio.to_thread(self._delete, row.uuid)
+        except Exception as error:  # of engine or store: each names the remedy in a line
+            self.notify(str(error), title="Not deleted", severity="warning", timeout=15, markup=False)
+        else:
+            self.notify(f"{kind} {row.uuid[:8]} is deleted", timeout=4)
+        self.action_read()
+
+    def _delete(self, uuid: str) -> None:
+        delete(self._store, self._home, run_or_campaign(self._store, uuid))
+
+    def _own_row(self) -> RunRow | None:
+        """Return the row that is selected, if it is no layer: a layer goes with its campaign."""
+        place = self.query_one(DataTable).cursor_row
+        if not 0 <= place < len(self._shown):
+            return None
+        row, depth = self._shown[place]
+        if depth:
+            self.notify("this is a layer of a campaign: choose the campaign's row", severity="warning", timeout=4)
+            return None
+        return row
+
+    def _label(self, row: RunRow, labels: Labels) -> None:
+        try:
+            set_labels(self._store, row.uuid, labels)
+        except StoreError as error:
+            self.notify(str(error), title="Not kept", severity="error", timeout=20, markup=False)
+        self.action_read()
+
     def action_filter(self) -> None:
         """Ask for a text that rows must hold."""
         line = self.query_one("#filter", Input)
@@ -129,7 +222,7 @@ class RunsScreen(Screen[None]):
     def _show(self) -> None:
         text = self.query_one("#filter", Input).value
         before = self._selected()
-        self._shown = arrange(self._rows, text, self._column, self._reverse, self._unfolded)
+        self._shown = arrange(self._rows, text, self._column, self._reverse, self._unfolded, self._archived)
         self.query_one("#title", Static).update(self._title(text))
         table = self.query_one(DataTable)
         cursor = table.cursor_row
@@ -147,6 +240,8 @@ class RunsScreen(Screen[None]):
         arrow = "" if self._column == _NEWEST_FIRST and not self._reverse else " ↑" if self._reverse else " ↓"
         order = "newest first" if not arrow else f"by {self._column}{arrow}"
         held = f", with {text!r}" if text else ""
+        hidden = sum(row.labels.archived for row in self._rows)
+        held += "" if self._archived or not hidden else f", {hidden} archived"
         most = f" (of the newest {MOST_RUNS})" if len(self._rows) >= MOST_RUNS else ""
         counted = "1 row" if len(self._shown) == 1 else f"{len(self._shown)} rows"
         return f"{counted}{held}, {order}{most}: Enter shows one, Space folds a campaign"

@@ -11,7 +11,7 @@ from hilt.engine.events import BoardChanged, Event, Logged
 from hilt.link.errors import LinkError
 from hilt.link.quarantine import quarantined
 from hilt.measure import describe_board
-from hilt.measure.ladder import Rung
+from hilt.measure.ladder import RecoveryStep
 from hilt.tui import formatting
 from hilt.tui.run_view import Link, RunView
 from hilt.virtual.errors import VirtualBoardError
@@ -24,8 +24,8 @@ def facts_of(name: str, view: RunView, history: Sequence[Event]) -> Content:
     rows = [
         ("board", name),
         ("state", _state(name, view)),
-        ("rung", _rung(view.boards.get(name) or (mine[-1] if mine else None))),
-        ("recoveries", f"{sum(' took ' in text for text in spoken)} rungs climbed"),
+        ("step", _recovery_step(view.boards.get(name) or (mine[-1] if mine else None))),
+        ("recoveries", f"{sum(' took ' in text for text in spoken)} recovery steps"),
         ("canary", _canary(spoken, mine)),
         ("heat", _heat(mine)),
         *_accelerator(name),
@@ -45,13 +45,13 @@ def _state(name: str, view: RunView) -> str:
     return f"{past}{state.state} since {formatting.clock(state.at)} {state.detail}".rstrip()
 
 
-def _rung(state: BoardChanged | None) -> str:
+def _recovery_step(state: BoardChanged | None) -> str:
     """Return the current step of the recovery ladder."""
     if state is None or state.state != "recovering":
         return "none: it is not being recovered"
-    rung = state.detail.partition(":")[0]
-    rungs = [str(each) for each in Rung]
-    return f"{rungs.index(rung) + 1} of {len(rungs)}, {rung}" if rung in rungs else rung
+    step = state.detail.partition(":")[0]
+    steps = [str(each) for each in RecoveryStep]
+    return f"{steps.index(step) + 1} of {len(steps)}, {step}" if step in steps else step
 
 
 def _canary(spoken: Sequence[str], mine: Sequence[BoardChanged]) -> str:

@@ -115,7 +115,7 @@ def _build(computer: Computer, work: Path, log: Path, report: Report) -> None:
             archive.extractall(site)  # noqa: S202  a wheel that pip has just built
     shutil.rmtree(site / "bin", ignore_errors=True)
     _write_overlay(work / "overlay.tar", site)
-    report(f"installing Debian {_RELEASE} for {computer.architecture} (five to twenty minutes)")
+    report(f"installing Debian {_RELEASE} for {computer.architecture} (ten to thirty minutes)")
     environment = {
         "HILT_IMAGE": str(work / "made"),
         "HILT_USER": USER,

@@ -44,6 +44,7 @@ def test_every_answer_is_the_golden_models(tmp_path: Path) -> None:
             assert timed.execution.cycles == dataset.cycles[index]
 
 
+@pytest.mark.rtl
 def test_sums_that_hardware_without_interlock_loses_are_known(tmp_path: Path) -> None:
     """Exhaustive on the RTL: the golden model has no pipeline."""
     subject = small_subject(NO_INTERLOCK, checks="compiler")

@@ -20,6 +20,7 @@ def cycles_of(name: str, memory: MemoryModel) -> tuple[list[float], list[float]]
     return both[0], both[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pynq", "zcu104", "zcu102"])
 @pytest.mark.parametrize(("read", "write"), [(32, 16), (100, 50), (7, 211), (0, 0), (400, 3)])
 @pytest.mark.parametrize("share", [1.0, 0.61, 0.25])

@@ -28,6 +28,7 @@ MAKERS: dict[str, Maker] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pynq", "pynq_batched", "zcu102"])
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
 def test_the_output_is_the_expected_one(name: str, maker: Maker) -> None:

@@ -20,6 +20,7 @@ from .. import conformance
 from ..grids import Grid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", list(Loss))
 def test_it_needs_far_fewer_trials_than_random(loss: Loss) -> None:
     """Median over five seeds; of 3840 points a quarter is valid and one is within 2% of the best."""

@@ -94,6 +94,7 @@ def test_the_global_model_ranks_a_workload_it_never_saw() -> None:
     assert np.nanmedian(latencies[best]) < np.nanmedian(latencies)
 
 
+@pytest.mark.slow
 def test_the_first_plan_is_the_global_models(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
     C7_AND_C9.save(path)

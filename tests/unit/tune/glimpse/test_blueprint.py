@@ -5,9 +5,9 @@ import pytest
 
 from hilt.tune.glimpse.blueprint import ALLOWED_LOSS, BlueprintEncoder
 from hilt.tune.glimpse.target import FIGURES, HardwareTarget
-from hilt.tune.glimpse.training.population import random_accelerator, random_target
 from hilt.tune.glimpse.weights import load_weights
 from hilt.virtual.board_model import BOARD_MODELS, board_model
+from hilt_experiments.glimpse_training.population import random_accelerator, random_target
 
 GENERATOR = np.random.default_rng(20)
 

@@ -22,6 +22,7 @@ points = st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=0, max_size=9, u
 )
 
 
+@pytest.mark.slow
 @given(points, st.integers(0, 9))
 def test_no_exchange_improves_it_and_it_is_half_of_the_best_at_least(positions: Ints, count: int) -> None:
     count = min(count, len(positions))

@@ -135,6 +135,7 @@ def test_it_is_random_until_something_is_valid() -> None:
     assert np.isnan(latencies()[asked]).mean() == pytest.approx(np.isnan(latencies()).mean(), abs=0.12)
 
 
+@pytest.mark.slow
 def test_v_spares_invalid_trials() -> None:
     def invalid(model_v: bool) -> float:
         told = [

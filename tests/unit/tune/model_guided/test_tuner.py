@@ -49,6 +49,7 @@ def slow_board(problem: TuningProblem) -> tuple[Callable[[int], Feedback], float
     return board(problem, SLOW, FAST_CLOCK)
 
 
+@pytest.mark.slow
 def test_a_board_unlike_the_assumed_one_is_tuned_in_few_trials(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_board_unlike_the_assumed_one_is_tuned_in_few_trials(
     assert len(told) < np.count_nonzero(problem.compiles)
 
 
+@pytest.mark.slow
 def test_it_says_how_sure_it_is_why_it_stops_and_how_far_the_board_is_from_the_twin(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
 ) -> None:
@@ -77,6 +79,7 @@ def test_it_says_how_sure_it_is_why_it_stops_and_how_far_the_board_is_from_the_t
     assert "it is sure" in assessment.text
 
 
+@pytest.mark.slow
 def test_used_up_it_says_so(problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]) -> None:
     tuner = HiltTuner(problem, 2, HiltOptions(stop_at=2.0))
     run(tuner, 10_000, 16, slow_board[0])
@@ -84,6 +87,7 @@ def test_used_up_it_says_so(problem: TuningProblem, slow_board: tuple[Callable[[
     assert tuner.ask(4) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_error_of_each_configurations_own_does_not_mislead_it(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float], seed: int
@@ -103,6 +107,7 @@ def test_an_error_of_each_configurations_own_does_not_mislead_it(
     assert min(each.microseconds or np.inf for each in told) <= 1.01 * best
 
 
+@pytest.mark.slow
 def test_a_rule_over_tiles_is_learnt_and_the_run_goes_on(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
 ) -> None:
@@ -123,6 +128,7 @@ def test_a_rule_over_tiles_is_learnt_and_the_run_goes_on(
     assert any(reached) and reached.index(True) < 60
 
 
+@pytest.mark.slow
 def test_same_seed_and_calls_give_the_same_trials(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
 ) -> None:
@@ -134,6 +140,7 @@ def test_same_seed_and_calls_give_the_same_trials(
     assert len(set(first)) == 40
 
 
+@pytest.mark.slow
 def test_without_stopping_all_that_compiles_is_asked_once(
     problem: TuningProblem, slow_board: tuple[Callable[[int], Feedback], float]
 ) -> None:
@@ -149,6 +156,7 @@ def test_a_board_on_which_all_fails_is_not_given_up(problem: TuningProblem, outc
     assert tuner.confidence() is None
 
 
+@pytest.mark.slow
 def test_without_a_compiler_it_warns_once_and_goes_by_the_analytic_model(
     problem: TuningProblem,
     slow_board: tuple[Callable[[int], Feedback], float],
@@ -168,6 +176,7 @@ def test_without_a_compiler_it_warns_once_and_goes_by_the_analytic_model(
     assert min(each.microseconds or np.inf for each in told) <= 1.05 * slow_board[1]
 
 
+@pytest.mark.slow
 def test_with_checks_off_it_avoids_what_our_compiler_refuses() -> None:
     problem = TuningProblem.of(load_workload("resnet18.C10"), PYNQ, checks="off", kind="ml2")
     accepted = summarize_validity(problem.workload, PYNQ, problem.space, "compiler").verdicts == 0

@@ -1,0 +1,161 @@
+"""The place of each layer of a chain on chip.
+
+A layer takes the start or the end of a buffer, whichever the layers before it leave earlier: then its first LOADs, and
+its first tile, do not wait for the last tile of the layer before it. Micro-ops of consecutive layers lie one behind
+another as long as they fit, and one LOAD brings them all; those of the first layer come alone, since compute waits
+for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.chain_tokens import Depths, Records
+from hilt.network.lower import Code
+from hilt.vta.isa import MemoryType, Opcode
+
+_Span = tuple[int, int]
+_HELD = (MemoryType.INP, MemoryType.WGT, MemoryType.OUT)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The first element of a layer in each buffer.
+
+    Attributes:
+        uop: Its micro-ops.
+        inp: Its inputs.
+        wgt: Its weights.
+        tiles: Its output tiles, in the accumulators.
+        bias: Its bias, in the accumulators.
+        bias_size: Elements of the bias; the layer's own code has it in front of the tiles.
+        uops_loaded: How many micro-ops a LOAD before the layer brings, its own and those of layers behind it; 0 if an
+            earlier layer's LOAD brings them.
+    """
+
+    uop: int
+    inp: int
+    wgt: int
+    tiles: int
+    bias: int
+    bias_size: int
+    uops_loaded: int
+
+    def accumulators(self, elements: NDArray[Any]) -> NDArray[Any]:
+        """Return where accumulator elements of the layer's own code lie."""
+        moved = np.where(elements < self.bias_size, elements + self.bias, elements - self.bias_size + self.tiles)
+        return moved.astype(elements.dtype)
+
+
+def places_of(codes: list[Code], depths: Depths) -> list[Place]:
+    """Return the place of each layer of a chain, in its order."""
+    chooser = _Chooser(depths)
+    uops = _micro_op_places(codes, depths.uop)
+    places = []
+    for code, (first, loaded) in zip(codes, uops, strict=True):
+        bias = _bias_size(code)
+        inp, wgt, tiles = chooser.next(code, bias)
+        behind = tiles + code.accumulators - bias
+        place = behind if behind + bias <= depths.acc else tiles - bias
+        places.append(Place(first, inp, wgt, tiles, place, bias, loaded))
+    return places
+
+
+def _bias_size(code: Code) -> int:
+    """Return the elements of a layer's bias, which LOADs bring to the first accumulators."""
+    loads = (code.records["opcode"] == Opcode.LOAD) & (code.records["memory_type"] == MemoryType.ACC)
+    return code.used(MemoryType.ACC) if loads.any() else 0
+
+
+def _micro_op_places(codes: list[Code], depth: int) -> list[_Span]:
+    """Return the place of each layer's micro-ops, and how many the LOAD before it brings."""
+    groups: list[list[Code]] = []
+    for code in codes:
+        together = sum(len(each.uops) for each in groups[-1]) if groups else depth
+        if len(groups) > 1 and together + len(code.uops) <= depth and _computes_before_input(code):
+            groups[-1].append(code)
+        else:
+            groups.append([code])
+    places = []
+    for group in groups:
+        ends = np.cumsum([len(code.uops) for code in group]).tolist()
+        places += [(end - len(code.uops), 0 if number else ends[-1])
+                   for number, (code, end) in enumerate(zip(group, ends, strict=True))]  # fmt: skip
+    return places
+
+
+def _computes_before_input(code: Code) -> bool:
+    """Return whether another compute instruction than LOADs of micro-ops comes before the first LOAD of its input.
+
+    That LOAD may wait for the layer before by way of such an instruction.
+    """
+    records = code.records
+    loads = records["opcode"] == Opcode.LOAD
+    computes = ~loads & (records["opcode"] != Opcode.STORE) | (loads & (records["memory_type"] == MemoryType.ACC))
+    inputs = loads & (records["memory_type"] == MemoryType.INP)
+    return bool(computes[: int(np.argmax(inputs))].any())
+
+
+class _Chooser:
+    """Knows the last instruction that held each element of the input, weight and accumulator buffers."""
+
+    def __init__(self, depths: Depths) -> None:
+        self._held = {
+            kind: np.full(depth, -1, dtype=np.int64)
+            for kind, depth in zip(_HELD, (depths.inp, depths.wgt, depths.acc), strict=True)
+        }
+        self._high = dict.fromkeys(self._held, True)
+        self._instructions = 0
+
+    def next(self, code: Code, bias: int) -> tuple[int, int, int]:
+        """Return the first element of a layer's inputs, weights and output tiles; room for its bias is left."""
+        inp = self._choose(MemoryType.INP, code, 0, code.used(MemoryType.INP))
+        wgt = self._choose(MemoryType.WGT, code, 0, code.used(MemoryType.WGT))
+        tiles = self._choose(MemoryType.OUT, code, bias, code.accumulators - bias)
+        self._instructions += len(code.records)
+        return inp, wgt, tiles
+
+    def _choose(self, kind: MemoryType, code: Code, begin: int, size: int) -> int:
+        """Return the place of `size` elements that `code` has from `begin` on."""
+        held = self._held[kind]
+        # `begin` elements beside them hold the bias.
+        low, high = 0, len(held) - size
+        if size + begin > len(held):
+            raise AssertionError("a layer's tiles and bias were lowered for a smaller buffer")
+        spans, first = _spans(code.records, kind)
+
+        def latest(offset: int) -> int:
+            whole = (held[offset + start - begin : offset + end - begin] for start, end in first)
+            return max((int(part.max(initial=-1)) for part in whole), default=-1)
+
+        # The other end than the layer before, unless that end is free earlier.
+        order = (low, high) if self._high[kind] else (high, low)
+        place = min(order, key=latest)
+        self._high[kind] = place == high
+        for (start, end), number in spans.items():
+            held[place + start - begin : place + end - begin] = self._instructions + number
+        return place
+
+
+def _spans(records: Records, kind: MemoryType) -> tuple[dict[_Span, int], list[_Span]]:
+    """Return the elements that a layer's LOADs (OUT: STOREs) move with the last instruction, and those of its start."""
+    opcode = Opcode.STORE if kind == MemoryType.OUT else Opcode.LOAD
+    moves = np.flatnonzero((records["opcode"] == opcode) & (records["memory_type"] == kind))
+    gemms = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 0))
+    begin = int(gemms[0]) if len(gemms) else 0
+    spans: dict[_Span, int] = {}
+    early: list[_Span] = []
+    for number in moves.tolist():
+        record = records[number]
+        rows = int(record["y_size"]) + int(record["y_pad_0"]) + int(record["y_pad_1"])
+        columns = int(record["x_size"]) + int(record["x_pad_0"]) + int(record["x_pad_1"])
+        span = (int(record["sram_base"]), int(record["sram_base"]) + rows * columns)
+        spans.pop(span, None)
+        spans[span] = number
+        if number < begin or not early:
+            early.append(span)
+    return spans, early

@@ -1,0 +1,109 @@
+"""Schedules of neighbouring layers, chosen together.
+
+A layer's last tiles are stored while the layer behind it starts, so the fastest schedules of two layers alone need
+not be the fastest pair. Each layer of a chain tries its alternatives with its neighbours, and keeps the one for which
+the twin counts the fewest cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from hilt.network.chain import ChainLink, join
+from hilt.network.layers import PoolLayer, VtaLayer
+from hilt.network.lower import Code, Rejected
+from hilt.network.lower_layer import layer_code
+from hilt.network.partition import Part, Placement
+from hilt.network.search import Schedule, Searcher
+
+_ROUNDS = 2
+_MOST_INSTRUCTIONS = 3000
+"""Of three layers that are counted together; in longer ones the meeting of two layers is a small part."""
+_UNKNOWN_BYTES = 1 << 20
+
+
+def chosen_together(part: Part, searcher: Searcher) -> Part:
+    """Return a chain whose layers have the schedules that suit their neighbours."""
+    chain = _Chain(part, searcher)
+    for _ in range(_ROUNDS):
+        if not sum(chain.improve(number) for number in range(len(chain.layers))):
+            break
+    chosen = iter(chain.chosen)
+    return replace(
+        part,
+        placements=tuple(
+            placement if placement.layer is None else replace(placement, schedule=next(chosen))
+            for placement in part.placements
+        ),
+    )
+
+
+@dataclass
+class _Chain:
+    part: Part
+    searcher: Searcher
+    _codes: dict[tuple[int, int], Code | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.layers: list[Placement] = [each for each in self.part.placements if each.layer is not None]
+        self._options = [[each.schedule, *each.alternatives] for each in self.layers if each.schedule is not None]
+        self._choice = [0] * len(self.layers)
+        self._alias = {each.node.outputs[0]: each.node.inputs[0] for each in self.part.placements if each.layer is None}
+
+    @property
+    def chosen(self) -> list[Schedule]:
+        return [options[choice] for options, choice in zip(self._options, self._choice, strict=True)]
+
+    def improve(self, number: int) -> bool:
+        """Give a layer the best of its schedules beside its neighbours; return whether that is another one."""
+        if len(self._options[number]) == 1 or len(self.layers) == 1:
+            return False
+        before = self._choice[number]
+        cycles = {choice: self._cycles(number, choice) for choice in range(len(self._options[number]))}
+        best = min(cycles, key=lambda choice: (cycles[choice], choice != before, choice))
+        self._choice[number] = best
+        return best != before
+
+    def _cycles(self, number: int, choice: int) -> float:
+        """Return the cycles of a layer with this schedule between its neighbours."""
+        places = range(max(number - 1, 0), min(number + 2, len(self.layers)))
+        links = []
+        for place in places:
+            code = self._code(place, choice if place == number else self._choice[place])
+            if code is None:
+                return float("inf")
+            links.append(ChainLink(code, self._buffers(place, code)))
+        if sum(len(link.code.records) for link in links) > _MOST_INSTRUCTIONS:
+            return float("inf")
+        sizes = {name: _UNKNOWN_BYTES for link in links for name in link.buffers.values()}
+        return self.searcher.cycles([join(links, sizes, self.searcher.accelerator).program])[0]
+
+    def _code(self, place: int, choice: int) -> Code | None:
+        key = (place, choice)
+        if key not in self._codes:
+            layer = self.layers[place].layer
+            assert layer is not None
+            try:
+                self._codes[key] = layer_code(layer, self._options[place][choice].knobs, self.searcher.accelerator)
+            except Rejected:
+                self._codes[key] = None
+        return self._codes[key]
+
+    def _buffers(self, place: int, code: Code) -> dict[str, str]:
+        """Return a name for each buffer of a layer; equal names are the same memory."""
+        layer = self.layers[place].layer
+        assert layer is not None
+        own = {name: f"{name} of {place}" for name in code.names if name != "uop"}
+        own["out"] = self._tensor(layer.output)
+        if not (isinstance(layer, VtaLayer) and layer.fold):
+            own["inp"] = self._tensor(layer.data)
+        if isinstance(layer, PoolLayer) or layer.residual:
+            own["identity"] = "identity"
+        if layer.residual:
+            own["residual"] = self._tensor(layer.residual)
+        return own
+
+    def _tensor(self, name: str) -> str:
+        while name in self._alias:
+            name = self._alias[name]
+        return f"tensor {name}"

@@ -1,0 +1,44 @@
+"""Finds the run or the campaign that an id names."""
+
+from __future__ import annotations
+
+from hilt.store.database import Store
+from hilt.store.errors import AmbiguousRunError, UnknownRunError
+from hilt.store.records import Campaign, Run
+
+LAST = "last"
+
+
+def run_or_campaign(store: Store, identifier: str) -> Run | Campaign:
+    """Return the run or campaign of this uuid, or the only one whose uuid begins with it; `last` is the newest.
+
+    The newest run of a campaign stands for its campaign. Raises UnknownRunError, AmbiguousRunError.
+    """
+    if identifier.lower() == LAST:
+        return _newest(store)
+    campaign = store.campaign(identifier)
+    try:
+        run = store.run(identifier)
+    except AmbiguousRunError:
+        if campaign is None:
+            raise
+    except UnknownRunError:
+        if campaign is not None:
+            return campaign
+        text = f"there is no run or campaign {identifier!r}; `hilt runs` and `hilt campaigns` list them"
+        raise UnknownRunError(text) from None
+    else:
+        if campaign is None:
+            return run
+    raise AmbiguousRunError(f"a campaign and a run begin with {identifier!r}; give more of its id")
+
+
+def _newest(store: Store) -> Run | Campaign:
+    run = next(iter(store.runs(1)), None)
+    campaign = next(iter(store.campaigns()), None)
+    if run is None and campaign is None:
+        raise UnknownRunError("there are no runs yet; begin one with `hilt tune`")
+    if run is None or (campaign is not None and (run.campaign == campaign.uuid or campaign.created > run.created)):
+        assert campaign is not None
+        return campaign
+    return (store.campaign(run.campaign) or run) if run.campaign else run

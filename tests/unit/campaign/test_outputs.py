@@ -1,0 +1,29 @@
+"""The notes on a campaign's AutoTVM log: where TVM cannot use the schedules that hilt found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hilt.campaign.outputs import loss_of_log
+from hilt.engine.campaign_results import CampaignResult, load_result
+from hilt.store import Store, database_path
+from tests.unit.report.campaign_store import make
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> CampaignResult:
+    """Two layers: 3 x 4,700.5 us and 1 x 350.75 us."""
+    campaign, _ = make(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        return load_result(store, campaign)
+
+
+def test_a_log_with_the_fallback_alone_for_a_layer_says_what_tvm_loses(result: CampaignResult) -> None:
+    (note,) = loss_of_log(result, {"resnet18.C5": 4_700.5e-6, "resnet18.C10": 12_000e-6})
+    assert "these 2 layers take 26.10 ms, with hilt's schedules 14.45 ms; slower are resnet18.C10;" in note
+
+
+def test_a_log_with_the_best_schedules_needs_no_note(result: CampaignResult) -> None:
+    assert loss_of_log(result, {"resnet18.C5": 4_700.5e-6, "resnet18.C10": 352e-6}) == []

@@ -1,0 +1,77 @@
+"""Tiles that start with MIN of a lowered bias: fewer resets, the same integers, and no use where it would be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hilt.network.compile import compile_network
+from hilt.network.graph import Graph
+from hilt.network.layers import VtaLayer, layer_of
+from hilt.network.lower_bias import lowered_bias
+from hilt.network.lower_layer import layer_code
+from hilt.network.partition import shape_of
+from hilt.network.reference import evaluate
+from hilt.network.simulated import SimulatedVta
+from hilt.network.verify import compare
+from hilt.vta.isa import Opcode
+from hilt_runtime import Network, read_bundle
+
+from .graphs import BATCHED, PYNQ, SMALL, Builder, target
+
+KNOBS = {"tile_b": 1, "tile_h": 4, "tile_w": 16, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 2}
+
+
+def one_convolution(bias: int, clip: tuple[int, int], channels: int = 24) -> tuple[Builder, Graph]:
+    builder = Builder((1, 16, 32, 16))
+    output = builder.conv("x", channels, clip=list(clip))
+    builder.constants["conv0.b"][:] = bias
+    return builder, builder.graph(output)
+
+
+def resets(graph: Graph) -> tuple[int, bool]:
+    """Return how many GEMMs of the layer reset accumulators, and whether its bias is lowered."""
+    accelerator = target(SMALL).accelerator
+    layer = layer_of(graph, graph.nodes[0], accelerator)
+    assert isinstance(layer, VtaLayer)
+    records = layer_code(layer, {**KNOBS, "loop_order": 1}, accelerator).records
+    count = int(np.count_nonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 1)))
+    return count, lowered_bias(layer, accelerator) is not None
+
+
+@pytest.mark.parametrize("clip", [(0, 127), (-128, 127), (-5, 90)])
+@pytest.mark.parametrize("bias", [-30_000, 0, 30_000])
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
+def test_the_integers_are_those_of_the_reference(bias: int, clip: tuple[int, int], parameters: str) -> None:
+    builder, graph = one_convolution(bias, clip)
+    data, aim = builder.input(), target(parameters)
+    layer = layer_of(graph, graph.nodes[0], aim.accelerator)
+    assert isinstance(layer, VtaLayer)
+    knobs = {**KNOBS, "tile_h": 4, "tile_w": 8}
+    compiled = compile_network(graph, aim, {shape_of(layer.workload): [{**knobs, "loop_order": 1}]})
+    with SimulatedVta(aim) as device:
+        inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run({"x": data})
+    compare(inference.tensors, evaluate(graph, {"x": data}))
+
+
+def test_only_the_first_tile_of_each_place_is_reset() -> None:
+    _, graph = one_convolution(0, (0, 127))
+    assert resets(graph) == (2, True)
+
+
+def test_a_bias_above_the_clips_bounds_keeps_its_resets_and_is_exact() -> None:
+    builder, graph = one_convolution(1 << 20, (0, 127))
+    assert resets(graph) == (24, False)
+    data, aim = builder.input(), target(SMALL)
+    with SimulatedVta(aim) as device:
+        inference = Network(read_bundle(compile_network(graph, aim).data, "m"), device, keep=True).run({"x": data})
+    compare(inference.tensors, evaluate(graph, {"x": data}))
+
+
+def test_a_layer_that_does_not_shift_keeps_its_resets() -> None:
+    _, graph = one_convolution(0, (0, 127))
+    node = replace(graph.nodes[0], attributes={**graph.nodes[0].attributes, "shift": [0]})
+    graph = replace(graph, nodes=(node,))
+    assert resets(graph) == (24, False)

@@ -1,0 +1,31 @@
+"""Schedules chosen together: a chain takes no longer than with each layer's best schedule alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hilt.network.partition import parts, place
+from hilt.network.plan import Planner
+from hilt.network.search import Searcher
+from hilt.network.together import chosen_together
+
+from .graphs import SMALL, Builder, target
+
+
+def test_a_chain_of_schedules_chosen_together_is_faster() -> None:
+    builder = Builder((1, 16, 16, 16))
+    last = builder.conv(builder.conv(builder.conv("x", 32, stride=2), 32), 32)
+    graph, aim = builder.graph(last), target(SMALL)
+    searcher = Searcher(aim.accelerator, aim.memory)
+    (part,) = parts(graph, place(graph, searcher, {}))
+    chosen = chosen_together(part, searcher)
+
+    def cycles(those: object) -> int:
+        manifest, _ = Planner(graph, aim, searcher, [those]).plan()  # type: ignore[list-item]
+        return int(manifest["programs"][0]["cycles"])
+
+    assert [each.node for each in chosen.placements] == [each.node for each in part.placements]
+    assert cycles(chosen) < cycles(part)
+    alone = replace(part, placements=tuple(replace(each, alternatives=()) for each in part.placements))
+    kept = [each.schedule for each in chosen_together(alone, searcher).placements]
+    assert kept == [each.schedule for each in part.placements]
