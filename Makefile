@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly networks pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,11 @@ soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors
 
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
+
+networks: export HILT_NETWORKS := 1
+networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)
+	$(HOST)/bin/python $(PIP_INSTALL) --no-deps rapidocr_onnxruntime==1.4.4 nudenet==3.4.2
+	$(HOST)/bin/pytest tests/networks
 
 pynq: export HILT_FETCH_PYNQ := 1
 pynq: setup  ## hold what the agent expects of pynq against its released sources (fetches 140 MB once)

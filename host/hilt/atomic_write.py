@@ -6,8 +6,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
 
 
 class UnwritableFileError(Exception):
@@ -15,7 +15,7 @@ class UnwritableFileError(Exception):
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[TextIO]:
+def atomic_write(path: Path) -> Iterator[TextIOWrapper]:
     """Open a text file that replaces `path`, or the target of its link, when all is written and on disk.
 
     On an error `path` is as it was. A pipe or a device is written directly, for it is not hilt's to replace. Raises
@@ -46,6 +46,13 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def atomic_write_bytes(path: Path, data: bytes) -> None:
+    """Write a file of bytes that replaces `path` when all is on disk. Raises as atomic_write."""
+    with atomic_write(path) as file:
+        file.flush()
+        file.buffer.write(data)
 
 
 @contextmanager

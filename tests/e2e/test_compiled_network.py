@@ -207,8 +207,11 @@ def test_two_commands_lead_from_onnx_to_a_verified_inference(
     runner.close()  # the commands take the board themselves
     model, bundle, output = tmp_path / "ds_cnn.onnx", tmp_path / "ds_cnn.hilt", tmp_path / "y.npy"
     save_quantised("ds_cnn", model)
-    assert hilt(["compile", str(model), "-o", str(bundle)]) == 0
+    assert hilt(["compile", str(model), "--measure", "-o", str(bundle)]) == 0
     assert "have the best of a search with the twin" in " ".join(capsys.readouterr().out.split())
+    manifest = read_bundle(bundle).manifest
+    assert manifest["target"]["processor"]["source"].startswith("measured on virtual:pynq")
+    assert all("measured on" in each["reason"] for each in manifest["placements"] if each["where"] == "vta")
     trace = tmp_path / "trace.json"
     arguments = ["run", str(bundle), "--output", str(output), "--verify", "--json", "--perfetto", str(trace)]
     assert hilt(arguments) == 0
@@ -229,6 +232,23 @@ def test_a_campaign_of_a_quantised_model_ends_with_a_verified_inference(
     assert "with the fallback schedules" in said and "elements equal to the integer reference" in said
     manifest = read_bundle(tmp_path / "out" / "network.hilt").manifest
     assert {layer["schedule"] for layer in manifest["layers"]} == {"tuned"}
+    assert "use of the multipliers" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_resumed_campaign_ends_with_the_bundle_too(
+    shared_home: Path, runner: BoardRunner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.close()
+    model = tmp_path / "autoencoder.onnx"
+    save_quantised("autoencoder", model)
+    assert hilt(["campaign", str(model), "--board", BOARD, "--budget", "24", "--detach"]) == 0
+    model.unlink()  # the campaign has what it needs
+    capsys.readouterr()
+    assert hilt(["resume", "last", "--output", str(tmp_path / "out"), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["kind"] == "campaign"
+    assert "elements equal to the integer reference" in " ".join(said.err.split())
+    assert read_bundle(tmp_path / "out" / "network.hilt").manifest["name"] == "autoencoder"
 
 
 @pytest.mark.parametrize(

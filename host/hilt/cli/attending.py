@@ -21,6 +21,7 @@ from hilt.cli.summary import summary_text
 from hilt.engine.campaign_results import load_result
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX
+from hilt.run_choices import CheckLevel
 from hilt.store import Campaign, Run, RunState, Store, database_path
 from hilt.store.campaigns import discard_campaign
 from hilt.store.labels import labels_of
@@ -68,7 +69,31 @@ def attend_campaign(
         files = [str(directory / name) for name in (SCHEDULE, LOG, REPORT) if (directory / name).exists()]
         if files:
             print_text(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
+        if not as_json:
+            _print_for_tvm(home, campaign)
+        _end_with_bundle(home, campaign, directory, ending.finished.state, as_json)
     return _exit(campaign, ending, solved, console)
+
+
+def _print_for_tvm(home: Path, campaign: Campaign) -> None:
+    """Print what TVM gets from the log of a campaign that was made for it."""
+    if campaign.settings["checks"] != CheckLevel.TVM or campaign.settings["orders"] != 1:
+        return
+    from hilt.campaign.tvm_layers import tvm_layers
+    from hilt.cli.for_tvm import print_tvm_layers
+
+    with Store(database_path(home)) as store:
+        print_tvm_layers(tvm_layers(store, load_result(store, campaign)))
+
+
+def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunState, quiet: bool) -> None:
+    """Write the bundle of a quantised model's finished campaign, unless the folder has it."""
+    from hilt.campaign.network_bundle import BUNDLE, has_graph
+
+    if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
+        from hilt.cli.campaign_bundle import finish_with_bundle
+
+        finish_with_bundle(home, campaign, folder, quiet=quiet)
 
 
 def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> None:

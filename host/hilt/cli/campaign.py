@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
+from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm
 from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
@@ -32,7 +33,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.engine.run_files import RunFiles
-from hilt.measure import DATASET_PREFIX, board_names_of
+from hilt.measure import DATASET_PREFIX
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
@@ -64,6 +65,11 @@ def campaign(
     value: Values = None,
     chaos: Chaos = None,
     output: Output = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA.npz", help="Quantise the model first, as `hilt quantize`; writes MODEL.int8.onnx."),
+    ] = None,
+    user: For = User.HILT,
     wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
@@ -72,7 +78,12 @@ def campaign(
     from hilt.campaign.budget import parse_budget
     from hilt.engine.run_spec import RunSpec
 
+    if calibration is not None:
+        network = _quantised(network, calibration, shape, value, quiet=as_json)
+        shape = value = None  # they are part of the quantised model
     found = read_network(network, shape, value)
+    if user is User.TVM:
+        found = network_for_tvm(found)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -95,8 +106,29 @@ def campaign(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),
     )
+    if user is User.TVM:
+        spec = for_tvm(spec)
     ending = start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
+
+
+def _quantised(
+    network: str, calibration: Path, shape: list[str] | None, value: list[str] | None, *, quiet: bool
+) -> str:
+    """Quantise a model beside it; return the path of the quantised one. Raises the errors of `hilt quantize`."""
+    from hilt.cli.files import check_folder
+    from hilt.cli.input_options import read_shapes, read_values
+    from hilt.network.quantize.files import quantise_file, write_model
+    from hilt.schedule.onnx_model import SUFFIX
+
+    if not network.endswith(SUFFIX):
+        raise typer.BadParameter(f"--calibration is for a model{SUFFIX}; {network} is a network of the catalogue")
+    path = Path(network).with_suffix(f".int8{SUFFIX}")
+    check_folder(path)
+    result = quantise_file(Path(network), calibration, shapes=read_shapes(shape), values=read_values(value))
+    write_model(result.model, path)
+    typer.echo(f"{path}: outputs are {result.decibels:.1f} dB above the error of quantising", err=quiet)
+    return str(path)
 
 
 def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:
@@ -129,8 +161,8 @@ def start_campaign(
 ) -> Exit:
     """Start a campaign, follow it unless detached, and return the exit code."""
     from hilt.campaign import launch
+    from hilt.campaign.network_bundle import keep_graph
     from hilt.cli.attending import attend_campaign
-    from hilt.cli.exit_codes import Exit
     from hilt.cli.host_keys import confirm_host_key
     from hilt.cli.live_view import print_text
     from hilt.cli.network_text import listing
@@ -142,13 +174,9 @@ def start_campaign(
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
-    ending = attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
-    if ending is Exit.OK and not detach and _has_bundle(spec):
-        from hilt.cli.campaign_bundle import finish_with_bundle
-
-        folder = output or RunFiles(home, made.uuid).directory
-        finish_with_bundle(made.uuid, Path(spec.workload), board_names_of(spec.board)[0], folder, quiet=as_json)
-    return ending
+    if _has_bundle(spec) and (missing := keep_graph(home, made, Path(spec.workload))):
+        typer.echo(f"the campaign ends without a bundle: {missing}", err=as_json)
+    return attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
 
 
 def _has_bundle(spec: RunSpec) -> bool:

@@ -11,6 +11,9 @@ from hilt.cli import tables
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 
+_ALTERNATIVES = 4
+"""Schedules of a layer, all within 5 % of its best, among which the layer's neighbours decide."""
+
 if TYPE_CHECKING:
     from hilt.network.compile import Compiled as Compiled
     from hilt.network.graph import Graph
@@ -24,20 +27,25 @@ def compile_model(
     campaign: Annotated[
         str | None, typer.Option("--from", metavar="CAMPAIGN", help="Take the tuned schedules of this campaign.")
     ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the board's processor first; kept for later compilations.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile a network for a board: the parts on VTA, with their schedules, and the parts on the processor."""
+    from hilt.atomic_write import atomic_write_bytes
     from hilt.network.board_run import target_of
-    from hilt.network.bundle import write_bundle
     from hilt.network.compile import compile_network
     from hilt.network.onnx_import import import_model
 
     check_folder(output)
+    if measure:
+        _measure(board)
     target = target_of(board)
     graph = import_model(model)
     tuned = {} if campaign is None else schedules_of(campaign)
     compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
-    write_bundle(output, compiled.data)
+    atomic_write_bytes(output, compiled.data)
     if as_json:
         print_json(
             {key: compiled.manifest[key] for key in ("name", "target", "memory", "layers", "placements")}, "bundle"
@@ -47,23 +55,29 @@ def compile_model(
         typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
 
 
-def schedules_of(identifier: str, *, fallback: bool = False) -> Tuned:
-    """Return the best knobs of a campaign's layers by shape, or those of its fallback. Raises UnknownRunError."""
+def _measure(board: str) -> None:
+    from hilt.cli.run_network import tell
+    from hilt.network.board_run import BoardRunner
+    from hilt.network.processor_speed import measure_processor
+
+    with BoardRunner(board, tell) as runner:
+        speed = measure_processor(runner)
+    typer.echo(
+        f"the processor, {speed.source}: {speed.macs_per_second / 1e6:,.0f} million products a second, "
+        f"{speed.bytes_per_second / 1e6:,.0f} MB a second, {speed.call_seconds * 1e6:,.0f} µs a call",
+        err=True,
+    )
+
+
+def schedules_of(identifier: str) -> Tuned:
+    """Return the best knobs of a campaign's layers by shape. Raises UnknownRunError."""
     from hilt import paths
     from hilt.campaign import launch
-    from hilt.engine.campaign_results import load_result
-    from hilt.network.partition import shape_of
-    from hilt.schedule import Conv2d
+    from hilt.campaign.network_bundle import tuned_schedules
     from hilt.store import Store, database_path
 
     with Store(database_path(paths.home())) as store:
-        result = load_result(store, launch.find(store, identifier))
-        schedules = {}
-        for layer in result.layers:
-            trial = layer.fallback if fallback else layer.best
-            if layer.run is not None and trial is not None:
-                schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = [dict(trial.knobs)]
-        return schedules
+        return tuned_schedules(store, launch.find(store, identifier), most=_ALTERNATIVES)
 
 
 def print_compiled(compiled: Compiled, graph: Graph) -> None:

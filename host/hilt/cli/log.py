@@ -37,6 +37,8 @@ def export_log(
 
 
 def _export_run(store: Store, run: Run, file: Path, target: str | None) -> None:
+    from hilt.campaign.tvm_layers import tvm_layer
+    from hilt.cli.for_tvm import print_tvm_layers
     from hilt.store.autotvm_exchange import export_run, target_of
     from hilt.store.autotvm_log import write_log
     from hilt.vta.parameters import VTAParameters
@@ -46,19 +48,24 @@ def _export_run(store: Store, run: Run, file: Path, target: str | None) -> None:
     write_log(file, exported.records)
     typer.echo(f"{len(exported.records)} trials of run {short(run.uuid)} for TVM's target {name}, to {file}")
     _print_left_out(exported.left_out)
+    print_tvm_layers([tvm_layer(run, store.trials(run.uuid), store.best(run.uuid))])
 
 
 def _export_campaign(store: Store, campaign: Campaign, file: Path, target: str | None) -> None:
     from hilt.campaign.outputs import write_autotvm_log
+    from hilt.campaign.tvm_layers import tvm_layers
+    from hilt.cli.for_tvm import print_tvm_layers
     from hilt.engine.campaign_results import board_of, load_result
     from hilt.store.autotvm_exchange import target_of
 
-    log = write_autotvm_log(store, load_result(store, campaign), file, target)
+    result = load_result(store, campaign)
+    log = write_autotvm_log(store, result, file, target)
     name = target or target_of(board_of(store, campaign))
     typer.echo(f"{log.records} trials of campaign {short(campaign.uuid)} for TVM's target {name}, to {file}")
     _print_left_out(log.left_out)
     for note in log.notes:
         typer.echo(note)
+    print_tvm_layers(tvm_layers(store, result))
 
 
 def _print_left_out(left_out: Mapping[str, int]) -> None:

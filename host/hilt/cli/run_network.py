@@ -82,11 +82,12 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
     """
     import numpy as np
 
+    from hilt.network.random_inputs import random_arrays
+
     wanted = bundle.inputs
     if path is None:
         typer.echo("no --input: the input is random (seed 0)", err=True)
-        generator = np.random.default_rng(0)
-        return {each["name"]: _random(generator, each) for each in wanted}
+        return random_arrays(wanted)
     try:
         loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -103,14 +104,6 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
                 f"{each['dtype']} {tuple(each['shape'])}"
             )
     return {each["name"]: arrays[each["name"]] for each in wanted}
-
-
-def _random(generator: Any, tensor: dict[str, Any]) -> NDArray[Any]:
-    import numpy as np
-
-    if np.issubdtype(np.dtype(tensor["dtype"]), np.floating):
-        return np.asarray(generator.standard_normal(tensor["shape"]), dtype=tensor["dtype"])
-    return np.asarray(generator.integers(-128, 128, tensor["shape"]), dtype=tensor["dtype"])
 
 
 def reference_of(bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

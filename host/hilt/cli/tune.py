@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hilt import paths
+from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm, print_for_run
 from hilt.cli.input_options import Shapes, Values
 from hilt.cli.run_options import (
     SHORT_RUN_PLANS,
@@ -26,6 +27,9 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.run_choices import CheckLevel, SpaceName
+
+if TYPE_CHECKING:
+    from hilt.store import Run
 
 
 def tune(
@@ -60,12 +64,14 @@ def tune(
     shape: Shapes = None,
     value: Values = None,
     chaos: Chaos = None,
+    user: For = User.HILT,
     wait: Wait = False,
     detach: Detach = False,
     as_json: Json = False,
 ) -> None:
     """Find the fastest schedule of a workload, or of every layer of a network, by trying schedules on a board."""
     from hilt.cli.attending import attend_run
+    from hilt.cli.exit_codes import Exit
     from hilt.cli.host_keys import confirm_host_key
     from hilt.engine import launch
     from hilt.engine.run_spec import RunSpec
@@ -85,18 +91,31 @@ def tune(
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
+    if user is User.TVM:
+        spec = for_tvm(spec)
     home = paths.home()
     if is_network(workload):
         from hilt.campaign.budget import Budget
         from hilt.cli.campaign import read_network, start_campaign
 
         network = read_network(workload, shape, value)
+        if user is User.TVM:
+            network = network_for_tvm(network)
         budget = Budget(trials=trials * max(1, len(network.supported)))
         raise typer.Exit(start_campaign(network, spec, budget, wait=wait, detach=detach, as_json=as_json))
     if shape or value:
         raise typer.BadParameter(f"--shape and --value are for a model.onnx; {workload} has its sizes")
     confirm_host_key(spec.board)
-    raise typer.Exit(attend_run(home, lambda: launch.start(spec, home, wait=wait), detach=detach, as_json=as_json))
+    started: list[Run] = []
+
+    def start() -> Run:
+        started.append(launch.start(spec, home, wait=wait))
+        return started[0]
+
+    ending = attend_run(home, start, detach=detach, as_json=as_json)
+    if user is User.TVM and ending is Exit.OK and not (detach or as_json):
+        print_for_run(home, started[0].uuid)
+    raise typer.Exit(ending)
 
 
 def is_network(text: str) -> bool:

@@ -19,6 +19,7 @@ from hilt.measure.board_description import BoardTarget, resolve
 from hilt.measure.connection import BoardConnection
 from hilt.measure.interfaces import BoardState, Listen
 from hilt.measure.recovery import FAULTS, Recovery
+from hilt.network.kept_speed import kept_speed
 from hilt.network.target import CompileTarget
 from hilt.simulator.device import MemoryModel
 from hilt_board.protocol import NetworkRan, RunNetwork
@@ -181,6 +182,7 @@ def target_of(name: str) -> CompileTarget:
         bitstream_file="" if board.virtual else description.bitstream,
         register_base=manifest.register_base,
         identity=() if identity is None else (identity.geometry, identity.buffer_sizes, identity.build),
+        processor=kept_speed(name),
     )
 
 

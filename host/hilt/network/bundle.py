@@ -9,11 +9,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,19 +45,3 @@ def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
             archive.writestr(zipfile.ZipInfo(name, _DATE), data)
         archive.writestr(zipfile.ZipInfo(MEMBER, _DATE), reference)
     return file.getvalue()
-
-
-def write_bundle(path: Path, data: bytes) -> None:
-    """Write a bundle, whole or not at all. Raises OSError, which names the file."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
-    fresh = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.chmod(0o644)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink()
-        raise

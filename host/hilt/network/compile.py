@@ -8,7 +8,7 @@ from typing import Any
 
 from hilt.network.bundle import bundle_bytes
 from hilt.network.graph import Graph
-from hilt.network.partition import Placement, Tuned, parts, place
+from hilt.network.partition import ByNode, Placement, Tuned, parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
@@ -29,7 +29,12 @@ class Compiled:
 
 
 def compile_network(
-    graph: Graph, target: CompileTarget, tuned: Tuned | None = None, tell: Callable[[str], None] = lambda line: None
+    graph: Graph,
+    target: CompileTarget,
+    tuned: Tuned | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+    by_node: ByNode | None = None,
+    on_processor: bool = False,
 ) -> Compiled:
     """Return the bundle of a network for a target.
 
@@ -38,6 +43,8 @@ def compile_network(
         target: The accelerator, its bitstream and its memory.
         tuned: Knobs of layers that have a tuned schedule; the others get the twin's best.
         tell: Called with a line before each step that takes time.
+        by_node: Knobs of nodes that were measured in the form that the network has; they go before `tuned`.
+        on_processor: Whether every node runs on the processor, to measure it.
 
     Raises:
         UnplaceableError: A node can run nowhere.
@@ -46,7 +53,10 @@ def compile_network(
     _require_operators(graph)
     searcher = Searcher(target.accelerator, target.memory)
     tell(f"placing {len(graph.nodes)} nodes")
-    placements = place(graph, target.accelerator, searcher, tuned or {})
+    if on_processor:
+        placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]
+    else:
+        placements = place(graph, searcher, tuned or {}, by_node, target.processor)
     grouped = parts(graph, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher) if part.on_vta else part for part in grouped]

@@ -62,9 +62,14 @@ def graph_of(bundle: Bundle, data: bytes) -> Graph:
             f"the manifest says {wanted[:12]}: compile the network again"
         )
     try:
-        constants, facts = decode_arrays(contents)
+        return read_graph(contents)
     except ArraysError as error:
         raise BundleError(f"part {MEMBER} of {bundle.name} cannot be read: {error}") from None
+
+
+def read_graph(contents: bytes) -> Graph:
+    """Return a graph from `graph_bytes`. Raises ArraysError."""
+    constants, facts = decode_arrays(contents)
     tensors = [
         Tensor(tensor["name"], tuple(tensor["shape"]), tensor["dtype"], tensor["scale"]) for tensor in facts["tensors"]
     ]

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 
 from hilt.network.graph import Graph, Node
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
-from hilt.network.processor import processor_seconds
+from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.schedule import ConfigurationError, Conv2d, Rejected
-from hilt.vta.accelerator import Accelerator
 
 Tuned = Mapping[Conv2d, Sequence[Mapping[str, int]]]
 """Knobs by shape (`shape_of`), the fastest first."""
+ByNode = Mapping[str, Sequence[Mapping[str, int]]]
+"""Knobs by node, measured in the form that the network has, the fastest first."""
+Measured = tuple[float, Mapping[str, int]]
+"""Microseconds of a layer, and its knobs."""
 
 
 def shape_of(workload: Conv2d) -> Conv2d:
@@ -53,7 +56,13 @@ class Part:
     on_vta: bool
 
 
-def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tuned) -> list[Placement]:
+def place(
+    graph: Graph,
+    searcher: Searcher,
+    tuned: Tuned,
+    by_node: ByNode | None = None,
+    speed: ProcessorSpeed = ASSUMED,
+) -> list[Placement]:
     """Return where each node runs, in the graph's order.
 
     A node that VTA can run goes there unless the processor is faster by the cost model, the way to VTA and back
@@ -67,7 +76,8 @@ def place(graph: Graph, accelerator: Accelerator, searcher: Searcher, tuned: Tun
                 node, None, None, "the packed layouts of its input and output are the same", view=True
             )
         else:
-            placement = _place(graph, node, searcher, tuned, on_vta)
+            knobs = (by_node or {}).get(node.name, ())
+            placement = _place(graph, node, searcher, tuned, knobs, on_vta, speed)
         placements.append(placement)
         if placement.on_vta or placement.view:
             on_vta.update(node.outputs)
@@ -86,21 +96,29 @@ def _is_view(graph: Graph, node: Node) -> bool:
     return padded[0] == padded[1]
 
 
-def _place(graph: Graph, node: Node, searcher: Searcher, tuned: Tuned, made_on_vta: set[str]) -> Placement:
+def _place(
+    graph: Graph,
+    node: Node,
+    searcher: Searcher,
+    tuned: Tuned,
+    knobs: Sequence[Mapping[str, int]],
+    made_on_vta: set[str],
+    speed: ProcessorSpeed,
+) -> Placement:
     accelerator = searcher.accelerator
     try:
         layer = layer_of(graph, node, accelerator)
-        schedules = _schedules(layer, searcher, tuned)
+        schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in made_on_vta:
             layer, schedules = _folded_if_faster(layer, schedules, searcher)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
-    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node)
+    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node, speed)
     if beside < on_vta:
-        faster = f"the processor takes about {beside * 1e6:,.0f} us (cost model), VTA {on_vta * 1e6:,.0f} us (twin)"
+        faster = f"the processor takes about {beside * 1e6:,.0f} us ({speed.source}), VTA {on_vta * 1e6:,.0f} us (twin)"
         return Placement(node, None, None, faster)
-    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us (cost model)"
+    how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us ({speed.source})"
     return Placement(node, layer, schedule, how, alternatives=tuple(schedules[1:]))
 
 
@@ -119,16 +137,25 @@ def _folded_if_faster(
     return (narrow, others) if others[0].cycles < schedules[0].cycles else (layer, schedules)
 
 
+def _measured(layer: VtaLayer | PoolLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:
+    """Return the schedules of given knobs, as far as they fit."""
+    found: list[Schedule] = []
+    if isinstance(layer, PoolLayer):
+        return found
+    residual = layer.residual_shift if layer.residual else None
+    for knobs in options:
+        with suppress(Rejected, ConfigurationError):
+            found.append(searcher.judge(layer.workload, knobs, residual, "tuned"))
+    return found
+
+
 def _schedules(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) -> list[Schedule]:
     """Return the tuned schedules that fit, with their residual, else the twin's best ones."""
     if isinstance(layer, PoolLayer):
         return [searcher.pool_schedule(layer.node.name, layer.pool)]
     residual = layer.residual_shift if layer.residual else None
-    found = []
-    for knobs in tuned.get(shape_of(layer.workload), ()):
-        # A schedule may leave no room for the residual, or be tuned for another form of the layer.
-        with suppress(Rejected, ConfigurationError):
-            found.append(searcher.judge(layer.workload, knobs, residual, "tuned"))
+    # A schedule may leave no room for the residual, or be tuned for another form of the layer.
+    found = _measured(layer, searcher, tuned.get(shape_of(layer.workload), ()))
     if not found:
         return searcher.schedules(layer.workload, residual)
     if residual is not None:

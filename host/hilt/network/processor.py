@@ -1,24 +1,40 @@
 """A cost model of numpy on the board's processor, for choosing where a node runs.
 
-Its constants are those of a Cortex-A9 at 650 MHz (PYNQ-Z2): numpy's int32 products of a matrix run at some tens of
-millions a second, element-wise int8 work at about 100 MB a second, and a call of an operator takes some tens of
-microseconds. The choice is not sensitive to them: VTA is faster by an order of magnitude for all but tiny nodes.
+Its three constants are measured on the board (hilt.network.processor_speed) and kept. Until then they are assumed to be
+those of a Cortex-A9 at 650 MHz (PYNQ-Z2).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hilt.network.graph import Graph, Node
 
-CALL_SECONDS = 100e-6
-"""One operator: Python, numpy's set-up, allocation."""
-MACS_PER_SECOND = 60e6
-BYTES_PER_SECOND = 100e6
+
+@dataclass(frozen=True)
+class ProcessorSpeed:
+    """The constants of the cost model.
+
+    Attributes:
+        call_seconds: One operator: Python, numpy's set-up, allocation.
+        macs_per_second: Multiply-accumulates of a convolution or dense layer.
+        bytes_per_second: Bytes that an operator reads and writes, times its window.
+        source: Where they are from, in words.
+    """
+
+    call_seconds: float
+    macs_per_second: float
+    bytes_per_second: float
+    source: str
 
 
-def processor_seconds(graph: Graph, node: Node) -> float:
+ASSUMED = ProcessorSpeed(100e-6, 60e6, 100e6, "assumed of a Cortex-A9")
+
+
+def processor_seconds(graph: Graph, node: Node, speed: ProcessorSpeed = ASSUMED) -> float:
     """Return about how long a node takes in numpy on the board."""
     moved = sum(graph.tensors[name].size for name in (*node.inputs, *node.outputs) if name in graph.tensors)
     window = 1
     for size in node.attributes.get("kernel", ()):
         window *= int(size)
-    return CALL_SECONDS + graph.macs(node) / MACS_PER_SECOND + moved * window / BYTES_PER_SECOND
+    return speed.call_seconds + graph.macs(node) / speed.macs_per_second + moved * window / speed.bytes_per_second

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.simulator.device import MemoryModel
 from hilt.vta.accelerator import Accelerator
 
@@ -20,6 +21,7 @@ class CompileTarget:
         bitstream: The name of its bitstream on this board; empty if any of these parameters will do.
         bitstream_file: SHA-256 of the .bit file, if that is known.
         register_base: The address of its registers.
+        processor: The speed of its processor in numpy.
         identity: The identity registers (0x48, 0x4C, 0x50) of hilt's RTL; empty for a public bitstream.
     """
 
@@ -30,6 +32,7 @@ class CompileTarget:
     bitstream_file: str = ""
     register_base: int = 0
     identity: tuple[int, ...] = ()
+    processor: ProcessorSpeed = ASSUMED
 
     def facts(self) -> dict[str, Any]:
         """Return the bundle manifest's entry for it."""
@@ -45,5 +48,6 @@ class CompileTarget:
             "bitstream_file": self.bitstream_file,
             "register_base": self.register_base,
             "identity": list(self.identity),
+            "processor": asdict(self.processor),
             "dram_base_bit": accelerator.formats.memory.by_name["dram_base"].bit,
         }

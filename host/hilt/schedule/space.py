@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilt.run_choices import SpaceName
-from hilt.schedule.workload import Conv2d
+from hilt.schedule.workload import Conv2d, is_dense
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 
@@ -131,9 +131,9 @@ def orders_of(kind: SpaceKind, count: int) -> Orders:
 def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm") -> Space:
     """Return the space of a workload, with channels and batch counted in blocks.
 
-    `autotvm`: TVM's seven knobs for conv2d on VTA. The inner factor of each split stays on chip. With four `orders`
-    the
-    `loop_order` of the tiles (LOOP_ORDERS) is the last knob, so the first quarter is the space of one order.
+    `autotvm`: TVM's seven knobs for conv2d on VTA; with one order a dense layer has those of TVM's dense. The inner
+    factor of each split stays on chip. With four `orders` the `loop_order` of the tiles (LOOP_ORDERS) is the last knob,
+    so the first quarter is the space of one order.
     `ml2`: ML2Tuner's knobs (its Table 5): tile height TH and width TW, which need not divide the output, virtual
     threads
     nVT over filters, filters in the loop, and the split of the input channels.
@@ -159,7 +159,8 @@ def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1,
         Knob("tile_ci", ci, split=True),
         Knob("tile_co", co, split=True),
         Knob("oc_nthread", (1, 2), split=False),
-        Knob("h_nthread", (1, 2), split=False),
+        # TVM's template of a dense layer has no threads over rows.
+        Knob("h_nthread", (1,) if orders == 1 and is_dense(workload) else (1, 2), split=False),
     ]
     if orders == 4:
         knobs.append(Knob("loop_order", tuple(LOOP_ORDERS), split=False))

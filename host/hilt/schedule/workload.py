@@ -143,3 +143,10 @@ class Conv2d:
             return cls(**arguments)  # type: ignore[arg-type]  # __post_init__ and TypeError check the values
         except TypeError as error:
             raise WorkloadError(f"not a workload: {error}") from error
+
+
+def is_dense(workload: Conv2d) -> bool:
+    """Return whether this is a convolution of images of one pixel by a kernel of one."""
+    one = (1, 1)
+    pixel = (workload.height, workload.width) == workload.kernel == workload.stride == workload.input_dilation == one
+    return pixel and workload.padding == workload.pad_end == (0, 0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from hilt.schedule.catalogue import load_workload, workload_names
-from hilt.schedule.workload import Conv2d
+from hilt.schedule.workload import Conv2d, is_dense
 
 
 def format_workload(workload: Conv2d) -> str:
@@ -35,13 +35,6 @@ def format_workload(workload: Conv2d) -> str:
     if workload.input_dilation != (1, 1):
         text += f",input_dilation={workload.input_dilation[0]}x{workload.input_dilation[1]}"
     return text
-
-
-def is_dense(workload: Conv2d) -> bool:
-    """Return whether this is a convolution of images of one pixel by a kernel of one."""
-    one = (1, 1)
-    pixel = (workload.height, workload.width) == workload.kernel == workload.stride == workload.input_dilation == one
-    return pixel and workload.padding == workload.pad_end == (0, 0)
 
 
 def name_of(workload: Conv2d) -> str:

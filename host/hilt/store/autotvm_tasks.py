@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from hilt.schedule import Conv2d, WorkloadError
-from hilt.schedule.workload_syntax import is_dense, name_of
+from hilt.schedule.workload import is_dense
+from hilt.schedule.workload_syntax import name_of
 from hilt.store.autotvm_log import LogFormatError, LogRecord
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
@@ -42,10 +43,7 @@ def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
     Raises WorkloadError for grouped and transposed convolutions, other templates of TVM's, and for unequal padding,
     which its template ignores.
     """
-    if workload.groups != 1 or workload.input_dilation != (1, 1) or workload.padding_end is not None:
-        kind = "transposed" if workload.input_dilation != (1, 1) else "unevenly padded"
-        kind = "grouped" if workload.groups != 1 else kind
-        raise WorkloadError(f"workload {workload.name}: a {kind} convolution is no {CONV2D} of TVM's")
+    require_template(workload)
     batch, block = parameters.batch, parameters.block
     ci, co = blocks(workload.in_channels, block), blocks(workload.out_channels, block)
     images = blocks(workload.batch, batch)
@@ -61,6 +59,14 @@ def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
         f"NCHW{batch}n{block}c",
         "int32",
     )
+
+
+def require_template(workload: Conv2d) -> None:
+    """Raise WorkloadError for a workload that TVM has no template for."""
+    if workload.groups != 1 or workload.input_dilation != (1, 1) or workload.padding_end is not None:
+        kind = "transposed" if workload.input_dilation != (1, 1) else "unevenly padded"
+        kind = "grouped" if workload.groups != 1 else kind
+        raise WorkloadError(f"workload {workload.name}: a {kind} convolution is no {CONV2D} of TVM's")
 
 
 def _tensor(*shape: int) -> list[Any]:

@@ -17,7 +17,7 @@ def test_a_chain_of_schedules_chosen_together_is_faster() -> None:
     last = builder.conv(builder.conv(builder.conv("x", 32, stride=2), 32), 32)
     graph, aim = builder.graph(last), target(SMALL)
     searcher = Searcher(aim.accelerator, aim.memory)
-    (part,) = parts(graph, place(graph, aim.accelerator, searcher, {}))
+    (part,) = parts(graph, place(graph, searcher, {}))
     chosen = chosen_together(part, searcher)
 
     def cycles(those: object) -> int:

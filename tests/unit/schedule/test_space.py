@@ -88,3 +88,10 @@ def test_knob_features_are_the_twelve_of_autotvm() -> None:
         [-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, 1, 1],
         [-1, 1, -1, 56, -1, 56, -1, 4, -1, 4, 2, 2],
     ]
+
+
+def test_a_dense_layer_with_one_order_has_the_space_of_tvms_dense() -> None:
+    workload = load_workload("dense:n=1,ci=512,co=1008")
+    space = space_for(workload, PYNQ)
+    assert len(space) == 72 and all(space.knobs_at(index)["h_nthread"] == 1 for index in range(72))
+    assert len(space_for(workload, PYNQ, orders=4)) == 4 * 144

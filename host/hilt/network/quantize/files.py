@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from hilt.atomic_write import atomic_write_bytes
 from hilt.network.calibration import make_calibration, read_arrays, shapes_from
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
@@ -59,18 +58,7 @@ def write_model(graph: OnnxGraph, path: Path) -> None:
     """Write a graph as an ONNX file, whole or not at all.
 
     Raises:
-        OSError: The folder is not there or its disk is full; it names the file.
+        UnwritableFileError: The folder is not there.
+        OSError: Its disk is full; it names the file.
     """
-    data = to_model(graph).SerializeToString()
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    fresh = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.chmod(0o644)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+    atomic_write_bytes(path, to_model(graph).SerializeToString())

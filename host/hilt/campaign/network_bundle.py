@@ -1,0 +1,202 @@
+"""The end of a quantised model's campaign: its layers measured as the network runs them, the bundle, one inference.
+
+A campaign's trials run each layer by itself. Here the fastest schedules of each layer run once more in the form that
+the network has, with bias, residual and clip, and the fastest go into bundles. The bundle whose inference is the
+fastest on the board is the campaign's, and every tensor of it is compared with the integer reference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hilt.atomic_write import atomic_write, atomic_write_bytes
+from hilt.engine.campaign_results import load_result
+from hilt.engine.run_files import RunFiles
+from hilt.measure.interfaces import Listen
+from hilt.network.board_run import BoardRunner, target_of
+from hilt.network.compile import Compiled, compile_network
+from hilt.network.graph import Graph, GraphError
+from hilt.network.graph_file import graph_bytes, read_graph
+from hilt.network.onnx_graph import OnnxError
+from hilt.network.onnx_import import import_model
+from hilt.network.partition import Measured, Tuned, shape_of
+from hilt.network.processor_speed import measure_processor
+from hilt.network.profile import Profile, profile
+from hilt.network.random_inputs import random_inputs
+from hilt.network.reference import evaluate
+from hilt.network.single_layer import form_of, single_layer
+from hilt.network.verify import Verified, compare
+from hilt.report.facts import INFERENCE
+from hilt.schedule import Conv2d
+from hilt.store import Campaign, Store
+from hilt_runtime import read_bundle
+from hilt_runtime.arrays import encode_arrays
+
+BUNDLE = "network.hilt"
+GRAPH = "network.graph"
+_BEST = 3
+"""Schedules of a layer that are measured once more."""
+_SLOWER = 1.05
+"""So many times the best latency alone they may take."""
+
+
+@dataclass(frozen=True)
+class TunedInference:
+    """A campaign's bundle, and an inference before and after tuning.
+
+    Attributes:
+        path: The bundle.
+        network: The network's name.
+        board: The board that it ran on.
+        before: One inference with the fallback schedules.
+        after: One inference of the bundle.
+        verified: The tensors of that inference, all equal to the reference.
+        chosen: Which bundle was the fastest, in words.
+        layers: The microseconds of each layer's schedules in the form that the network has, the fastest first.
+    """
+
+    path: Path
+    network: str
+    board: str
+    before: Profile
+    after: Profile
+    verified: Verified
+    chosen: str
+    layers: Mapping[str, list[float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "bundle": str(self.path),
+            "network": self.network,
+            "board": self.board,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "verified": {"tensors": self.verified.tensors, "elements": self.verified.elements},
+            "chosen": self.chosen,
+            "layers": {name: list(times) for name, times in self.layers.items()},
+        }
+
+
+def keep_graph(home: Path, campaign: Campaign, model: Path) -> str:
+    """Keep a quantised model's graph with its campaign, so that any command can end the campaign with a bundle.
+
+    Returns:
+        Why there is none; empty if there is one.
+    """
+    try:
+        graph = import_model(model)
+    except (OnnxError, GraphError) as error:
+        return str(error)
+    atomic_write_bytes(RunFiles(home, campaign.uuid).directory / GRAPH, graph_bytes(graph))
+    return ""
+
+
+def has_graph(home: Path, campaign: Campaign) -> bool:
+    """Return whether a campaign ends with a bundle."""
+    return (home / "runs" / campaign.uuid / GRAPH).is_file()
+
+
+def tuned_schedules(store: Store, campaign: Campaign, *, most: int = 1, fallback: bool = False) -> Tuned:
+    """Return the best knobs of a campaign's layers by shape, or those of its fallback."""
+    schedules: dict[Conv2d, list[Mapping[str, int]]] = {}
+    for layer in load_result(store, campaign).layers:
+        if layer.run is None or layer.best is None:
+            continue
+        best = [layer.fallback] if fallback else []
+        if not fallback:
+            trials = [each for each in store.trials(layer.run.uuid) if each.verified and each.microseconds]
+            trials.sort(key=lambda each: (each.microseconds or 0.0, each.ordinal))
+            limit = (trials[0].microseconds or 0.0) * _SLOWER
+            best = [layer.best, *(each for each in trials if (each.microseconds or 0.0) <= limit)]
+        knobs: list[Mapping[str, int]] = [dict(each.knobs) for each in best if each is not None]
+        if knobs:
+            distinct = [each for place, each in enumerate(knobs) if each not in knobs[:place]]
+            schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = distinct[:most]
+    return schedules
+
+
+def end_with_bundle(
+    store: Store, campaign: Campaign, board: str, folder: Path, tell: Callable[[str], None], listen: Listen
+) -> TunedInference:
+    """Write a campaign's bundle to a folder, run and verify it on the board, and keep the figures.
+
+    Raises the errors of compiling and of running on a board.
+    """
+    home = store.path.parent
+    graph = read_graph((home / "runs" / campaign.uuid / GRAPH).read_bytes())
+    inputs = random_inputs(graph)
+    candidates = tuned_schedules(store, campaign, most=_BEST)
+    with BoardRunner(board, listen) as runner:
+        measure_processor(runner)
+        target = target_of(board)
+        fallback = compile_network(graph, target, tuned_schedules(store, campaign, fallback=True), tell)
+        tell("measuring the layers in the form that the network has")
+        measured = _measure_layers(graph, fallback, candidates, runner)
+        best = {name: [knobs for _, knobs in options[:1]] for name, options in measured.items()}
+        several = {name: [knobs for _, knobs in options] for name, options in measured.items()}
+        bundles = {
+            "each layer's fastest schedule": compile_network(graph, target, candidates, tell, best),
+            "schedules chosen together": compile_network(graph, target, candidates, tell, several),
+        }
+        before = _profile(fallback, runner, inputs)[0]
+        runs = {name: _profile(compiled, runner, inputs) for name, compiled in bundles.items()}
+    chosen = min(runs, key=lambda name: runs[name][0].vta)
+    after, arrays = runs[chosen]
+    verified = compare(arrays, evaluate(graph, inputs))
+    atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
+    times = {name: [microseconds for microseconds, _ in options] for name, options in measured.items()}
+    ending = TunedInference(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times)
+    with atomic_write(RunFiles(home, campaign.uuid).directory / INFERENCE) as file:
+        json.dump(ending.to_dict(), file, indent=1)
+        file.write("\n")
+    return ending
+
+
+def _measure_layers(graph: Graph, compiled: Compiled, tuned: Tuned, runner: BoardRunner) -> dict[str, list[Measured]]:
+    """Return each layer's schedules with their microseconds as the network runs them, fastest first, by node.
+
+    Layers of one form are measured once. A schedule that leaves no room for a residual is left out.
+    """
+    known: dict[Any, list[Measured]] = {}
+    found: dict[str, list[Measured]] = {}
+    for placement in compiled.placements:
+        form = form_of(placement)
+        if form is None:
+            continue
+        if form not in known:
+            alone = single_layer(graph, placement.node)
+            known[form] = _measure_layer(alone, tuned.get(form[0], ()), runner)
+        if known[form]:
+            found[placement.node.name] = known[form]
+    return found
+
+
+def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Measured]:
+    target = target_of(runner.connection.name)
+    inputs = random_inputs(alone)
+    expected = evaluate(alone, inputs)
+    node = alone.nodes[0].name
+    measured: dict[str, Measured] = {}
+    for knobs in [*options, None]:  # None: the twin's best for this form
+        by_node = {} if knobs is None else {node: [knobs]}
+        compiled = compile_network(alone, target, {}, by_node=by_node)
+        placement = compiled.placements[0]
+        if placement.schedule is None or (knobs is not None and placement.schedule.origin != "tuned"):
+            continue
+        figures, arrays = _profile(compiled, runner, inputs)
+        compare(arrays, expected)
+        chosen = dict(placement.schedule.knobs)
+        measured.setdefault(json.dumps(chosen, sort_keys=True), (figures.vta, chosen))
+    return sorted(measured.values(), key=lambda each: each[0])
+
+
+def _profile(compiled: Compiled, runner: BoardRunner, inputs: Mapping[str, Any]) -> tuple[Profile, Mapping[str, Any]]:
+    """Run one inference; return its times and all tensors."""
+    bundle = read_bundle(compiled.data, compiled.manifest["name"])
+    answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), keep=True)
+    return profile(bundle.manifest, answer.runs, runner.board.virtual), answer.arrays

@@ -1,0 +1,99 @@
+"""Measures a board's processor: a small network runs there in numpy, and its times give the cost model's constants.
+
+The constants are kept in HILT_HOME, so that compiling needs no board and gives the same bundle each time. A virtual
+board's processor is this machine's; its times count as many times as a processor of that board's family is slower.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+import numpy as np
+
+from hilt.network.board_run import BoardRunner, target_of
+from hilt.network.compile import compile_network
+from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.kept_speed import keep_speed
+from hilt.network.processor import ProcessorSpeed
+from hilt.network.random_inputs import random_inputs
+from hilt.virtual.names import PREFIX, parse_virtual_name
+from hilt_runtime import StepRun, read_bundle
+from hilt_runtime.arrays import encode_arrays
+
+_SMALL, _LARGE = 8, 64
+"""Pixels of a side of the two feature maps."""
+_CHANNELS = 16
+_REPEAT = 9
+_FASTEST_CALL = 1e-6
+_SLOWER = {"xc7": 20.0, "xczu": 8.0}
+"""How many times slower a board's processor is than this machine's, by the FPGA family: a Cortex-A9 at 650 MHz and a
+Cortex-A53 at 1.2 GHz beside a current desktop processor; assumed, as a virtual board's memory is."""
+
+
+def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
+    """Measure the processor of a board, and keep the result for later compilations.
+
+    Raises as BoardRunner.run.
+    """
+    name = runner.connection.name
+    graph = timed_network()
+    compiled = compile_network(graph, target_of(name), on_processor=True)
+    bundle = read_bundle(compiled.data, graph.name)
+    answer = runner.run(bundle, compiled.data, encode_arrays(random_inputs(graph), {}), repeat=_REPEAT)
+    inferences = [[StepRun(*step) for step in run["steps"]] for run in answer.runs]
+    seconds = {
+        step["name"]: median(run[place].ended - run[place].began for run in inferences)
+        for place, step in enumerate(bundle.manifest["steps"])
+    }
+    slower = _slower(name)
+    macs = {node.name: graph.macs(node) for node in graph.nodes}
+    moved = {
+        node.name: sum(graph.tensors[each].size for each in (*node.inputs, *node.outputs) if each in graph.tensors)
+        for node in graph.nodes
+    }
+    speed = ProcessorSpeed(
+        max(seconds["add small"], _FASTEST_CALL) * slower,
+        _rate(macs, seconds, "conv2d") / slower,
+        _rate(moved, seconds, "add") / slower,
+        f"measured on {name}" + (f", this machine's times {slower:g} times as long" if slower != 1 else ""),
+    )
+    keep_speed(name, speed)
+    return speed
+
+
+def _rate(work: dict[str, int], seconds: dict[str, float], op: str) -> float:
+    """Return work a second, from the difference of the large and the small node: calls cancel out."""
+    small, large = f"{op} small", f"{op} large"
+    return (work[large] - work[small]) / max(seconds[large] - seconds[small], 1e-9)
+
+
+def _slower(board: str) -> float:
+    if not board.startswith(PREFIX):
+        return 1.0
+    part = parse_virtual_name(board)[0].part
+    return next((factor for family, factor in _SLOWER.items() if part.startswith(family)), 1.0)
+
+
+def timed_network() -> Graph:
+    """Return a convolution and an addition, each of a small and of a large feature map."""
+    tensors: dict[str, Tensor] = {}
+    nodes = []
+    weights = np.random.default_rng(0).integers(-40, 41, (_CHANNELS, _CHANNELS, 3, 3)).astype(np.int8)
+    for size, side in (("small", _SMALL), ("large", _LARGE)):
+        shape = (1, _CHANNELS, side, side)
+        for name in (f"x {size}", f"conv2d {size}.y", f"add {size}.y"):
+            tensors[name] = Tensor(name, shape, "int8", 1.0)
+        convolution = {
+            "strides": [1, 1],
+            "pads": [1, 1, 1, 1],
+            "groups": 1,
+            "dilations": [1, 1],
+            "input_dilation": [1, 1],
+            "shift": [9],
+            "clip": [-128, 127],
+        }
+        addition = {"left_shifts": [0, 0], "shift": 1, "clip": [-128, 127]}
+        nodes.append(Node(f"conv2d {size}", "conv2d", (f"x {size}", "weights"), (f"conv2d {size}.y",), convolution))
+        nodes.append(Node(f"add {size}", "add", (f"x {size}", f"conv2d {size}.y"), (f"add {size}.y",), addition))
+    inputs, outputs = ("x small", "x large"), ("add small.y", "add large.y")
+    return Graph("processor", inputs, outputs, tuple(nodes), tensors, {"weights": weights})
