@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hilt.measure.dataset import Dataset, DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean, trials_to_within
 from hilt_experiments.bench import Bench
@@ -30,7 +31,7 @@ from hilt_experiments.shards import Row, Shard, rows_of
 BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "glimpse", "ml2tuner", "hilt")]
 _SLOW = "ml2tuner"
-LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 FEW = ["resnet18.C5", "resnet18.C8", "resnet18.C9"]
 PROTOCOL = Protocol(trials=750, batch=8)
 _TO_OPTIMUM = Protocol(trials=750, batch=8, until_optimum=True)
