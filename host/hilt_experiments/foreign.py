@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.measure.dataset import Dataset, DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean, trials_to_within
 from hilt_experiments.bench import Bench
@@ -32,7 +33,7 @@ from hilt_experiments.significance import compare_trials
 BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "glimpse", "ml2tuner", "hilt")]
 _SLOW = "ml2tuner"
-LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 FEW = ["resnet18.C5", "resnet18.C8", "resnet18.C9"]
 PROTOCOL = Protocol(trials=750, batch=8)
 _TO_OPTIMUM = Protocol(trials=750, batch=8, until_optimum=True)
