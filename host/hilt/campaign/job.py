@@ -145,7 +145,8 @@ class CampaignJob:
             self._publish_layer[run.uuid](event)
             self._watch(event)
             if isinstance(event, TrialRecorded):
-                self._pace.add(measured=event.trial.outcome is not Outcome.REJECTED)
+                measured = event.trial.outcome is not Outcome.REJECTED
+                self._pace.add(event.trial.ordinal, measured=measured, of=run.workload)
             elif isinstance(event, RunProgress):
                 self._progress[run.uuid] = event
                 self._publish(self._whole_progress())
@@ -172,8 +173,8 @@ class CampaignJob:
         left = None
         if self._budget.seconds is not None:
             left = max(0.0, self._budget.seconds - self._campaign.spent_seconds - elapsed)
-        elif self._budget.trials is not None and seconds is not None:
-            left = max(0, self._budget.trials - trials) * seconds
+        elif self._budget.trials is not None:
+            left = self._pace.seconds_for(self._budget.trials)
         return RunProgress(
             trials=trials,
             budget=self._budget.trials or 0,
