@@ -55,13 +55,14 @@ module vta_burst_splitter
     last = (RowBeatsBits + 1)'(row_last_i) + (RowBeatsBits + 1)'(offset);
     rest = last[RowBeatsBits:ChunkBits];
     // As rest says, sooner: start_i chooses last.
-    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0 && (start_i ? !carries(address_i) : !carries(next_row_q));
+    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0
+        && !(start_i ? carries(address_i[LogBusBytes+:ChunkBits]) : carries(next_row_q[LogBusBytes+:ChunkBits]));
   end
 
   // Whether the last beat of a row is in another chunk than the first, as far as its low bits say.
-  function automatic logic carries(input address_t address);
+  function automatic logic carries(input beat_t first);
     logic [ChunkBits:0] sum;
-    sum = (ChunkBits + 1)'(row_last_i[ChunkBits-1:0]) + (ChunkBits + 1)'(address[LogBusBytes+:ChunkBits]);
+    sum = (ChunkBits + 1)'(row_last_i[ChunkBits-1:0]) + (ChunkBits + 1)'(first);
     return sum[ChunkBits];
   endfunction
 
