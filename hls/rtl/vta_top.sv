@@ -166,7 +166,8 @@ module vta_top
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
   // Reset of the stages and the order to drain are registers: both go to every stage.
   (* keep *) logic stopped;  // as drain, for the few that begin instructions and micro-ops
-  logic stage_rst_n, drain, finish, resetting, ends, faults;
+  logic stage_rst_n = 1'b0;  // before the first edge, too
+  logic drain, finish, resetting, ends, faults;
   logic [1:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
   fault_e stage_fault_code[Stages];
