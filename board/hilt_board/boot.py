@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from pathlib import Path
+
+from .extension import virtual_board
 
 _LOG = logging.getLogger("hilt.board")
 _SYSTEMD = Path("/run/systemd/system")
@@ -24,7 +25,7 @@ _ANSWER_SECONDS = 10.0
 
 async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
     """Wait until systemd has started all its units; return at once without systemd, or on a virtual board."""
-    if os.environ.get("HILT_VERILATED") or not systemd.is_dir():
+    if virtual_board() or not systemd.is_dir():
         return
     began = time.monotonic()
     while await _state() in _BOOTING:

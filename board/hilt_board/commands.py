@@ -19,6 +19,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
+from .extension import virtual_board
 from .home import Home, HomeError, open_home
 
 if TYPE_CHECKING:
@@ -265,13 +266,8 @@ def _daemon(home: Home, options: argparse.Namespace) -> int:
             os.write(options.ready, b"ready")
             os.close(options.ready)
 
-    kind = Daemon
-    if os.environ.get("HILT_CHAOS"):
-        from .chaos_clock import follow_clock
-        from .chaos_daemon import ChaosDaemon
-
-        follow_clock()
-        kind = ChaosDaemon
+    virtual = virtual_board()
+    kind = virtual.daemon_class() if virtual else Daemon
 
     async def serve() -> None:
         await kind(home, _agent_hash(), options.silence).run(listen(home), ready)
@@ -285,17 +281,12 @@ def _worker(home: Home, options: argparse.Namespace) -> int:
 
     die_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
-    if os.environ.get("HILT_VERILATED"):
-        from . import verilated  # noqa: F401  registers the virtual board's device with pynq
+    virtual = virtual_board()
+    if virtual:
+        virtual.register_device()
     from .worker import run
 
-    if os.environ.get("HILT_CHAOS"):
-        from .chaos import ChaosWorker
-        from .chaos_clock import follow_clock
-
-        follow_clock()
-        return run(options.descriptor, home, ChaosWorker)
-    return run(options.descriptor, home)
+    return run(options.descriptor, home, virtual.worker_class()) if virtual else run(options.descriptor, home)
 
 
 def _log_to(home: Home) -> None:

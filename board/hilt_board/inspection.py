@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Optional
 
+from .extension import virtual_board
+
 _XRT = "XILINX_XRT"
 _FPGA_MANAGER = Path("/sys/class/fpga_manager/fpga0/state")
 
@@ -20,7 +22,7 @@ def inspect(root: Path) -> Dict[str, Any]:
         "python": platform.python_version(),
         "python_path": sys.executable,
         "root": os.geteuid() == 0,
-        "virtual": bool(os.environ.get("HILT_VERILATED")),
+        "virtual": virtual_board() is not None,
         "image": _image(),
         "machine": platform.machine(),
         "xrt": os.environ.get(_XRT),
@@ -43,7 +45,7 @@ def temperature(sensors: Path = _SENSORS) -> Optional[float]:
 
     The source is the kernel's sensor (XADC of a Zynq-7000, AMS of an UltraScale+), if there is one.
     """
-    if os.environ.get("HILT_VERILATED"):
+    if virtual_board():
         return None  # that of the machine it is simulated on says nothing
     for device in sorted(sensors.glob("iio:device*")):
         for raw in sorted(device.glob("in_temp*_raw")):
@@ -61,7 +63,7 @@ def complete_environment() -> None:
     Without XILINX_XRT, pynq 2.7 and newer find no device at all (github.com/Xilinx/PYNQ/issues/1651). A virtual
     board has its own device and no other, whatever the shell that switched it on has set.
     """
-    if os.environ.get("HILT_VERILATED"):
+    if virtual_board():
         for name in (_XRT, "PYNQ_REMOTE_DEVICES"):
             os.environ.pop(name, None)
     elif _XRT not in os.environ and _FPGA_MANAGER.exists():
@@ -75,8 +77,9 @@ def _packages() -> Dict[str, Any]:
         import numpy
 
         found["numpy"] = numpy.__version__
-        if os.environ.get("HILT_VERILATED"):
-            from . import verilated  # noqa: F401
+        virtual = virtual_board()
+        if virtual:
+            virtual.register_device()
         import pynq
 
         found["pynq"] = str(getattr(pynq, "__version__", "unknown"))

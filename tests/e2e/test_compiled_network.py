@@ -151,7 +151,7 @@ def test_too_little_contiguous_memory_is_said_in_bytes(runner: BoardRunner) -> N
 ALONE = """
 import sys
 sys.path[:0] = [{agent!r}]
-import hilt_board.verilated  # the virtual board's hardware, as pynq finds it
+import hilt_virtual_board.verilated  # the virtual board's hardware, as pynq finds it
 import numpy as np
 from hilt_runtime import Network
 network = Network("model.hilt", bitstream="vta.bit")
@@ -169,7 +169,7 @@ def test_a_board_alone_runs_a_bundle_with_numpy_and_pynq_only(model: Model, runn
     """
     target = runner.board
     with SshSession.connect(target.endpoint(), HostKeys(), Deadline(60)) as session:
-        archive = build_archive()
+        archive = build_archive(virtual=True)
         deploy(session, archive, Deadline(60))
         x = io.BytesIO()
         np.save(x, model.input)

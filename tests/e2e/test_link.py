@@ -194,7 +194,7 @@ def test_uploads_arrive_whole_under_their_name_only(endpoint: Endpoint) -> None:
 def test_the_agent_travels_once(fresh: Endpoint) -> None:
     with AgentConnection.open(fresh, "first", Deadline(60)) as connection:
         assert connection.uploaded
-        assert connection.welcome.agent == build_archive().sha256
+        assert connection.welcome.agent == build_archive(virtual=True).sha256
         boot = connection.welcome.boot_id
     with AgentConnection.open(fresh, "second", Deadline(60)) as connection:
         assert not connection.uploaded
@@ -202,7 +202,7 @@ def test_the_agent_travels_once(fresh: Endpoint) -> None:
 
 
 def test_a_damaged_agent_is_sent_again(fresh: Endpoint) -> None:
-    archive = build_archive()
+    archive = build_archive(virtual=True)
     with connect(fresh) as session:
         assert deploy(session, archive, Deadline(60))
         deployed = board_home() / archive.remote_path
@@ -221,9 +221,9 @@ def test_the_archive_depends_on_its_contents_only(tmp_path: Path, monkeypatch: p
         file.chmod(0o755)
     (copy / "notes.txt").write_text("not code")
     monkeypatch.setattr(paths, "board_package_directory", lambda: copy)
-    assert build_archive.__wrapped__() == build_archive()
+    assert build_archive.__wrapped__(virtual=True) == build_archive(virtual=True)
     (copy / "more.py").write_text("")
-    assert build_archive.__wrapped__().sha256 != build_archive().sha256
+    assert build_archive.__wrapped__(virtual=True).sha256 != build_archive(virtual=True).sha256
 
 
 def test_an_agent_that_cannot_start_says_why(fresh: Endpoint) -> None:

@@ -37,9 +37,8 @@ def endpoint_of(supervisor: SupervisorControl) -> Endpoint:
     port = supervisor.status().port
     assert port is not None
     directory = supervisor.directory
-    return Endpoint(
-        "desk", "127.0.0.1", port, USER, directory.client_key, directory.host_public_key(), "python3", sudo=False
-    )
+    key, host_key = directory.client_key, directory.host_public_key()
+    return Endpoint("desk", "127.0.0.1", port, USER, key, host_key, "python3", sudo=False, virtual=True)
 
 
 def run_on(supervisor: SupervisorControl, *words: str) -> str:

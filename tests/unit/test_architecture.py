@@ -106,6 +106,7 @@ def test_the_wheel_of_hilt_holds_no_experiments() -> None:
         "host/hilt",
         "board/hilt_board",
         "board/hilt_runtime",
+        "board/hilt_virtual_board",
     ]
     beside = tomllib.loads((EXPERIMENTS / "pyproject.toml").read_text())["project"]
     version = project["project"]["version"]
@@ -126,6 +127,24 @@ def test_the_runtime_stands_alone(path: Path) -> None:
 def test_the_board_knows_nothing_of_the_host(path: Path) -> None:
     for name in imported(path, package_of(path, BOARD.parent)):
         assert name.split(".")[0] != "hilt", f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(BOARD.with_name("hilt_virtual_board").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_a_virtual_boards_parts_stand_on_the_agent(path: Path) -> None:
+    for name in imported(path, package_of(path, BOARD.parent)):
+        assert name.split(".")[0] != "hilt", f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted(BOARD.rglob("*.py")), ids=lambda path: str(path.relative_to(BOARD)))
+def test_the_agent_of_a_real_board_knows_no_virtual_one(path: Path) -> None:
+    """Only the seam names the package, and finds none in a real board's archive."""
+    for name in imported(path, package_of(path, BOARD.parent)):
+        assert not name.startswith("hilt_virtual_board"), f"{path} imports {name}"
+    text = path.read_text(encoding="utf-8")
+    assert "HILT_CHAOS" not in text and "HILT_VERILATED" not in text
+    assert path.name == "extension.py" or "hilt_virtual_board" not in text
 
 
 def test_the_tuners_never_learn_where_a_trial_was_measured() -> None:

@@ -37,6 +37,7 @@ from hilt.engine.job import Publish
 from hilt.engine.pace import Pace
 from hilt.engine.process import Boards, log_unexpected
 from hilt.engine.run_files import RunFiles
+from hilt.engine.run_spec import RunTask
 from hilt.engine.server import EngineServer
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
@@ -106,9 +107,11 @@ class CampaignJob:
         """See Job."""
         self.control.obey(command)
 
-    def search(self, measurer: Measurer) -> bool:
+    def search(self, measurer: Measurer, tasks: Sequence[RunTask]) -> bool:
         """See Job."""
-        layers = [self._search_of(layer, run, measurer) for layer, run in self._layers]
+        layers = [
+            self._search_of(layer, run, task, measurer) for (layer, run), task in zip(self._layers, tasks, strict=True)
+        ]
         loop = CampaignLoop(
             self._campaign, self._budget, layers, self._store, self.control, self._announce, self._publish_network
         )
@@ -135,7 +138,7 @@ class CampaignJob:
         for publish in self._publish_layer.values():
             publish(finished)
 
-    def _search_of(self, layer: Layer, run: Run, measurer: Measurer) -> LayerSearch:
+    def _search_of(self, layer: Layer, run: Run, task: RunTask, measurer: Measurer) -> LayerSearch:
         self._announce(f"{layer.workload}: looking at its space")
 
         def hear(event: Event) -> None:
@@ -155,7 +158,7 @@ class CampaignJob:
                 self._publish(event)
 
         first = self._campaign.fallback_first
-        return LayerSearch(layer, run, measurer, self._store, self.control, hear, fallback_first=first)
+        return LayerSearch(layer, run, task, measurer, self._store, self.control, hear, fallback_first=first)
 
     def _whole_progress(self) -> RunProgress:
         """Return the progress over all layers; its budget is 0 where the campaign has a budget of time."""

@@ -12,7 +12,7 @@ from hilt.campaign.design import layer_runs, make_campaign, make_runs
 from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.launch import is_served, spawn, spawn_unless_served
 from hilt.engine.process import Boards
-from hilt.engine.run_spec import RunSpec, check_same
+from hilt.engine.run_spec import RunSpec, resolve_run
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, UnknownRunError, database_path
 from hilt.store.campaigns import discard_campaign, move_campaign
@@ -74,7 +74,7 @@ def resume(
         if board is not None:
             described = boards.describe_board(board)
             for _, run in layer_runs(store, campaign, boards):
-                check_same(run, described)
+                resolve_run(run, described)
             move_campaign(store, campaign.uuid, board)
     spawn_unless_served(campaign.uuid, home, engine, wait=wait)
     return campaign

@@ -26,6 +26,7 @@ class LayerSearch:
         self,
         layer: Layer,
         run: Run,
+        task: RunTask,
         measurer: Measurer,
         store: Store,
         control: CampaignControl,
@@ -47,7 +48,6 @@ class LayerSearch:
         self._latencies = {trial.ordinal: trial.microseconds for trial in recorded if trial.verified}
         self._bests: list[float | None] = []
         self._ended = run.state is RunState.FINISHED
-        task = RunTask(run, measurer.description)
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
         candidates = fallback_candidates(task.problem)
         self._predict(task.problem, candidates)

@@ -44,6 +44,8 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
         lines.append(f"best: configuration {best.index}: {knobs_text(best.knobs)}")
         lines.append(f"  {latency_text(run, best.cycles, best.microseconds)}")
         lines += _measured_again(store, run, best)
+    if run.state is RunState.FINISHED and run.detail:
+        lines.append(f"the tuner's assessment: {run.detail}")
     onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
     lines.append(f"run {name}, {state_text(run, running)}: `hilt show {name}` shows it{onward}")
     return "\n".join(lines)

@@ -51,8 +51,8 @@ class Job(Protocol):
     def obey(self, command: EngineCommand) -> None:
         """Pass the command of a client on to the search."""
 
-    def search(self, measurer: Measurer) -> bool:
-        """Spend the budget; return False if a stop came first."""
+    def search(self, measurer: Measurer, tasks: Sequence[RunTask]) -> bool:
+        """Spend the budget on the tasks of `runs`; return False if a stop came first."""
 
     def end(self, finished: Finished) -> None:
         """Store how the job ended, before its clients hear of it. Raises StoreError."""
@@ -96,9 +96,9 @@ class RunJob:
         """See Job."""
         self.control.obey(command)
 
-    def search(self, measurer: Measurer) -> bool:
+    def search(self, measurer: Measurer, tasks: Sequence[RunTask]) -> bool:
         """See Job."""
-        run, task = self._run, RunTask(self._run, measurer.description)
+        run, (task,) = self._run, tasks
         tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
         complete = TuningLoop(run, tuner, task, measurer, self._store, self.control, self._publish).run()
         assessment = assess(tuner)

@@ -17,7 +17,7 @@ from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.events import FailureCause
 from hilt.engine.process import Boards
 from hilt.engine.run_files import RunFiles
-from hilt.engine.run_spec import RunSpec, check_same, make_run
+from hilt.engine.run_spec import RunSpec, make_run, resolve_run
 from hilt.store import Run, RunState, Store, database_path
 
 ENGINE = (sys.executable, "-m", "hilt.engine")
@@ -81,7 +81,7 @@ def resume(
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
         if board is not None and board != run.board:
-            check_same(run, boards.describe_board(board))
+            resolve_run(run, boards.describe_board(board))
             store.move(run.uuid, board)
     spawn_unless_served(run.uuid, home, engine, wait=wait)
     return run

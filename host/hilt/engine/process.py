@@ -33,7 +33,7 @@ from hilt.engine.events import (
 from hilt.engine.job import Job, RunJob
 from hilt.engine.reserve import DiskReserve
 from hilt.engine.run_files import RunFiles
-from hilt.engine.run_spec import check_same
+from hilt.engine.run_spec import RunTask, resolve_run
 from hilt.engine.server import EngineServer
 from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
 from hilt.link.errors import BoardBusyError
@@ -114,14 +114,13 @@ class _EngineSession:
 
     def run(self) -> int:
         board = self._boards.describe_board(self._job.runs[0].board)
-        for run in self._job.runs:
-            check_same(run, board)
+        tasks = [resolve_run(run, board) for run in self._job.runs]
         with ExitStack() as stack:
             self._serve(stack)
             self._announce({"failure": None})
             self._reserve.take()
             try:
-                finished = self._search(board)
+                finished = self._search(board, tasks)
             except Exception as error:
                 log_unexpected(error)
                 finished = Finished(RunState.FAILED, str(error), failure_of(error))
@@ -140,7 +139,7 @@ class _EngineSession:
         logging.getLogger("hilt").addHandler(handler)
         stack.callback(logging.getLogger("hilt").removeHandler, handler)
 
-    def _search(self, board: BoardDescription) -> Finished:
+    def _search(self, board: BoardDescription, tasks: Sequence[RunTask]) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
         measurer = self._open(board)
         complete = False
@@ -148,7 +147,7 @@ class _EngineSession:
             try:
                 self._set_state(RunState.RUNNING, "")
                 with closed_at_stop(self._job.control, measurer):
-                    complete = self._job.search(measurer)
+                    complete = self._job.search(measurer, tasks)
             finally:
                 measurer.close()
         if complete:

@@ -141,16 +141,46 @@ def _check_recorded(settings: RunSpec, workload: Conv2d, orders: int, board: Boa
         raise RunMismatchError(f"{board.name} was recorded of something else: {'; '.join(differences)}")
 
 
-def check_same(run: Run, board: BoardDescription) -> None:
-    """Check that the run fits this board. Raises RunMismatchError, which names both values of each difference."""
-    now = make_run(spec_of(run), board)
-    wanted, found = _identity(run), _identity(now)
+def resolve_run(run: Run, board: BoardDescription) -> RunTask:
+    """Return the task of a run on this board, once it is sure that the run fits the board and this hilt.
+
+    Raises RunMismatchError, which names both values of each difference; the errors of `make_run`.
+    """
+    settings = spec_of(run)
+    workload = schedule.load_workload(settings.workload)
+    _check_recorded(settings, workload, run.orders, board)
+    task = RunTask(run, board)
+    wanted = {
+        "workload": _shape(task.workload),
+        "parameters": run.parameters,
+        "ISA": run.isa,
+        "bitstream": run.bitstream,
+        "clock": f"{run.clock_hz} Hz",
+        "space": run.space,
+        "tuner options": dict(run.tuner_options),
+        "output elements": run.output_elements,
+    }
+    found = {
+        "workload": _shape(workload),
+        "parameters": board.accelerator.parameters.name,
+        "ISA": str(board.accelerator.isa),
+        "bitstream": board.bitstream,
+        "clock": f"{board.clock_hz} Hz",
+        "space": describe_space(task.space),
+        "tuner options": dict(tune.resolve_options(run.tuner, **run.tuner_options)),
+        "output elements": _output_elements(workload, board),
+    }
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
     if differences:
         raise RunMismatchError(
             f"run {run.uuid[:8]} does not fit the board and settings here: {'; '.join(differences)}. "
             f"Bring back the board and settings it began with, or begin a new run"
         )
+    return task
+
+
+def _shape(workload: Conv2d) -> dict[str, object]:
+    return {name: value for name, value in workload.to_dict().items() if name != "name"}
 
 
 def describe_space(space: Space) -> str:
@@ -175,21 +205,21 @@ class RunTask:
     def __init__(self, run: Run, board: BoardDescription) -> None:
         self._run = run
         self._accelerator = board.accelerator
-        self._workload = Conv2d.from_dict(run.workload_spec)
+        self.workload = Conv2d.from_dict(run.workload_spec)
         kind = SpaceName(run.space_kind)
         orders = orders_of(kind, run.orders)
         self._checks = CheckLevel(run.checks)
         self._lowered: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
-        self.space = schedule.space_for(self._workload, board.accelerator, orders=orders, kind=kind)
+        self.space = schedule.space_for(self.workload, board.accelerator, orders=orders, kind=kind)
 
     @property
     def problem(self) -> tune.TuningProblem:
         """The problem of its tuner."""
-        return tune.TuningProblem(self._workload, self._accelerator, self.space, self._checks)
+        return tune.TuningProblem(self.workload, self._accelerator, self.space, self._checks)
 
     @cached_property
     def tensors(self) -> Tensors:
-        return schedule.make_tensors(self._workload, self._accelerator, self._run.seed)
+        return schedule.make_tensors(self.workload, self._accelerator, self._run.seed)
 
     def knobs(self, index: int) -> Mapping[str, int]:
         return self.space.knobs_at(index)
@@ -202,7 +232,7 @@ class RunTask:
 
     def lower_many(self, indices: Sequence[int]) -> Iterator[Program | Rejected]:
         columns = self.space.columns(indices)
-        found = schedule.lower_many(self._workload, columns, self._accelerator, self._checks)
+        found = schedule.lower_many(self.workload, columns, self._accelerator, self._checks)
         for index, lowered in zip(indices, found, strict=True):
             if not isinstance(lowered, Rejected):
                 self._lowered[lowered] = index
@@ -245,20 +275,6 @@ def _choice(kind: type[Choice], name: str, value: str) -> Choice:
         return kind(value)
     except ValueError:
         raise SettingsError(f"{name} {value!r} is none of {', '.join(kind)}") from None
-
-
-def _identity(run: Run) -> dict[str, object]:
-    """Return the facts that must not change between two sessions of a run, by the names people use."""
-    return {
-        "workload": {name: value for name, value in run.workload_spec.items() if name != "name"},
-        "parameters": run.parameters,
-        "ISA": run.isa,
-        "bitstream": run.bitstream,
-        "clock": f"{run.clock_hz} Hz",
-        "space": run.space,
-        "tuner options": dict(run.tuner_options),
-        "output elements": run.output_elements,
-    }
 
 
 def _output_elements(workload: Conv2d, board: BoardDescription) -> int:

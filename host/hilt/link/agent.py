@@ -43,14 +43,25 @@ class Archive:
         return f"{DIRECTORY}/agent-{self.sha256}.pyz"
 
 
+PACKAGES = ("hilt_board", "hilt_runtime")
+"""The packages of a real board's archive."""
+VIRTUAL_PACKAGE = "hilt_virtual_board"
+"""The package that a virtual board's archive has too: its device and its injected faults."""
+
+
+def archive_for(endpoint: Endpoint) -> Archive:
+    """Return the archive of the agent for this board."""
+    return build_archive(endpoint.virtual)
+
+
 @functools.cache
-def build_archive() -> Archive:
-    """Return the archive of the packages hilt_board and hilt_runtime; the same sources make the same bytes."""
+def build_archive(virtual: bool = False) -> Archive:
+    """Return the archive for a real or a virtual board; the same sources make the same bytes."""
     board = paths.board_package_directory()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, "__main__.py", _MAIN)
-        for package in (board, board.with_name("hilt_runtime")):
+        for package in map(board.with_name, (*PACKAGES, *([VIRTUAL_PACKAGE] if virtual else []))):
             for path in sorted(package.rglob("*.py")):
                 _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
     data = buffer.getvalue()
@@ -93,7 +104,7 @@ class AgentConnection:
 
     @classmethod
     def _on(cls, session: SshSession, who: str, deadline: Deadline) -> AgentConnection:
-        archive = build_archive()
+        archive = archive_for(session.endpoint)
         uploaded = deploy(session, archive, deadline)
         client, welcome, replaced = _connect(session, archive, who, deadline)
         if welcome.agent != archive.sha256:
@@ -131,7 +142,7 @@ def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
 def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
     """Run a command of the agent's to its end and return its output. Raises LinkError."""
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
-        archive = build_archive()
+        archive = archive_for(endpoint)
         deploy(session, archive, deadline)
         completed = session.execute([*command(endpoint, archive.remote_path), *words], deadline)
     if completed.status != 0:

@@ -215,6 +215,7 @@ class VirtualTarget:
             host_key=self._directory.host_public_key(),
             python="python3",
             sudo=False,
+            virtual=True,
         )
 
     def power(self) -> PowerSwitch:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hilt.bitstreams import BitstreamError
-from hilt.link.agent import AgentConnection, build_archive, command, deploy
+from hilt.link.agent import AgentConnection, archive_for, command, deploy
 from hilt.link.deadline import Deadline
 from hilt.link.errors import BoardBusyError, LinkError, UploadError
 from hilt.link.host_keys import HostKeys
@@ -101,7 +101,7 @@ def _root(session: SshSession) -> Iterator[Finding]:
 
 
 def _agent(session: SshSession) -> Iterator[Finding]:
-    archive = build_archive()
+    archive = archive_for(session.endpoint)
     try:
         uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
     except UploadError as error:

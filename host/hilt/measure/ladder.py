@@ -11,7 +11,7 @@ import ipaddress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hilt.link.agent import build_archive, command
+from hilt.link.agent import archive_for, command
 from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import LinkError, LinkLostError, LinkTimeoutError
@@ -62,7 +62,7 @@ def restart_daemon(endpoint: Endpoint) -> None:
     """Kill the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
     deadline = Deadline(ACT_SECONDS)
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
-        session.execute([*command(endpoint, build_archive().remote_path), "kill"], deadline)
+        session.execute([*command(endpoint, archive_for(endpoint).remote_path), "kill"], deadline)
 
 
 def reboot(endpoint: Endpoint, *, virtual: bool) -> None:

@@ -99,7 +99,7 @@ class BoardModel:
         )
 
     def device_settings(self) -> dict[str, Any]:
-        """Return the settings that the board's pynq Device needs, as hilt_board.verilated documents them."""
+        """Return the settings that the board's pynq Device needs, as hilt_virtual_board.verilated documents them."""
         machine = {"machine": asdict(shipped_builds().machines[self.machine])} if self.machine else {}
         return {
             "name": f"virtual:{self.label}",

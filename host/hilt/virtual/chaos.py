@@ -1,7 +1,7 @@
 """Injected faults: the trials of a virtual board that get one, and its kind.
 
 `virtual:pynq?rate=0.1&seed=1&kinds=hang+freeze` is such a board. Its own worker injects the faults
-(hilt_board.chaos); this module reads the notation. The fault of a trial depends on the seed and on the trial's
+(hilt_virtual_board.chaos); this module reads the notation. The fault of a trial depends on the seed and on the trial's
 number alone.
 """
 

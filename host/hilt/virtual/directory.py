@@ -46,7 +46,7 @@ class BoardDirectory:
         """The settings that the board's pynq Device reads (HILT_VERILATED)."""
         self.log = self.root / "supervisor.log"
         self.chaos = self.root / "chaos"
-        """The folder of requested faults and of past ones (hilt_board.chaos)."""
+        """The folder of requested faults and of past ones (hilt_virtual_board.chaos)."""
 
     @property
     def client_key(self) -> Path:

@@ -41,7 +41,7 @@ def archived(board_model: Path, tmp_path: Path) -> Iterator[Archived]:
     if not paths.board_python().exists():
         pytest.skip(f"no board environment at {paths.board_python()}: make setup")
     path = tmp_path / "agent.pyz"
-    path.write_bytes(build_archive().data)
+    path.write_bytes(build_archive(virtual=True).data)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment["HILT_VERILATED"] = str(board_model)
     with tempfile.TemporaryDirectory(prefix="hilt-") as home:
@@ -57,7 +57,7 @@ def test_the_archive_is_an_agent(archived: Archived) -> None:
     assert (started.returncode, started.stderr) == (0, "")
     client = archived.folder.connect()
     welcome = client.hello()
-    assert welcome.agent == build_archive().sha256
+    assert welcome.agent == build_archive(virtual=True).sha256
     assert welcome.device == "virtual:pynq"
     client.close()
 
@@ -66,7 +66,7 @@ def test_an_idle_agent_of_another_version_is_replaced(archived: Archived) -> Non
     archived.folder.start()
     assert archived.run("start").returncode == 0
     client = archived.folder.connect()
-    assert client.hello().agent == build_archive().sha256
+    assert client.hello().agent == build_archive(virtual=True).sha256
     client.close()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hilt.virtual.board_model import BOARD_MODELS
-from hilt_board.board_model import BoardModelError, load_board_model
+from hilt_virtual_board.board_model import BoardModelError, load_board_model
 
 MEMORY = {
     "base": 0x1000_0000,

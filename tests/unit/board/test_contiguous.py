@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt_board.contiguous import ContiguousAllocator
+from hilt_virtual_board.contiguous import ContiguousAllocator
 
 PAGE = 4096
 

@@ -15,10 +15,6 @@ from hilt.simulator.build import build
 from hilt.simulator.machine import EventMachine, MachineParameters
 from hilt.simulator.program_run import place
 from hilt.virtual.board_model import BOARD_MODELS
-from hilt_board.board_model import load_board_model
-from hilt_board.machine import COSTS, MachineError, PublicMachine
-from hilt_board.model import Model
-from hilt_board.public_time import PublicTime
 from hilt_board.registers import (
     COMPUTE_CONTROL,
     CYCLES_LOW,
@@ -33,6 +29,10 @@ from hilt_board.registers import (
     START_AND_AUTO_RESTART,
     STORE_CONTROL,
 )
+from hilt_virtual_board.board_model import load_board_model
+from hilt_virtual_board.machine import COSTS, MachineError, PublicMachine
+from hilt_virtual_board.model import Model
+from hilt_virtual_board.public_time import PublicTime
 
 BOARD = BOARD_MODELS["pynq_public"]
 ACCELERATOR = BOARD.accelerator

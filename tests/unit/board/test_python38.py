@@ -11,8 +11,9 @@ import pytest
 from hilt import paths
 
 _BOARD = paths.board_package_directory()
-SOURCES = sorted([*_BOARD.rglob("*.py"), *_BOARD.with_name("hilt_runtime").rglob("*.py")])
-ALLOWED = {"numpy", "pynq", "hilt_board", "hilt_runtime"}
+_VIRTUAL = _BOARD.with_name("hilt_virtual_board")
+SOURCES = sorted([*_BOARD.rglob("*.py"), *_BOARD.with_name("hilt_runtime").rglob("*.py"), *_VIRTUAL.rglob("*.py")])
+ALLOWED = {"numpy", "pynq", "hilt_board", "hilt_runtime", "hilt_virtual_board"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)

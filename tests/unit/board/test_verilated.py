@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from hilt.virtual.bitstream import bitfile
-from hilt_board.board_model import ModelSettings
+from hilt_virtual_board.board_model import ModelSettings
 
 
 class OldDevice:
@@ -29,9 +29,9 @@ def test_a_bitstream_is_loaded_where_pynq_keeps_its_name(tmp_path: Path, monkeyp
     vars(modules["pynq.pl_server.device"])["Device"] = OldDevice
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "hilt_board.verilated", raising=False)
-    verilated = importlib.import_module("hilt_board.verilated")
-    monkeypatch.delitem(sys.modules, "hilt_board.verilated")
+    monkeypatch.delitem(sys.modules, "hilt_virtual_board.verilated", raising=False)
+    verilated = importlib.import_module("hilt_virtual_board.verilated")
+    monkeypatch.delitem(sys.modules, "hilt_virtual_board.verilated")
     resets: list[None] = []
     device = verilated.VerilatedDevice(ModelSettings("virtual:pynq", "7z020clg400", 10**8, 0x43C00000, {}, 1, 1.0))
     device._model = SimpleNamespace(reset=lambda: resets.append(None))

@@ -354,6 +354,8 @@ def test_a_run_that_ended_before_its_budget_says_who_ended_it(filled: Path) -> N
     with Store(database_path(filled)) as store:
         counted = summary_text(store, store.run("a" * 32)).splitlines()[1]
         assert counted.endswith("4 of 64 trials, 2 valid; the tuner asked for no more")
+        sure = replace(store.run("a" * 32), detail="99.9% sure that nothing is 1% faster")
+        assert "the tuner's assessment: 99.9% sure" in summary_text(store, sure)
         stopped = replace(store.run("a" * 32), state=RunState.STOPPED)
         assert "asked for no more" not in summary_text(store, stopped)
 

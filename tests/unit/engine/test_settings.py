@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from hilt import schedule
 from hilt.engine.errors import RunMismatchError, SettingsError
-from hilt.engine.run_spec import RunSpec, check_same, make_run, spec_of
+from hilt.engine.run_spec import RunSpec, make_run, resolve_run, spec_of
 from hilt.run_choices import CheckLevel, SpaceName
+from hilt.schedule import Space
 
 from .table import CLOCK_HZ, WORKLOAD, description
 
@@ -87,6 +89,20 @@ def test_a_run_makes_the_spec_that_makes_it() -> None:
 )
 def test_another_board_is_refused_with_both_values(changes: dict[str, Any], words: str) -> None:
     run = make_run(settings(workload=WORKLOAD), description())
-    check_same(run, description())
+    resolve_run(run, description())
     with pytest.raises(RunMismatchError, match=words):
-        check_same(run, replace(description(), **changes))
+        resolve_run(run, replace(description(), **changes))
+
+
+def test_a_run_is_designed_once_for_the_check_and_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(settings(workload=WORKLOAD), description())
+    spaces: list[Space] = []
+    space_for = schedule.space_for
+
+    def counted(*arguments: Any, **options: Any) -> Space:
+        spaces.append(space_for(*arguments, **options))
+        return spaces[-1]
+
+    monkeypatch.setattr(schedule, "space_for", counted)
+    task = resolve_run(run, description())
+    assert [task.space] == spaces and task.problem.space is task.space

@@ -21,7 +21,7 @@ from hilt.link.board_registry import REMOTE_PATH, Endpoint
 from hilt.link.errors import BoardFileError
 from hilt.link.session import SshSession
 from hilt_board.home import HomeError, open_home
-from hilt_board.protocol import FrameDecoder, FrameError
+from hilt_board.protocol import PROTOCOL_VERSION, FrameDecoder, FrameError
 from hilt_board.unix_socket import listen
 
 PACKAGES = (Path(paths.__file__).parent, paths.board_package_directory())
@@ -142,7 +142,7 @@ def test_the_agents_socket_and_directory_are_its_users(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("sizes", [(2**32 - 1, 0), (2, 2**32 - 1), (1 << 21, 0), (2, (64 << 20) + 1)])
 def test_no_size_is_believed_before_it_is_bounded(sizes: tuple[int, int]) -> None:
-    start = struct.pack("<4sHHIII", b"HILT", 1, 0, *sizes, 0)
+    start = struct.pack("<4sHHIII", b"HILT", PROTOCOL_VERSION, 0, *sizes, 0)
     tracemalloc.start()
     try:
         with pytest.raises(FrameError, match="allowed are"):

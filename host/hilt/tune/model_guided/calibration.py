@@ -11,6 +11,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 """A function that returns logarithms of cycles (n, m) of the measured rows at coordinates (m, d)."""
+Differentiate = Callable[[Floats], tuple[Floats, Floats]]
+"""A function that returns the same (n,) at coordinates (d,), and their derivatives (n, d)."""
 
 CLOCK_DEVIATION = 0.5
 """Prior deviation of the logarithm of the true clock over the nominal one."""
@@ -32,32 +34,37 @@ class Calibrated(Protocol):
     def deviation(self) -> Floats:
         """Prior deviation of each coordinate (d,)."""
 
-    @property
-    def steps(self) -> Floats:
-        """Differences for numerical derivatives (d,)."""
-
     def clipped(self, coordinates: Floats) -> Floats:
         """Return the nearest coordinates that a machine can have."""
 
 
-def find_coordinates(machine: Calibrated, predict: Predict, observed: Floats, starts: Floats) -> Floats:
+def find_coordinates(
+    machine: Calibrated,
+    predict: Predict,
+    differentiate: Differentiate,
+    observed: Floats,
+    starts: Floats,
+    steps: int = _STEPS,
+) -> Floats:
     """Return the most probable coordinates (d,), given logarithms of latencies in nominal cycles `observed` (n,).
 
-    The search begins at the best of `starts` (m, d).
+    The search begins at the best of `starts` (m, d) and takes at most so many `steps`.
     """
-    cycles = predict(starts)
-    losses = [_loss(machine, point, observed - column) for point, column in zip(starts, cycles.T, strict=True)]
-    here = np.asarray(starts[int(np.argmin(losses))])
-    best, least = here, np.inf
-    for _ in range(_STEPS):
-        around = np.concatenate((here[None], machine.clipped(here + np.diag(machine.steps))))
-        cycles = predict(around)
-        finite = np.isfinite(cycles).all(axis=1)
-        base, slope = cycles[finite, 0], (cycles[finite, 1:] - cycles[finite, :1]) / machine.steps
-        loss = _loss(machine, here, observed[finite] - base)
+    here = np.asarray(starts[0])
+    if len(starts) > 1:
+        cycles = predict(starts)
+        losses = [_loss(machine, point, observed - column) for point, column in zip(starts, cycles.T, strict=True)]
+        here = np.asarray(starts[int(np.argmin(losses))])
+    best: Floats = here
+    least = np.inf
+    for _ in range(steps):
+        base, slope = differentiate(here)
+        finite = np.isfinite(base) & np.isfinite(slope).all(axis=1)
+        residual = observed[finite] - base[finite]
+        loss = _loss(machine, here, residual)
         if loss < least:
             best, least = here, loss
-        moved = _gauss_newton(machine, observed[finite] - base, slope, here)
+        moved = _gauss_newton(machine, residual, slope[finite], here)
         if float(np.abs(moved - here).max()) < _SETTLED:
             break
         here = moved

@@ -113,14 +113,29 @@ def finish(flows: Sequence[Dataflow], durations: Sequence[Floats], total: Floats
     order = np.argsort([-flow.segments for flow in flows], kind="stable")
     each = max(_WIDTH // max(total.shape[1], 1), 1)
     for first in range(0, len(order), each):
-        chosen = order[first : first + each]
-        ends[chosen] = _follow([flows[i] for i in chosen], [durations[i] for i in chosen])
-    followed = np.stack([part.sum(axis=0) for part in durations]) if len(flows) else total
-    return np.asarray(ends * total / np.maximum(followed, 1e-9))
+        chosen = order[first : first + each].tolist()
+        followed, _ = _ends([flows[i] for i in chosen], [durations[i] for i in chosen])
+        for column, number in enumerate(chosen):
+            ends[number] = _extrapolated(followed[:, column], durations[number], total[number])
+    return ends
 
 
-def _follow(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> Floats:
-    """Return the latest end (programs, machines), longest program first."""
+def _extrapolated(ends: Floats, durations: Floats, total: Floats) -> Floats:
+    """Return the end (machines,) of a whole program from the ends of its followed segments (k + 1, machines).
+
+    The rest goes on at the pace of the second half of the followed segments, which is past the program's beginning.
+    """
+    end = ends.max(axis=0)
+    rest = total - durations.sum(axis=0)
+    if not (rest > 1e-9 * total).any():
+        return np.asarray(end)
+    half = len(durations) // 2
+    pace = (end - ends[: half + 1].max(axis=0)) / np.maximum(durations[half:].sum(axis=0), 1e-9)
+    return np.asarray(end + np.maximum(rest, 0) * pace)
+
+
+def _ends(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """Return the end of each segment (k + 1, programs, machines) and its sources (k, 3, programs)."""
     longest, machines = flows[0].segments, durations[0].shape[1]
     counts = np.array([flow.segments for flow in flows])
     ends = np.zeros((longest + 1, len(flows), machines))
@@ -128,12 +143,62 @@ def _follow(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> Floats:
     for number, (flow, cycles) in enumerate(zip(flows, durations, strict=True)):
         sources[: flow.segments, :, number] = flow.sources
         ends[1 : flow.segments + 1, number] = cycles
-    programs = np.arange(len(flows))
-    alive = (counts[None] > np.arange(longest)[:, None]).sum(axis=1)
-    for step in range(longest):
-        some = int(alive[step])
-        one, two, three = sources[step, :, :some]
-        here = programs[:some]
-        begin = np.maximum(ends[one, here], ends[two, here])
-        ends[step + 1, :some] += np.maximum(begin, ends[three, here])
-    return np.asarray(ends.max(axis=0))
+    flat = ends.reshape(-1, machines)
+    places = sources * len(flows) + np.arange(len(flows))
+    alive = (counts[None] > np.arange(longest)[:, None]).sum(axis=1).tolist()
+    for step, some in enumerate(alive):
+        before = flat.take(places[step, :, :some].ravel(), axis=0).reshape(3, some, machines)
+        ends[step + 1, :some] += np.maximum.reduce(before)
+    return ends, sources
+
+
+def critical_work(
+    flows: Sequence[Dataflow], works: Sequence[Floats], all_works: Sequence[Floats], cycles: Floats
+) -> tuple[Floats, Floats]:
+    """Return the end of each program (programs,), and its derivatives by the logarithms of the costs (programs, c).
+
+    Args:
+        flows: the programs' graphs.
+        works: work of each kind in each one's followed segments, (k, c).
+        all_works: work of each kind in the whole of each program, (c,).
+        cycles: the cost of each kind (c,).
+    """
+    order = np.argsort([-flow.segments for flow in flows], kind="stable")
+    end, slope = np.zeros(len(flows)), np.zeros((len(flows), len(cycles)))
+    for first in range(0, len(order), _WIDTH // 16):
+        chosen = order[first : first + _WIDTH // 16].tolist()
+        ends, sources = _ends([flows[i] for i in chosen], [(works[i] @ cycles)[:, None] for i in chosen])
+        ends = ends[:, :, 0]
+        whole = _walk_back(ends, sources, ends.argmax(axis=0))
+        halves = [flows[i].segments // 2 for i in chosen]
+        early = [int(ends[: half + 1, column].argmax()) for column, half in enumerate(halves)]
+        begun = _walk_back(ends, sources, np.array(early))
+        for column, (number, half) in enumerate(zip(chosen, halves, strict=True)):
+            work, segments = works[number] * cycles, flows[number].segments
+            path = work[whole[1 : segments + 1, column]].sum(axis=0)
+            rest = all_works[number] * cycles - work.sum(axis=0)
+            end[number], slope[number] = path.sum(), path
+            if rest.sum() > 1e-9 * work.sum():
+                paced = path - work[begun[1 : segments + 1, column]].sum(axis=0)
+                seen = np.maximum(work[half:].sum(axis=0), 0)
+                length = max(float(seen.sum()), 1e-9)
+                pace = float(paced.sum()) / length
+                left = max(float(rest.sum()), 0.0)
+                end[number] += left * pace
+                slope[number] += rest * pace + left * (paced - pace * seen) / length
+    return end, slope
+
+
+def _walk_back(ends: Floats, sources: Ints, last: Ints) -> npt.NDArray[np.bool_]:
+    """Mark (k + 1, programs) the segments on the way to segment `last` (programs,), by the latest of the sources."""
+    programs = np.arange(ends.shape[1])
+    latest = ends[sources, programs].argmax(axis=1)
+    before = np.zeros(ends.shape, dtype=np.int64)
+    before[1:] = np.take_along_axis(sources, latest[:, None], axis=1)[:, 0]
+    flat = (before * len(programs) + programs).ravel()
+    here = last * len(programs) + programs
+    on_path = np.zeros(ends.size, dtype=np.bool_)
+    while (here >= len(programs)).any():
+        on_path[here] = True
+        here = flat.take(here)
+    return on_path.reshape(ends.shape)

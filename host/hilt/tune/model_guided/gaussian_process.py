@@ -89,6 +89,11 @@ class GaussianProcess:
         explained = (across.T * cho_solve((self._factor, True), across.T)).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(self.kernel.variance(inputs) - explained, 0))
 
+    def misjudgement(self) -> float:
+        """Return the root mean square error over the stated deviation, each observation predicted by the others."""
+        precision = np.diag(cho_solve((self._factor, True), np.eye(len(self._weights))))
+        return float(np.sqrt(np.mean(self._weights**2 / precision)))
+
     def sample(self, inputs: Inputs, count: int, generator: np.random.Generator) -> Floats:
         """Return joint draws (count, n) of the latent function."""
         across = self.kernel.between(inputs, self._inputs)

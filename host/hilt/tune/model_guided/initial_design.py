@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilt.tune.model_guided.cache_misses import CacheMisses
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
-from hilt.tune.model_guided.machines import Machine, StructuralMachine, TwinMachine, spread, usual_costs
+from hilt.tune.model_guided.machines import Machine, TwinMachine, spread, structural_families
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.prediction import predictor_for
+from hilt.tune.model_guided.public_machines import public_machines
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.model_guided.structural import StructuralEstimate, StructuralTiming
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
@@ -30,8 +32,6 @@ _RELEVANT = 0.1
 A row that lies further behind with every tried memory is predicted with the assumed one alone.
 """
 _STRUCTURAL_ROUNDS = 2
-_OVERLAPPING, _SERIAL = 0.6, 0.25
-"""Prior weights of the structural families; the twin has 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,11 @@ def _opening(problem: TuningProblem, candidates: Candidates, memories: int, publ
     twin = TwinMachine(
         problem.accelerator, predictor_for(problem, lowered, candidates.analytic_model), candidates.analytic_model
     )
-    timing, rough = StructuralTiming(lowered), StructuralEstimate(candidates.hidden)
-    costs = usual_costs(problem.accelerator)
+    timing = StructuralTiming(lowered, CacheMisses(problem.accelerator))
+    rough = StructuralEstimate(candidates.hidden)
     families: list[Machine] = [
-        StructuralMachine(timing, rough, True, _OVERLAPPING, "overlapping stages", costs),
-        StructuralMachine(timing, rough, False, _SERIAL, "stages in turn", costs),
+        *structural_families(timing, rough, problem.accelerator),
+        *public_machines(timing, rough, problem.accelerator),
     ]
     shortlists = []
     for machine in [twin, *families]:

@@ -16,8 +16,9 @@ Rows = npt.NDArray[np.int64]
 
 _FIRST_FIT = 3
 """Number of latencies at which machine models are first fitted."""
-_GROWTH = 1.5
-"""Factor of growth in latencies after which machine models are fitted anew."""
+_GROWTH, _LATE_GROWTH = 1.5, 2.0
+"""Factors of growth in latencies after which machine models are fitted anew: up to _LATE latencies, and after."""
+_LATE = 64
 _WEIGHED = 1.2
 """Factor of growth in latencies after which kernels are weighed anew."""
 _MOST_FOLLOWED = 800
@@ -73,7 +74,7 @@ class Latencies:
         self._guess = None
         if len(measured) < _FIRST_FIT or not new:
             return
-        if len(measured) >= _GROWTH * self._fitted:
+        if len(measured) >= self._fitted * (_GROWTH if self._fitted < _LATE else _LATE_GROWTH):
             self._posterior.refit(measured)
             self._fitted = self._weighed = len(measured)
             self._follow(measured)

@@ -1,7 +1,8 @@
 """The machine models that a board is compared with, each with figures that measurements determine.
 
-They are the RTL's timing model with an unknown memory, and two families of machines that are built differently. The
-prior weights are the probabilities of the models before any measurement.
+They are the RTL's timing model with an unknown memory, and two families of machines that are built differently;
+hilt.tune.model_guided.public_machines has known members of one. The prior weights are the probabilities of the models
+before any measurement.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ from scipy.special import ndtri
 from hilt.tune.model_guided import memories
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.prediction import Predictor
-from hilt.tune.model_guided.structural import DEVIATION, USUAL_CYCLES, StructuralEstimate, StructuralTiming
+from hilt.tune.model_guided.structural import COSTS, DEVIATION, USUAL_CYCLES, StructuralEstimate, StructuralTiming
 from hilt.vta.accelerator import Accelerator
 
 Floats = npt.NDArray[np.float64]
 
+_MEMORY_STEPS = np.array([0.25, 0.25, 0.15])
+"""Differences for numerical derivatives. Latencies are whole cycles: rounding would hide small steps."""
+_STEP = 0.1
+_MOST_DIFFERENTIATED = 192
+"""Rows of a structural machine that have exact derivatives."""
 _TWIN_CYCLES = 2.5e8
 """Cycles that the twin simulates at most for one set of derivatives: it takes about a nanosecond for each."""
+_OVERLAPPING, _SERIAL = 0.6, 0.25
+"""Prior weights of the structural families; the twin has 1."""
 _HIGHEST_COST = 9.0
 """Logarithm of the highest cost in cycles of any kind of work."""
 
@@ -39,16 +47,16 @@ class Machine(Protocol):
         """Prior probability, relative to the others."""
 
     @property
+    def is_broadest(self) -> bool:
+        """True for the model that can follow the most machines, so that it stays while others explain more."""
+
+    @property
     def prior(self) -> Floats:
         """The assumed coordinates (d,)."""
 
     @property
     def deviation(self) -> Floats:
         """Prior deviation of each coordinate (d,)."""
-
-    @property
-    def steps(self) -> Floats:
-        """Differences for numerical derivatives (d,)."""
 
     @property
     def openings(self) -> Floats:
@@ -63,6 +71,12 @@ class Machine(Protocol):
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         """Return exact logarithms of cycles (rows, m) at coordinates (m, d)."""
 
+    def derivatives(self, rows: Sequence[int], coordinates: Floats) -> tuple[Floats, Floats]:
+        """Return the same logarithms (rows,) at coordinates (d,), and their derivatives (rows, d)."""
+
+    def rough_derivatives(self, coordinates: Floats) -> Floats:
+        """Return the derivatives (n, d) of `estimate` at coordinates (d,)."""
+
     def affordable(self, fewest_cycles: float) -> int:
         """Return the number of rows that may have derivatives, given the fewest cycles of any."""
 
@@ -76,15 +90,11 @@ class TwinMachine:
     analytic_model: AnalyticModel
     weight: float = 1.0
     name: str = "RTL"
+    is_broadest: bool = False
 
     @property
     def deviation(self) -> Floats:
         return memories.PRIOR_DEVIATION
-
-    @property
-    def steps(self) -> Floats:
-        """Differences for numerical derivatives. Latencies are whole cycles: rounding would hide small steps."""
-        return np.array([0.25, 0.25, 0.15])
 
     @property
     def prior(self) -> Floats:
@@ -105,6 +115,15 @@ class TwinMachine:
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         return self.predictor.log_cycles(rows, coordinates)
 
+    def derivatives(self, rows: Sequence[int], coordinates: Floats) -> tuple[Floats, Floats]:
+        around = self.clipped(coordinates + np.diag(_MEMORY_STEPS))
+        cycles = self.log_cycles(rows, np.concatenate((coordinates[None], around)))
+        return cycles[:, 0], (cycles[:, 1:] - cycles[:, :1]) / _MEMORY_STEPS
+
+    def rough_derivatives(self, coordinates: Floats) -> Floats:
+        around = self.clipped(coordinates + np.diag(_MEMORY_STEPS))
+        return _differences(self, coordinates, around, _MEMORY_STEPS)
+
     def affordable(self, fewest_cycles: float) -> int:
         return int(np.clip(_TWIN_CYCLES / fewest_cycles, 24, 96))
 
@@ -119,22 +138,9 @@ class StructuralMachine:
     weight: float
     name: str
     prior: Floats
-
-    @property
-    def deviation(self) -> Floats:
-        return DEVIATION
-
-    @property
-    def steps(self) -> Floats:
-        return np.full(len(DEVIATION), 0.1)
-
-    @property
-    def openings(self) -> Floats:
-        """The usual machine, two like the public HLS design's builds, one without cost for rows and turns."""
-        older = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1])
-        newer = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 1.5, 1.0, 0.5, 1.75])
-        pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0])
-        return np.stack((self.prior, older, newer, pipelined))
+    deviation: Floats
+    openings: Floats
+    is_broadest: bool = False
 
     def clipped(self, coordinates: Floats) -> Floats:
         return np.asarray(np.clip(coordinates, -_HIGHEST_COST, _HIGHEST_COST))
@@ -145,15 +151,39 @@ class StructuralMachine:
     def log_cycles(self, rows: Sequence[int], coordinates: Floats) -> Floats:
         return self.timing.log_cycles(rows, coordinates, self.overlap)
 
+    def derivatives(self, rows: Sequence[int], coordinates: Floats) -> tuple[Floats, Floats]:
+        return self.timing.derivatives(rows, coordinates, self.overlap)
+
+    def rough_derivatives(self, coordinates: Floats) -> Floats:
+        steps = np.full(len(coordinates), _STEP)
+        return _differences(self, coordinates, coordinates + np.diag(steps), steps)
+
     def affordable(self, fewest_cycles: float) -> int:
-        return 1 << 14
+        return _MOST_DIFFERENTIATED
 
 
-def usual_costs(accelerator: Accelerator) -> Floats:
-    """Return the assumed coordinates of the structural families for an accelerator."""
+def _differences(machine: Machine, coordinates: Floats, around: Floats, steps: Floats) -> Floats:
+    base = machine.estimate(coordinates)
+    return np.stack([machine.estimate(point) - base for point in around], axis=1) / steps
+
+
+def structural_families(
+    timing: StructuralTiming, rough: StructuralEstimate, accelerator: Accelerator
+) -> list[StructuralMachine]:
+    """Return the two families of unknown machines: with stages side by side, and in turn."""
     costs = USUAL_CYCLES.copy()
-    costs[3] = 1.2 / (accelerator.bus_bits / 8)
-    return np.asarray(np.log(costs))
+    costs[COSTS.index("byte")] = 1.1 / (accelerator.bus_bits / 8)
+    prior = np.log(costs)
+    slow_rows = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1, 5.0, 0.01])
+    pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0, 2.0, 0.01])
+    openings = np.stack((prior, slow_rows, pipelined))
+    return [
+        StructuralMachine(timing, rough, overlap, weight, name, prior, DEVIATION, openings, overlap)
+        for overlap, weight, name in (
+            (True, _OVERLAPPING, "overlapping stages"),
+            (False, _SERIAL, "stages in turn"),
+        )
+    ]
 
 
 def spread(machine: Machine, count: int) -> Floats:

@@ -23,8 +23,11 @@ from hilt.tune.model_guided.shortlist import RowPrediction
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
-_MOST_FITTED = 32
-"""Number of latencies for the fit of the coordinates: the fastest."""
+_FASTEST_FITTED, _OTHERS_FITTED = 20, 12
+"""Numbers of latencies for the fit of the coordinates: the fastest, and others from fast to slow.
+
+The fastest may all be bound by one cost; the others tell the rest.
+"""
 USUAL = Kernel(amplitude=0.02, length=1.0, noise=0.002)
 _AMPLITUDES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _LENGTHS = (0.5, 1.0, 2.0)
@@ -35,11 +38,17 @@ _MOST_WEIGHED = 72
 """Number of measurements by which models and kernels are weighed: the fastest."""
 _REFUTED = 30.0
 """Log evidence by which a model must lie behind the best to be dropped."""
+_MANY = 32
+"""Number of measurements from which only the _MOST_STANDING best models are fitted: each costs processor time."""
+_MOST_STANDING = 2
 _SAME = 0.05
 """Least difference of coordinates that is worth predicting everything again."""
 _COMPONENTS = 6
 _NEGLIGIBLE = 0.01
 """Share of the best component's weight below which a component is left out."""
+
+_STEPS, _FEWER_STEPS = 6, 3
+"""Gauss-Newton steps of a fit: at first, and from the last coordinates once there are many latencies."""
 
 
 class MachineFit:
@@ -60,9 +69,8 @@ class MachineFit:
 
     def fit(self, rows: Rows, observed: Floats) -> None:
         """Find the coordinates, given logarithms of latencies in nominal cycles `observed` (n,) of `rows`."""
-        fastest = np.argsort(observed, kind="stable")
         latency = dict(zip(rows.tolist(), observed.tolist(), strict=True))
-        exact = self._shortlist.include(rows[fastest])[:_MOST_FITTED]
+        exact = _telling(self._shortlist.include(rows[np.argsort(observed, kind="stable")]))
         values = np.array([latency[row] for row in exact.tolist()])
         found = self._find(exact, values) if len(exact) else self.coordinates
         known = self._coordinates
@@ -72,8 +80,17 @@ class MachineFit:
         self._prediction = self._shortlist.predict(self.coordinates)
 
     def _find(self, rows: Rows, observed: Floats) -> Floats:
-        starts = np.concatenate((self.coordinates[None], self._opening.starts))
-        return find_coordinates(self.machine, lambda points: self._shortlist.exact(rows, points), observed, starts)
+        starts, steps = np.concatenate((self.coordinates[None], self._opening.starts)), _STEPS
+        if len(rows) == _FASTEST_FITTED + _OTHERS_FITTED:
+            starts, steps = starts[:1], _FEWER_STEPS
+        return find_coordinates(
+            self.machine,
+            lambda points: self._shortlist.exact(rows, points),
+            lambda point: self._shortlist.derivatives(rows, point),
+            observed,
+            starts,
+            steps,
+        )
 
     @property
     def prediction(self) -> RowPrediction:
@@ -130,7 +147,7 @@ class Posterior:
     def refit(self, measured: dict[int, float]) -> None:
         """Find every model's coordinates anew and weigh models and kernels."""
         rows, observed = _fastest(measured, len(measured))
-        for fit in self._standing():
+        for fit in self._standing(len(measured)):
             fit.fit(rows, observed)
         self.reweigh(measured)
 
@@ -138,7 +155,7 @@ class Posterior:
         """Weigh models and kernels anew, with unchanged coordinates."""
         rows, observed = _fastest(measured, _MOST_WEIGHED)
         scored = []
-        for fit in self._standing():
+        for fit in self._standing(len(measured)):
             mean, inputs = fit.inputs()
             grid = weigh(inputs[rows], observed - mean[rows], _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
             scored += [(fit, kernel, score + np.log(fit.machine.weight)) for kernel, score in grid]
@@ -148,10 +165,15 @@ class Posterior:
         self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[2] >= least]
         self.condition(measured)
 
-    def _standing(self) -> list[MachineFit]:
-        """Return the models that are not refuted."""
+    def _standing(self, measurements: int) -> list[MachineFit]:
+        """Return the models that are not refuted; of many measurements the best ones, and the broadest."""
         least = max(self._evidence.values(), default=0.0) - _REFUTED
-        return [fit for fit in self._fits if self._evidence.get(fit.machine.name, least) >= least]
+        evidence = {fit.machine.name: self._evidence.get(fit.machine.name, least) for fit in self._fits}
+        standing = [fit for fit in self._fits if evidence[fit.machine.name] >= least]
+        if measurements < _MANY or not self._evidence:
+            return standing
+        best = sorted(standing, key=lambda fit: -evidence[fit.machine.name])[:_MOST_STANDING]
+        return [fit for fit in standing if fit in best or fit.machine.is_broadest]
 
     def condition(self, measured: dict[int, float]) -> None:
         """Condition on measurements (logarithms by row), with unchanged models, kernels and weights."""
@@ -182,6 +204,14 @@ class Posterior:
             if number
         ]
         return np.concatenate(parts)
+
+
+def _telling(rows: Rows) -> Rows:
+    """Return the rows (fastest first) that the coordinates are fitted to."""
+    others = rows[_FASTEST_FITTED:]
+    count = min(_OTHERS_FITTED, len(others))
+    spread = np.linspace(0, len(others) - 1, count).astype(np.int64) if count else np.zeros(0, dtype=np.int64)
+    return np.concatenate((rows[:_FASTEST_FITTED], others[spread]))
 
 
 def _fastest(measured: dict[int, float], most: int) -> tuple[Rows, Floats]:

@@ -28,6 +28,12 @@ _SUPPORT = 240
 _ERROR = Kernel(amplitude=0.08, length=0.7, noise=0.003)
 """Error of the analytic model against the exact one (as logarithms), besides an offset."""
 _OFFSET = 0.3
+_JUDGED = 24
+"""Number of exact predictions from which the surrogate's deviations are scaled by its errors on them."""
+_CAUTION = 1.5
+"""Factor on the scale: other rows are less like the exact ones than these are like each other."""
+_LEAST_DEVIATION = 0.1
+"""Least scale of the surrogate's deviations."""
 _HOPELESS = 0.5
 """Largest distance (as a logarithm) from the analytic model's best at which a row is considered."""
 NEAR = 0.01
@@ -110,12 +116,14 @@ class Shortlist:
         """Return logarithms (rows, m) at coordinates (m, d), of rows that `include` returned."""
         return self._machine.log_cycles(self._same[rows].tolist(), coordinates)
 
+    def derivatives(self, rows: Rows, coordinates: Floats) -> tuple[Floats, Floats]:
+        """Return logarithms (rows,) and derivatives (rows, d) at coordinates (d,), of rows that `include` returned."""
+        return self._machine.derivatives(self._same[rows].tolist(), coordinates)
+
     def predict(self, coordinates: Floats) -> RowPrediction:
         """Return predictions of all candidates with their derivatives at coordinates (d,)."""
         machine = self._machine
-        around = machine.clipped(coordinates + np.diag(machine.steps))
-        base = machine.estimate(coordinates)
-        slope = np.stack([machine.estimate(point) - base for point in around], axis=1) / machine.steps
+        base, slope = machine.estimate(coordinates), machine.rough_derivatives(coordinates)
         own = np.zeros(len(base))
         exact = self._exact(self.rows, coordinates)
         unseen = np.flatnonzero(self._same < 0)
@@ -128,7 +136,7 @@ class Shortlist:
         if finite.any():
             order = np.argsort(exact, kind="stable")[: machine.affordable(float(np.exp(exact[finite].min())))]
             near = self.rows[order[np.isfinite(exact[order])]]
-            slope[near] = (machine.log_cycles(near.tolist(), around) - base[near, None]) / machine.steps
+            slope[near] = machine.derivatives(near.tolist(), coordinates)[1]
         seen = np.flatnonzero(self._same >= 0)
         base[seen], slope[seen] = base[self._same[seen]], slope[self._same[seen]]
         return RowPrediction(base, own, slope)
@@ -144,6 +152,8 @@ class Shortlist:
         offset = float(np.median(errors))
         fitted = GaussianProcess(_ERROR, self._inputs(known), errors - offset)
         mean, deviation = fitted.predict(self._inputs(rows))
+        if len(known) >= _JUDGED:
+            deviation = deviation * max(_CAUTION * fitted.misjudgement(), _LEAST_DEVIATION)
         return estimate[rows] + offset + mean, deviation
 
     def _inputs(self, rows: Rows) -> Inputs:

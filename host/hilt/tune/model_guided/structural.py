@@ -1,7 +1,8 @@
 """Timing of machines that are built differently from hilt's RTL, by the work of each instruction.
 
-A machine of the family takes some cycles for each instruction, DMA row, byte, turn of a GEMM's or ALU's loops, and
-micro-op. Measurements determine these numbers. Its stages run side by side as the tokens allow, or one after another.
+A machine of the family takes some cycles for each instruction, transfer, DMA row, byte, byte that misses the cache,
+turn of a GEMM's or ALU's loops, and micro-op. Measurements determine these numbers. Its stages run side by side as the
+tokens allow, or one after another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.schedule.features import Features
-from hilt.tune.model_guided.dataflow import Dataflow, finish
+from hilt.tune.model_guided.cache_misses import CACHE_BYTES, CacheMisses
+from hilt.tune.model_guided.dataflow import Dataflow, critical_work, finish
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode
@@ -29,26 +31,29 @@ COSTS = (
     "gemm micro-op",
     "alu turn",
     "alu micro-op",
+    "transfer",
+    "missed byte",
 )
 """The kinds of work, each with a cost in cycles, that describe a machine of the family."""
-USUAL_CYCLES = np.array([15.0, 10.0, 8.0, 0.15, 0.3, 1.5, 1.0, 1.5, 1.0])
+USUAL_CYCLES = np.array([12.0, 10.0, 8.0, 0.14, 0.3, 1.5, 1.0, 1.5, 1.0, 5.0, 0.01])
 """Costs of an accelerator in programmable logic; every bus of eight bytes, whatever its width, is one of them."""
-DEVIATION = np.array([1.0, 1.2, 1.2, 0.6, 1.5, 1.3, 0.4, 1.3, 1.2])
+DEVIATION = np.array([1.0, 1.2, 1.2, 0.6, 1.5, 1.3, 0.4, 1.3, 1.2, 1.2, 1.5])
 """Prior deviations of the logarithms of the costs."""
-_MOST_SEGMENTS = 2500
-_LONGEST = 8000
+_MOST_SEGMENTS = 2000
+_LONGEST = 20_000
 """Most instructions of a program that are decoded; longer programs repeat themselves."""
 
 
 class StructuralTiming:
     """The cycles of lowered programs. Runs of one problem may share it."""
 
-    def __init__(self, lowered: LoweredPrograms) -> None:
+    def __init__(self, lowered: LoweredPrograms, cache: CacheMisses) -> None:
         self._lowered = lowered
+        self._cache = cache
         self._graphs: dict[bytes, tuple[Dataflow, Floats, Floats]] = {}
 
     def log_cycles(self, rows: Sequence[int], costs: Floats, overlap: bool) -> Floats:
-        """Return natural logarithms (rows, machines) for logarithms of COSTS (machines, 9) and runnable rows."""
+        """Return natural logarithms (rows, machines) for logarithms of COSTS (machines, 11) and runnable rows."""
         digests = self._lowered.digests(rows)
         wanted = [digest for digest in digests if digest is not None]
         distinct = list(dict.fromkeys(wanted))
@@ -60,19 +65,43 @@ class StructuralTiming:
         position = {digest: place for place, digest in enumerate(distinct)}
         return np.asarray(np.log(total)[[position[digest] for digest in wanted]])
 
+    def derivatives(self, rows: Sequence[int], costs: Floats, overlap: bool) -> tuple[Floats, Floats]:
+        """Return natural logarithms (rows,) and their derivatives (rows, 11) by logarithms of COSTS (11,)."""
+        digests = self._lowered.digests(rows)
+        wanted = [digest for digest in digests if digest is not None]
+        distinct = list(dict.fromkeys(wanted))
+        graphs = [self._graph(digest) for digest in distinct]
+        cycles = np.exp(costs)
+        slope = np.stack([all_work * cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
+        total = slope.sum(axis=1)
+        if overlap:
+            total, slope = critical_work(
+                [flow for flow, _, _ in graphs],
+                [work for _, work, _ in graphs],
+                [all_work for _, _, all_work in graphs],
+                cycles,
+            )
+        slope /= total[:, None]
+        position = {digest: place for place, digest in enumerate(distinct)}
+        places = [position[digest] for digest in wanted]
+        return np.asarray(np.log(total)[places]), np.asarray(slope[places])
+
     def _graph(self, digest: bytes) -> tuple[Dataflow, Floats, Floats]:
-        """Return the graph, the work of its followed segments (k, 9), and of all of it (9,)."""
+        """Return the graph, the work of its followed segments (k, 11), and of all of it (11,)."""
         if digest not in self._graphs:
             program = self._lowered.program(digest)
             flow = Dataflow.of(program, self._lowered.accelerator, _MOST_SEGMENTS, _LONGEST)
-            work = _work(flow, self._lowered.accelerator)
+            missed = self._cache.missed_bytes(program)
+            work = _work(flow, self._lowered.accelerator, missed[: len(flow.stage)])
             share = max(len(program.instructions) - 1, 1) / max(len(flow.stage), 1)
-            self._graphs[digest] = (flow, flow.durations(work), work.sum(axis=0) * share)
+            all_work = work.sum(axis=0) * share
+            all_work[-1] = missed.sum()
+            self._graphs[digest] = (flow, flow.durations(work), all_work)
         return self._graphs[digest]
 
 
-def _work(flow: Dataflow, accelerator: Accelerator) -> Floats:
-    """Return the counts of each of COSTS for each instruction (n, 9)."""
+def _work(flow: Dataflow, accelerator: Accelerator, missed: Floats) -> Floats:
+    """Return the counts of each of COSTS for each instruction (n, 11)."""
     fields = flow.instructions
     opcode = fields["opcode"]
     load, store = opcode == Opcode.LOAD, opcode == Opcode.STORE
@@ -93,8 +122,10 @@ def _work(flow: Dataflow, accelerator: Accelerator) -> Floats:
         np.where(gemm, uops, 0),
         np.where(alu, turns, 0),
         np.where(alu, uops, 0),
+        load | store,
+        missed,
     ]
-    return np.stack(columns, axis=1)
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def _element_bytes(accelerator: Accelerator) -> Floats:
@@ -136,20 +167,31 @@ class StructuralEstimate:
             zero,
             zero,
             zero,
+            inputs + weights,
+            _missed_share(column("bytes.inp") + column("bytes.wgt")),
         ]
         compute = [
             gemms + alus, zero, zero, zero, zero, gemms * turns, column("cycles.compute") + tensors,
-            passes * tensors, passes * tensors,
+            passes * tensors, passes * tensors, zero, zero,
         ]  # fmt: skip
-        store = [stores, zero, out_rows, column("bytes.out"), zero, zero, zero, zero, zero]
+        store = [stores, zero, out_rows, column("bytes.out"), zero, zero, zero, zero, zero, stores, zero]
         self._work = [np.stack(columns, axis=1) for columns in (load, compute, store)]
         self._threads = column("nVT")
 
     def log_cycles(self, costs: Floats, overlap: bool) -> Floats:
-        """Return natural logarithms (n,) for logarithms of COSTS (9,)."""
+        """Return natural logarithms (n,) for logarithms of COSTS (11,)."""
         load, compute, store = (work @ np.exp(costs) for work in self._work)
         everything = load + compute + store
         if not overlap:
             return np.asarray(np.log(everything))
         together = np.maximum(np.maximum(load, compute), store) + 0.1 * everything
         return np.asarray(np.log(np.where(self._threads > 1, together, load + compute + 0.3 * store)))
+
+
+def _missed_share(loaded: Floats) -> Floats:
+    """Return rough bytes that miss the cache (n,), given the loaded bytes of all candidates (n,).
+
+    The fewest loaded bytes of any candidate stand for the distinct ones, which a program sweeps again and again.
+    """
+    distinct = float(loaded.min()) if len(loaded) else 0.0
+    return np.asarray(loaded * -np.expm1(-distinct / CACHE_BYTES))

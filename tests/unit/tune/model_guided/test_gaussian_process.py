@@ -59,3 +59,17 @@ def test_a_kernels_weight_is_its_evidence() -> None:
     (kernel, score), *_ = weigh(inputs, observed, (0.3,), (1.0,), (0.2,), usual)
     assert kernel == usual
     assert score == pytest.approx(GaussianProcess(usual, inputs, observed).log_likelihood)
+
+
+def test_misjudgement_is_the_error_of_leaving_one_out() -> None:
+    generator = np.random.default_rng(4)
+    inputs = Inputs(generator.normal(size=(12, 2)), np.ones((12, 1)))
+    observed = generator.normal(size=12)
+    kernel = Kernel(0.3, 1.0, 0.1)
+    errors = []
+    for left in range(12):
+        rest = np.array([row for row in range(12) if row != left])
+        process = GaussianProcess(kernel, inputs[rest], observed[rest])
+        mean, deviation = process.predict(inputs[np.array([left])])
+        errors.append((observed[left] - mean[0]) ** 2 / (deviation[0] ** 2 + kernel.noise**2))
+    assert GaussianProcess(kernel, inputs, observed).misjudgement() == pytest.approx(np.sqrt(np.mean(errors)))

@@ -52,6 +52,10 @@ def test_memory_and_clock_are_told_apart(true: tuple[float, float, float], clock
     observed[3] += 0.5  # one measurement that something disturbed
     machine = TwinMachine(PYNQ, predictor, AnalyticModel.__new__(AnalyticModel))
     found = find_coordinates(
-        machine, lambda points: predictor.log_cycles(rows.tolist(), points), observed, machine.prior[None]
+        machine,
+        lambda points: predictor.log_cycles(rows.tolist(), points),
+        lambda point: machine.derivatives(rows.tolist(), point),
+        observed,
+        machine.prior[None],
     )
     assert found == pytest.approx(coordinates, abs=0.25)

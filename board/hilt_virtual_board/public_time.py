@@ -12,10 +12,7 @@ import random
 from pathlib import Path
 from typing import Optional
 
-from .board_model import ModelSettings
-from .machine import PublicMachine
-from .model import DONE, Model
-from .registers import (
+from hilt_board.registers import (
     COMPUTE_CONTROL,
     DONE_READ,
     FETCH_CONTROL,
@@ -27,6 +24,10 @@ from .registers import (
     START_AND_AUTO_RESTART,
     STORE_CONTROL,
 )
+
+from .board_model import ModelSettings
+from .machine import PublicMachine
+from .model import DONE, Model
 
 _INSTRUCTION_BYTES = 16
 _OWN_REGISTERS = 0x40

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 ENVIRONMENT = "HILT_CHAOS"
-"""Names the directory of the board's chaos (hilt_board.chaos); a real board has none."""
+"""Names the directory of the board's chaos (hilt_virtual_board.chaos); a real board has none."""
 
 
 def clock_offset(directory: Path) -> float:

@@ -7,15 +7,16 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from hilt_board.daemon import Daemon
+from hilt_board.protocol import Measured, Record
+
 from .chaos_clock import ENVIRONMENT
-from .daemon import Daemon
-from .protocol import Measured, Record
 
 
 class ChaosDaemon(Daemon):
-    """A daemon that forges the key of a reply where the worker has asked for it by the file `forge` (hilt_board.chaos).
+    """A daemon that forges the key of a reply where the worker has asked for it by the file `forge`.
 
-    The journal holds the right one.
+    hilt_virtual_board.chaos writes that. The journal holds the right one.
     """
 
     async def _device(self, message: Record) -> Record:

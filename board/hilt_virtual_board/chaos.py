@@ -22,11 +22,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import pynq
 
-from . import execution, registers
+from hilt_board import execution, registers
+from hilt_board.home import open_home
+from hilt_board.protocol import Measured, Record
+from hilt_board.worker import Worker
+
 from .chaos_clock import ENVIRONMENT, clock_offset
-from .home import open_home
-from .protocol import Measured, Record
-from .worker import Worker
 
 _DAY = 86400.0
 _LARGEST_BUFFER, _PAGE = 1 << 28, 1 << 12

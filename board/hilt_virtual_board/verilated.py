@@ -18,13 +18,14 @@ import numpy as np
 from pynq.buffer import PynqBuffer
 from pynq.pl_server.device import Device
 
-from .bitfile import BitfileError, read_bitfile
+from hilt_board.bitfile import BitfileError, read_bitfile
+from hilt_board.home import open_home
+from hilt_board.registers import DONE_READ, FETCH_CONTROL, REGISTER_BYTES
+
 from .board_model import ModelSettings, load_board_model
 from .contiguous import ContiguousAllocator
-from .home import open_home
 from .model import Model, ModelError
 from .public_time import PublicTime
-from .registers import DONE_READ, FETCH_CONTROL, REGISTER_BYTES
 
 ENVIRONMENT = "HILT_VERILATED"
 

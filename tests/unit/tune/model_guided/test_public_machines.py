@@ -1,0 +1,113 @@
+"""The published machines among the tuner's hypotheses, against the event machine that has no approximation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hilt.schedule import load_workload
+from hilt.simulator.builds import CHISEL, NEWER, OLDER, shipped_builds
+from hilt.simulator.machine import EventMachine
+from hilt.trial import Outcome
+from hilt.tune import Feedback, make_tuner
+from hilt.tune.model_guided.cache_misses import CacheMisses
+from hilt.tune.model_guided.lowered import LoweredPrograms
+from hilt.tune.model_guided.machines import StructuralMachine, structural_families
+from hilt.tune.model_guided.public_machines import public_machines
+from hilt.tune.model_guided.structural import COSTS, StructuralEstimate, StructuralTiming
+from hilt.tune.problem import TuningProblem
+from hilt.virtual.board_model import board_model
+
+BOARD = board_model("pynq_public").accelerator
+SMALL = "conv2d:n=1,ci=64,h=14,w=14,co=64,k=3x3,s=1x1,p=1x1"
+
+
+@pytest.fixture(scope="module")
+def problem() -> TuningProblem:
+    return TuningProblem.of(load_workload(SMALL), BOARD)
+
+
+@pytest.fixture(scope="module")
+def lowered(problem: TuningProblem) -> LoweredPrograms:
+    return LoweredPrograms(problem, np.flatnonzero(problem.compiles))
+
+
+@pytest.fixture(scope="module")
+def timing(lowered: LoweredPrograms) -> StructuralTiming:
+    return StructuralTiming(lowered, CacheMisses(BOARD))
+
+
+@pytest.fixture(scope="module")
+def rough(problem: TuningProblem) -> StructuralEstimate:
+    return StructuralEstimate(problem.hidden_features(np.flatnonzero(problem.compiles)))
+
+
+def rows_of(lowered: LoweredPrograms, problem: TuningProblem) -> list[int]:
+    some = np.random.default_rng(3).permutation(int(problem.compiles.sum()))[:40].tolist()
+    return [row for row, digest in zip(some, lowered.digests(some), strict=True) if digest is not None]
+
+
+@pytest.mark.parametrize("name", [NEWER, OLDER])
+def test_a_published_build_is_predicted_as_by_its_event_machine(
+    name: str, problem: TuningProblem, lowered: LoweredPrograms, timing: StructuralTiming, rough: StructuralEstimate
+) -> None:
+    rows = rows_of(lowered, problem)
+    programs = [lowered.program(digest) for digest in lowered.digests(rows) if digest is not None]
+    cycles = EventMachine(BOARD).predict(programs, shipped_builds().machines[name])["cycles"]
+    machine = public_machines(timing, rough, BOARD)[list(shipped_builds().machines).index(name)]
+    error = machine.log_cycles(rows, machine.prior[None])[:, 0] - np.log(cycles)
+    assert np.abs(error).max() < 0.03 and error.std() < 0.01
+
+
+def test_missed_bytes_are_those_of_the_event_machine(problem: TuningProblem, lowered: LoweredPrograms) -> None:
+    (digest,) = lowered.digests([0])
+    assert digest is not None
+    program = lowered.program(digest)
+    missed = CacheMisses(BOARD).missed_bytes(program)
+    (result,) = EventMachine(BOARD).predict([program], shipped_builds().machines[NEWER])
+    assert missed.sum() == pytest.approx(result["missed_bytes"], rel=1e-6)
+    assert len(missed) == len(program.instructions)
+
+
+def test_derivatives_are_those_by_differences(
+    problem: TuningProblem, lowered: LoweredPrograms, timing: StructuralTiming, rough: StructuralEstimate
+) -> None:
+    rows = rows_of(lowered, problem)
+    machines: list[StructuralMachine] = [
+        *structural_families(timing, rough, BOARD),
+        *public_machines(timing, rough, BOARD),
+    ]
+    for machine in machines:
+        base, slope = machine.derivatives(rows, machine.prior)
+        points = np.concatenate((machine.prior[None], machine.prior + 1e-5 * np.eye(len(COSTS))))
+        cycles = machine.log_cycles(rows, points)
+        assert np.allclose(base, cycles[:, 0])
+        assert np.allclose(slope, (cycles[:, 1:] - cycles[:, :1]) / 1e-5, atol=1e-4)
+
+
+def test_public_machines_are_likelier_without_an_interlock(timing: StructuralTiming, rough: StructuralEstimate) -> None:
+    without = public_machines(timing, rough, BOARD)
+    interlocked = public_machines(timing, rough, replace(BOARD, hazards="interlock"))
+    assert all(a.weight > b.weight for a, b in zip(without, interlocked, strict=True))
+
+
+@pytest.mark.parametrize(("name", "said"), [(NEWER, "public HLS"), (OLDER, "public HLS, older build"), (CHISEL, "")])
+def test_the_tuner_is_soon_sure_on_a_published_machine(name: str, said: str, problem: TuningProblem) -> None:
+    """It ends by itself, within 2 % of the best of the space, and names the machine."""
+    indices = np.flatnonzero(problem.compiles)
+    programs = list(problem.lowered_many(indices))
+    there = [program for program in programs if program is not None]
+    cycles = EventMachine(BOARD).predict(there, shipped_builds().machines[name])["cycles"]
+    latency = dict(zip(indices.tolist(), (cycles / 100).tolist(), strict=True))
+    tuner = make_tuner("hilt", problem, 1)
+    measured: list[float] = []
+    while asked := tuner.ask(8):
+        tuner.tell([Feedback(index, Outcome.OK, latency[index]) for index in asked])
+        measured += [latency[index] for index in asked]
+        assert len(measured) <= 64
+    assert min(measured) <= 1.02 * min(latency.values())
+    assessment = tuner.assessment()  # type: ignore[attr-defined]
+    assert assessment.confidence >= 0.99
+    assert not said or assessment.machine == said
