@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import signal
 import sys
 from typing import Any
@@ -81,7 +82,7 @@ def _end_of_input(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     ended = asyncio.Event()
 
     def readable() -> None:
-        if not sys.stdin.buffer.raw.read(1 << 10):  # type: ignore[attr-defined]  # a pipe's buffer is over a raw file
+        if not os.read(0, 1 << 10):
             loop.remove_reader(0)
             ended.set()
 
