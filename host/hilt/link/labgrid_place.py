@@ -28,7 +28,7 @@ class PlaceError(LinkError):
 
 
 @dataclass(frozen=True)
-class Place:
+class LabgridPlace:
     """Facts of a place: its tags, and the parameters of its resources by labgrid's class."""
 
     tags: Mapping[str, str]
@@ -40,7 +40,7 @@ def coordinator() -> str:
     return os.environ.get("LG_COORDINATOR", "127.0.0.1:20408")
 
 
-def look(place: str) -> Place:
+def look(place: str) -> LabgridPlace:
     """Return the facts of a place, without reserving it. Raises PlaceError, BoardFileError."""
     with _keeper(place, "--look") as keeper:
         timer = threading.Timer(_LOOK_SECONDS, keeper.kill)
@@ -48,7 +48,7 @@ def look(place: str) -> Place:
         try:
             for state, answer in _answers(keeper, place):
                 if state == "facts":
-                    return Place(answer["tags"], answer["resources"])
+                    return LabgridPlace(answer["tags"], answer["resources"])
         finally:
             timer.cancel()
             keeper.kill()
