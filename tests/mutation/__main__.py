@@ -26,7 +26,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "board/hilt_board/daemon.py": (
         *("tests/unit/board/test_daemon.py", "tests/unit/board/test_results.py", "tests/unit/board/test_lease.py"),
     ),
-    "host/hilt/link/session.py": ("tests/unit/link/test_session.py",),
+    "host/hilt/link/session.py": ("tests/unit/link/test_session.py", "tests/unit/link/test_session_commands.py"),
     "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
     "host/hilt/measure/request_queue.py": ("tests/unit/measure/test_fleet.py", "tests/unit/measure/test_work.py"),
     "host/hilt/measure/connection.py": ("tests/unit/measure/test_connection.py",),
@@ -35,8 +35,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/tune/annealing.py": ("tests/unit/tune/test_annealing.py",),
     "host/hilt/simulator/image_run.py": ("tests/unit/simulator/test_image_run.py",),
 }
-_SECONDS = 60.0
-"""Seconds for the tests of one mutant. One that takes longer hangs, which counts as noticed."""
+_SECONDS = 120.0
+"""Seconds for the tests without a mutant."""
+_PATIENCE = 5.0
+"""A mutant whose tests take so many times as long, and ten seconds more, hangs, which counts as noticed."""
 
 
 def main() -> int:
@@ -69,12 +71,14 @@ def _report(name: str, limit: int, seed: int) -> None:
     survivors = []
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         copied = _copy_package(name, Path(folder))
+        started = time.monotonic()
         if not tests_pass(Path(folder), TARGETS[name], _SECONDS):
             print(f"{name:36} its tests fail without any mutant")
             return
+        seconds = 10.0 + _PATIENCE * (time.monotonic() - started)
         for mutant in found:
             copied.write_text(mutant.source, encoding="utf-8")
-            if tests_pass(Path(folder), TARGETS[name], _SECONDS):
+            if tests_pass(Path(folder), TARGETS[name], seconds):
                 survivors.append(mutant)
     noticed = len(found) - len(survivors)
     share = noticed / max(1, len(found))

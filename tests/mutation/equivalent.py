@@ -16,6 +16,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "the index of the first configuration is 0",
         ("worth_a_look = np.flatnonzero(scores > threshold)", "Gt -> GtE"): "the loop below compares again",
     },
+    "host/hilt/measure/connection.py": {
+        (
+            "self.acknowledge_through[run] = max(self.acknowledge_through.get(run, 0), measured.sequence)",
+            "0 -> 1",
+        ): "sequence numbers begin with 1",
+    },
     "host/hilt/simulator/image_run.py": {
         ("if image.address <= address < image.end:", "Lt -> LtE"): "at the end the address becomes what it is",
     },

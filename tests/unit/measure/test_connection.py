@@ -193,6 +193,15 @@ def test_only_blobs_that_are_missing_are_sent_and_the_canary_goes_along(monkeypa
     assert isinstance(trial, TrialRequest) and trial.bitstream == digest and isinstance(code, bytes)
 
 
+def test_an_agent_that_took_the_place_of_another_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[BoardEvent] = []
+    agent = opened(monkeypatch, Client(lambda names: []))
+    agent.replaced = "replaced agent 0123 of another version"  # type: ignore[assignment]
+    programmable(events).connect(20.0)
+    loaded = next(event.detail for event in events if event.state is BoardState.LOADED)
+    assert loaded == "agent 0123456789ab sent to the board, replaced agent 0123 of another version, pynq 3.0.1"
+
+
 def test_a_board_that_has_not_rebooted_yet_is_no_other_board(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = programmable([])
     agent = opened(monkeypatch, Client(lambda names: []))
