@@ -8,7 +8,7 @@ from hilt.campaign.budget import Budget
 from hilt.cli import tables
 from hilt.cli.formatting import best_json, labels_json, labels_text, print_json, short, state_text, time_text
 from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, board_of, load_result
-from hilt.network.workloads import coverage_text
+from hilt.network.workloads import coverage, coverage_text
 from hilt.report.network_latency import LEGEND, latency_words, layer_latency, layer_share, scaled_latency
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial
@@ -59,6 +59,8 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
 def format_total(result: CampaignResult) -> str:
     """Return the network's latency now, and with the fallback schedules, in words."""
     words = f"{result.network.name}: {latency_words(result)}"
+    if (share := coverage(result.network)) < 1:
+        words = f"{100 * share:.1f} % of {result.network.name}'s multiply-accumulates: {latency_words(result)}"
     if not result.estimate.complete:
         words += f" ({LEGEND})"
     if result.gain is not None:
@@ -74,10 +76,11 @@ def format_total(result: CampaignResult) -> str:
     return words
 
 
-def _estimate_values(estimate: Estimate) -> dict[str, Any]:
+def _estimate_values(estimate: Estimate, share: float) -> dict[str, Any]:
     return {
         "microseconds": estimate.microseconds,
-        "complete": estimate.complete,
+        "complete": estimate.complete and share == 1,
+        "coverage": share,
         "parts": {
             str(source): {"microseconds": value, "layers": estimate.layers_by[source]}
             for source, value in estimate.microseconds_by.items()
@@ -130,7 +133,7 @@ def result_values(result: CampaignResult, labels: Labels) -> dict[str, Any]:
         "spent_seconds": result.campaign.spent_seconds,
         "trials": result.trials,
         "microseconds": result.microseconds if result.estimate.complete else None,
-        "estimate": _estimate_values(result.estimate),
+        "estimate": _estimate_values(result.estimate, coverage(result.network)),
         "fallback_microseconds": result.fallback_microseconds,
         "gain": result.gain,
         "layers": [

@@ -10,9 +10,10 @@ import typer
 from hilt.cli import tables
 from hilt.cli.formatting import print_json
 from hilt.cli.tables import column
+from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
-    from hilt.schedule import Conv2d, Space
+    from hilt.schedule import Space, Workload
     from hilt.schedule.checks import Checks
     from hilt.schedule.validity_summary import ValiditySummary
     from hilt.vta.accelerator import Accelerator
@@ -71,19 +72,19 @@ def orders_of(count: int) -> Orders:
     raise typer.BadParameter(f"--orders is {count}; it may be 1 or 4")
 
 
-def space_of(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
+def space_of(workload: Workload, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
     """Return the space that the options name."""
     from hilt.schedule import space_for
 
     if kind == "ml2":
-        return space_for(workload, accelerator, kind="ml2")
+        return space_for(workload, accelerator, kind=SpaceName.ML2)
     if kind == "autotvm":
         return space_for(workload, accelerator, orders=orders)
     raise typer.BadParameter(f"--space {kind!r} is neither autotvm nor ml2")
 
 
 def _one(
-    workload: Conv2d,
+    workload: Workload,
     described: Space,
     accelerator: Accelerator,
     levels: tuple[Checks, ...],

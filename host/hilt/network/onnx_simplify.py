@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.onnx_fused import split_fused
 from hilt.network.onnx_graph import (
     OnnxError,
     OnnxGraph,
@@ -63,6 +64,7 @@ def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[s
         OnnxError: No such input, or a dimension stays open.
     """
     _widen(graph)
+    split_fused(graph)
     _fix_values(graph, values)
     _fix_shapes(graph, shapes)
     for _ in range(_MAX_ROUNDS):

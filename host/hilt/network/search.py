@@ -15,7 +15,8 @@ from hilt.network.chain import ChainLink, join
 from hilt.network.lower import Code, code_of
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
 from hilt.network.lower_residual import with_residual
-from hilt.schedule import Conv2d, Rejected
+from hilt.run_choices import CheckLevel
+from hilt.schedule import Conv2d, Rejected, convolution
 from hilt.schedule.checks import Checks
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
@@ -106,7 +107,7 @@ class Searcher:
         return Schedule(dict(knobs), int(cycles), origin)
 
     def _search(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
-        checks: Checks = "strict" if self.accelerator.hazards == "none" else "compiler"
+        checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4)
         candidates = candidates_of(problem)
         if not len(candidates):
@@ -154,7 +155,7 @@ class Searcher:
     ) -> list[int]:
         """Return those that have room for a residual, fastest first, and count them anew."""
         tiling = Tiling.of(
-            TilingProblem.of(problem.workload, self.accelerator),
+            TilingProblem.of(convolution(problem.workload), self.accelerator),
             problem.space.columns(np.array(ranked, dtype=np.int64)),
         )
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads

@@ -75,6 +75,8 @@ def _macs(graph: OnnxGraph, node: OnnxNode) -> int:
 
 def coverage(network: Network) -> float:
     """Return the share of a network's multiply-accumulates that VTA can run, from 0 to 1."""
+    if not network.unsupported:
+        return 1.0
     whole = sum(layer.macs * layer.count for layer in network.layers)
     return sum(layer.macs * layer.count for layer in network.supported) / whole if whole else 0.0
 

@@ -24,14 +24,15 @@ def latency_words(result: CampaignResult) -> str:
     estimate, layers = result.estimate, len(result.layers)
     if estimate.layers < layers:
         return f"no latency of the network yet: {layers - estimate.layers} of its {layers} layers have no run"
+    where = "in its layers for VTA" if result.network.unsupported else "in all its layers"
     if estimate.complete:
-        return f"{scaled_latency(estimate.microseconds)} in all its layers on the board"
+        return f"{scaled_latency(estimate.microseconds)} {where} on the board"
     parts = [
         f"{scaled_latency(estimate.microseconds_by[source])} {words} in {estimate.layers_by[source]}"
         for source, words in _WORDS.items()
         if source in estimate.layers_by
     ]
-    return f"about {scaled_latency(estimate.microseconds)} in all its layers: {', '.join(parts)}"
+    return f"about {scaled_latency(estimate.microseconds)} {where}: {', '.join(parts)}"
 
 
 def layer_latency(each: LayerResult) -> str:

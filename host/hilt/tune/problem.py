@@ -10,7 +10,8 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilt.schedule import Conv2d, Rejected, Space, features, lower_many, space_for
+from hilt.run_choices import CheckLevel, SpaceName
+from hilt.schedule import Rejected, Space, Workload, convolution, features, lower_many, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.features import Features, LoopContext
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
@@ -36,20 +37,20 @@ class TuningProblem:
     Each tuner uses the parts that its paper allows. The order of measurements is all that a tuner decides.
     """
 
-    workload: Conv2d
+    workload: Workload
     accelerator: Accelerator
     space: Space
-    checks: Checks = "compiler"
+    checks: Checks = CheckLevel.COMPILER
 
     @classmethod
     def of(
         cls,
-        workload: Conv2d,
+        workload: Workload,
         accelerator: Accelerator,
         *,
-        checks: Checks = "compiler",
+        checks: Checks = CheckLevel.COMPILER,
         orders: Literal[1, 4] = 1,
-        kind: SpaceKind = "autotvm",
+        kind: SpaceKind = SpaceName.AUTOTVM,
     ) -> TuningProblem:
         """Return the problem over the space that `space_for` makes of the arguments."""
         return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks)
@@ -72,19 +73,19 @@ class TuningProblem:
 
     def hidden_features(self, indices: Indices) -> Features:
         """Return the features that the compiler derives of each configuration."""
-        return features.hidden_features(self.workload, self.accelerator, self.columns(indices))
+        return features.hidden_features(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def ast_features(self, indices: Indices) -> Features:
         """Return the loops' contexts, flattened."""
-        return features.ast_features(self.workload, self.accelerator, self.columns(indices))
+        return features.ast_features(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def context_relation_features(self, indices: Indices) -> Features:
         """Return the context relation features, which transfer: they are the same for all loops and workloads."""
-        return features.context_relation_features(self.workload, self.accelerator, self.columns(indices))
+        return features.context_relation_features(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def loop_context(self, indices: Indices) -> LoopContext:
         """Return the loops' contexts, loop by loop."""
-        return features.loop_context(self.workload, self.accelerator, self.columns(indices))
+        return features.loop_context(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def lowered(self, index: int) -> Program | None:
         """Return the program of a configuration as its compiler makes it; None if it does not compile.
@@ -97,7 +98,7 @@ class TuningProblem:
         """Return the programs of the configurations, in their order, which is faster than one by one."""
         compiles, checks = np.ones(len(indices), dtype=np.bool_), self.checks
         if checks == "tvm":  # the runtime's verdict is unknown before the run: a refusal here would reveal it
-            compiles, checks = self.compiles[indices], "compiler"
+            compiles, checks = self.compiles[indices], CheckLevel.COMPILER
         found = lower_many(self.workload, self.columns(indices[compiles]), self.accelerator, checks)
         for each in compiles.tolist():
             program = next(found) if each else None

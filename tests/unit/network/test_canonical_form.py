@@ -203,3 +203,33 @@ def test_half_floats_become_floats() -> None:
     graph = canonical(model)
     assert [node.op for node in graph.nodes] == ["Conv"]
     assert graph.dtypes["x"] == "float32" and graph.constants[graph.nodes[0].inputs[1]].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("activation", "numbers"),
+    [("Relu", []), ("Clip", [-0.5, 0.75]), ("LeakyRelu", [0.25]), ("HardSigmoid", [0.2, 0.5]), ("Tanh", [])],
+)
+@pytest.mark.parametrize("added", [False, True])
+def test_a_fused_convolution_is_taken_apart(activation: str, numbers: list[float], added: bool) -> None:
+    names = ["x", "w", "b", *(["z"] if added else [])]
+    attributes: dict[str, Any] = {"activation": activation, "pads": [1, 1, 1, 1]}
+    if numbers:
+        attributes["activation_params"] = numbers
+    node = helper.make_node("FusedConv", names, ["y"], domain="com.microsoft", **attributes)
+    inputs = {"x": (1, 3, 5, 5), **({"z": (1, 4, 5, 5)} if added else {})}
+    model = model_of([node], inputs, {"w": normal(4, 3, 3, 3), "b": normal(4)})
+    operators = assert_same(model, {name: normal(*shape) for name, shape in inputs.items()})
+    assert operators["Conv"] == 1 and operators["FusedConv"] == 0
+
+
+@pytest.mark.parametrize(("equation", "shape"), [("abc,cd->abd", (6, 8)), ("abc,dc->abd", (8, 6))])
+def test_einsum_with_constant_weights_is_a_product(equation: str, shape: tuple[int, ...]) -> None:
+    node = helper.make_node("Einsum", ["x", "w"], ["y"], equation=equation)
+    operators = assert_same(model_of([node], {"x": (2, 5, 6)}, {"w": normal(*shape)}), {"x": normal(2, 5, 6)})
+    assert operators["Einsum"] == 0
+
+
+def test_a_fused_product_keeps_its_factor_and_transposition() -> None:
+    node = helper.make_node("FusedMatMul", ["x", "w"], ["y"], domain="com.microsoft", alpha=0.5, transB=1)
+    operators = assert_same(model_of([node], {"x": (4, 6)}, {"w": normal(8, 6)}), {"x": normal(4, 6)})
+    assert operators["FusedMatMul"] == 0

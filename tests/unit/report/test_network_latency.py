@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from hilt.cli.network_text import format_total, result_values
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.report.facts import facts_of_campaign
 from hilt.report.html import render
 from hilt.report.network_latency import latency_words, layer_latency, layer_share
 from hilt.store import Store, database_path
+from hilt.store.labels import Labels
 
 from .campaign_store import make
 
@@ -33,14 +35,14 @@ def partly(result: CampaignResult, predicted: float | None) -> CampaignResult:
 
 
 def test_the_sum_is_measured_where_every_layer_is(result: CampaignResult) -> None:
-    assert latency_words(result) == "14.45 ms in all its layers on the board"
+    assert latency_words(result) == "14.45 ms in its layers for VTA on the board"
     assert [layer_latency(each) for each in result.layers] == ["4,700.5", "350.8"]
 
 
 def test_a_layer_that_is_not_measured_counts_with_the_twins_prediction(result: CampaignResult) -> None:
     half = partly(result, 44_000.0)
     assert latency_words(half) == (
-        "about 132.35 ms in all its layers: 350.8 µs measured in 1, 132.00 ms predicted by the twin in 1"
+        "about 132.35 ms in its layers for VTA: 350.8 µs measured in 1, 132.00 ms predicted by the twin in 1"
     )
     assert [layer_latency(each) for each in half.layers] == ["~44,000.0", "350.8"]
     assert layer_share(half.layers[0], half) == pytest.approx(132_000 / 132_350.75)
@@ -70,3 +72,9 @@ def test_a_report_of_a_part_says_about_and_shows_both_parts(result: CampaignResu
     assert "<b>about 132.35 ms</b>" in page and "<b>132.00 ms</b><span>the predicted part" in page
     assert "<b>350.8 µs</b><span>the measured part" in page and "~44,000.0" in page
     assert "tuned, all layers on the board" not in page
+
+
+def test_a_part_of_a_network_is_never_complete(result: CampaignResult) -> None:
+    assert result.network.unsupported and result.estimate.complete
+    assert result_values(result, Labels())["estimate"]["complete"] is False
+    assert " % of " in format_total(result).split(":")[0]

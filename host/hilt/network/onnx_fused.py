@@ -1,0 +1,110 @@
+"""Operators that ONNX Runtime's optimiser fuses, and Einsum, as the plain operators that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+
+_DOMAIN = "com.microsoft"
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "Relu": (),
+    "Sigmoid": (),
+    "Tanh": (),
+    "LeakyRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+    "Clip": ("min", "max"),
+}
+"""Activations by name, with the meaning of their numbers."""
+
+
+def split_fused(graph: OnnxGraph) -> None:
+    """Rewrite in place; a form that no plain operators express stays as it is."""
+    for node in list(graph.nodes):
+        split = _FORMS.get((node.domain, node.op))
+        plain = split(graph, node) if split else None
+        if plain:
+            place = graph.nodes.index(node)
+            graph.nodes[place : place + 1] = plain
+
+
+def _fused_layer(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Return a convolution or Gemm, the addition of its fourth input, and its activation."""
+    attributes = dict(node.attributes)
+    activation = str(attributes.pop("activation", ""))
+    given = attributes.pop("activation_params", None)
+    numbers = [attributes.pop(key) for key in ("activation_alpha", "activation_beta") if key in attributes]
+    numbers = list(given) if given is not None else numbers
+    attributes.pop("activation_gamma", None)
+    if activation and (activation not in _PARAMETERS or len(numbers) < len(_PARAMETERS[activation])):
+        return None
+    output = node.outputs[0]
+    steps = [OnnxNode(node.name, node.op.removeprefix("Fused"), node.inputs[:3], [output], attributes)]
+    if len(node.inputs) > 3 and node.inputs[3]:
+        steps.append(_behind(graph, steps[-1], "Add", [node.inputs[3]], {}))
+    if activation:
+        named: dict[str, Any] = dict(zip(_PARAMETERS[activation], numbers, strict=False))
+        more = []
+        if activation == "Clip":
+            for key, value in named.items():
+                more.append(graph.unique(f"{output}_{key}"))
+                graph.constants[more[-1]] = np.asarray(value, dtype=np.float32)
+            named = {}
+        steps.append(_behind(graph, steps[-1], activation, more, named))
+    return steps
+
+
+def _behind(graph: OnnxGraph, before: OnnxNode, op: str, inputs: list[str], attributes: dict[str, Any]) -> OnnxNode:
+    """Return a node that takes over the output of the one before it."""
+    output = before.outputs[0]
+    before.outputs = [graph.unique(f"{output}_before_{op}")]
+    return OnnxNode(f"{before.name}_{op}", op, [before.outputs[0], *inputs], [output], attributes)
+
+
+def _fused_product(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Return a MatMul of constant weights; transposed inputs that are computed stay."""
+    values = node.attributes
+    if values.get("transA", 0) or values.get("transBatchA", 0) or values.get("transBatchB", 0):
+        return None
+    weights = node.inputs[1]
+    if values.get("transB", 0) or values.get("alpha", 1.0) != 1.0:
+        if weights not in graph.constants:
+            return None
+        array = graph.constants[weights] * np.float32(values.get("alpha", 1.0))
+        weights = graph.unique(f"{weights}_scaled")
+        graph.constants[weights] = np.ascontiguousarray(np.swapaxes(array, -1, -2) if values.get("transB") else array)
+    return [OnnxNode(node.name, "MatMul", [node.inputs[0], weights], list(node.outputs))]
+
+
+def _einsum(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Return a MatMul where the equation is one with constant weights, as `abc,cd->abd` or `abc,dc->abd`."""
+    text = str(node.attributes.get("equation", "")).replace(" ", "")
+    terms, arrow, result = text.partition("->")
+    names = terms.split(",")
+    if not arrow or "." in text or len(names) != 2 or len(names[1]) != 2:
+        return None
+    data, weights = names
+    summed = data[-1]
+    kept = weights.replace(summed, "")
+    array = graph.constants.get(node.inputs[1])
+    if array is None or summed not in weights or len(kept) != 1 or kept in data or result != data[:-1] + kept:
+        return None
+    if len(set(data)) != len(data):
+        return None
+    name = node.inputs[1]
+    if weights[1] == summed:
+        name = graph.unique(f"{name}_transposed")
+        graph.constants[name] = np.ascontiguousarray(array.T)
+    return [OnnxNode(node.name, "MatMul", [node.inputs[0], name], list(node.outputs))]
+
+
+_Split = Callable[[OnnxGraph, OnnxNode], "list[OnnxNode] | None"]
+_FORMS: dict[tuple[str, str], _Split] = {
+    (_DOMAIN, "FusedConv"): _fused_layer,
+    (_DOMAIN, "FusedGemm"): _fused_layer,
+    (_DOMAIN, "FusedMatMul"): _fused_product,
+    ("", "Einsum"): _einsum,
+}
