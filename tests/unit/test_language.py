@@ -107,3 +107,13 @@ def _sentences(document: Path) -> Iterator[str]:
 def test_sentences_are_short(document: Path) -> None:
     long = [sentence for sentence in _sentences(document) if len(sentence.split()) > LONGEST_SENTENCE]
     assert long == []
+
+
+def test_check_levels_and_space_kinds_are_enums_from_end_to_end() -> None:
+    """No annotation spells their values out, and none hides them as Any."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+                assert not {"'compiler'", "'autotvm'"} & set(ast.unparse(node.slice).strip("()").split(", ")), path
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "Any":
+                assert ast.unparse(node.target) not in ("kind", "space_kind", "checks", "level"), path

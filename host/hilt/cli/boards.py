@@ -165,6 +165,7 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     target = resolve(name)
     findings = []
     try:
+        target.prepare(lambda text: typer.echo(text, err=True))
         for finding in check_board(target):
             findings.append(finding)
             if not as_json:

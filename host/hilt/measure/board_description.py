@@ -22,7 +22,9 @@ from hilt.virtual import board_environment
 from hilt.virtual.bitstream import bitstream_identity, make_bitstream
 from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import USER
-from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.errors import BoardNameError, VirtualBoardError
+from hilt.virtual.linux.computer import COMPUTERS
+from hilt.virtual.linux.image import ensure_image
 from hilt.virtual.names import PREFIX, chaos_of, parse_virtual_name
 from hilt.virtual.own_models import kept_names
 from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
@@ -174,6 +176,8 @@ class VirtualTarget:
     def __init__(self, name: str, form: Form | None = None) -> None:
         self._board_model, self._directory = parse_virtual_name(name)
         self._chaos = chaos_of(name)
+        if self._chaos and self._board_model.computer:
+            raise BoardNameError(f"{name}: an emulated board has no injected faults; take another virtual board")
         self._form = form
         self._supervisor: SupervisorControl | None = None
         self._holding = threading.Lock()
@@ -197,7 +201,12 @@ class VirtualTarget:
         )
 
     def prepare(self, report: Callable[[str], None]) -> None:
-        board_environment.ensure(report)
+        if self._board_model.computer:
+            ensure_image(COMPUTERS[self._board_model.computer], report)
+            report("switching it on: its Linux boots under QEMU")
+            self.endpoint()  # apart from the seconds that a board has to answer, because it depends on this machine
+        else:
+            board_environment.ensure(report)
 
     def bitstream(self) -> bytes:
         return make_bitstream(self._board_model, self._form).path.read_bytes()
@@ -214,7 +223,7 @@ class VirtualTarget:
             key_file=self._directory.client_key,
             host_key=self._directory.host_public_key(),
             python="python3",
-            sudo=False,
+            sudo=bool(self._board_model.computer),
             virtual=True,
         )
 

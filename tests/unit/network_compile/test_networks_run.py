@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.network.compile import compile_network
+from hilt.network.compile import UnplaceableError, compile_network
 from hilt.network.graph import Graph
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
@@ -14,6 +14,8 @@ from hilt.simulator.build import Form
 from hilt_runtime import InferenceError, InputError, MemoryNeededError, Network, TargetError, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
+
+pytestmark = pytest.mark.slow  # runs networks on the golden model
 
 
 def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form = "golden") -> list[str]:
@@ -26,7 +28,6 @@ def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form 
     return [placement.node.name for placement in compiled.placements if placement.on_vta]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
 def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
     builder = residual_network()
@@ -158,7 +159,6 @@ def test_memory_is_shared_between_tensors_that_are_never_alive_together() -> Non
     assert np.array_equal(output, evaluate(graph, {"x": data})[name])
 
 
-@pytest.mark.slow
 def test_the_same_network_makes_the_same_bytes() -> None:
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])
@@ -243,3 +243,10 @@ def test_a_program_that_does_not_finish_ends_the_inference() -> None:
     ):
         Network(bundle, device).run({"x": builder.input()})
     assert failed.value.outcome == "timeout"
+
+
+def test_a_node_that_neither_side_computes_is_refused_by_its_name() -> None:
+    builder = Builder((1, 16, 4, 4))
+    graph = builder.graph(builder.add_node("odd", "Wavelet", ["x"], (1, 16, 4, 4), {}))
+    with pytest.raises(UnplaceableError, match="^node odd is Wavelet, which neither VTA nor hilt's runtime computes"):
+        compile_network(graph, target())
