@@ -43,7 +43,7 @@ def boot_id() -> str | None:
         return control.status().boot_id
 
 
-def test_a_broken_board_is_mended_by_each_rung_in_turn(
+def test_a_broken_board_is_mended_by_each_step_in_turn(
     measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The daemon, the boot, the power: each is really new afterwards, and the step before did not help."""
@@ -75,7 +75,7 @@ def test_a_broken_board_is_mended_by_each_rung_in_turn(
         assert result[ordinal].outcome is Outcome.OK
 
 
-def test_a_board_that_fails_its_canary_at_the_last_rung_is_quarantined(
+def test_a_board_that_fails_its_canary_at_the_last_step_is_quarantined(
     measurer: BoardMeasurer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(seconds: float, rebooted_from: str | None = None) -> None:

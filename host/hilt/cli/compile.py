@@ -25,7 +25,8 @@ def compile_model(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.hilt", help="The bundle to write.")],
     board: Annotated[str, typer.Option(help="The board that it is for.")] = "virtual:pynq",
     campaign: Annotated[
-        str | None, typer.Option("--from", metavar="CAMPAIGN", help="Take the tuned schedules of this campaign.")
+        str | None,
+        typer.Option("--from", metavar="ID|FILE", help="Take the schedules of this campaign or schedule.json."),
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure the board's processor first; kept for later compilations.")
@@ -43,7 +44,7 @@ def compile_model(
         _measure(board)
     target = target_of(board)
     graph = import_model(model)
-    tuned = {} if campaign is None else schedules_of(campaign)
+    tuned = {} if campaign is None else _tuned(campaign)
     compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
     atomic_write_bytes(output, compiled.data)
     if as_json:
@@ -53,6 +54,17 @@ def compile_model(
     else:
         print_compiled(compiled, graph)
         typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
+
+
+def _tuned(source: str) -> Tuned:
+    """Return the knobs of a schedule file or of a campaign, by shape."""
+    from hilt.network.partition import shape_of
+    from hilt.report.schedule_file import read_schedule
+    from hilt.schedule import convolution
+
+    if not Path(source).is_file():
+        return schedules_of(source)
+    return {shape_of(convolution(layer)): [knobs] for layer, knobs in read_schedule(Path(source)).items()}
 
 
 def _measure(board: str) -> None:

@@ -48,14 +48,14 @@ def for_tvm(spec: RunSpec) -> RunSpec:
 
 def network_for_tvm(network: Network) -> Network:
     """Return a network in which the layers that TVM's templates do not have are left to the processor."""
-    from hilt.schedule import WorkloadError, load_workload
+    from hilt.schedule import WorkloadError, load_convolution
     from hilt.store.autotvm_tasks import require_template
 
     layers = []
     for layer in network.layers:
         if layer.workload:
             try:
-                require_template(load_workload(layer.workload))
+                require_template(load_convolution(layer.workload))
             except WorkloadError as error:
                 layer = replace(layer, workload="", reason=str(error))
         layers.append(layer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from hilt.did_you_mean import did_you_mean
-from hilt.schedule import Conv2d, load_workload
+from hilt.schedule import Workload, load_workload
 from hilt.schedule.networks import load_network
 from hilt.schedule.onnx_model import SUFFIX
 
@@ -22,7 +22,7 @@ def layers_of(model: str) -> dict[str, str]:
     }
 
 
-def workload_of(text: str) -> Conv2d:
+def workload_of(text: str) -> Workload:
     """Return the workload of a name, or of a model's layer: `model.onnx:NODE`, NODE any node of the layer.
 
     Raises WorkloadError, OnnxError, and typer.BadParameter for a layer that the model does not have.

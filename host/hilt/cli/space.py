@@ -12,7 +12,7 @@ from hilt.cli.formatting import print_json
 from hilt.cli.tables import column
 
 if TYPE_CHECKING:
-    from hilt.schedule import Conv2d, Space
+    from hilt.schedule import Space, Workload
     from hilt.schedule.checks import Checks
     from hilt.schedule.validity_summary import ValiditySummary
     from hilt.vta.accelerator import Accelerator
@@ -71,7 +71,7 @@ def orders_of(count: int) -> Orders:
     raise typer.BadParameter(f"--orders is {count}; it may be 1 or 4")
 
 
-def space_of(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
+def space_of(workload: Workload, accelerator: Accelerator, kind: str, orders: Orders) -> Space:
     """Return the space that the options name."""
     from hilt.schedule import space_for
 
@@ -83,7 +83,7 @@ def space_of(workload: Conv2d, accelerator: Accelerator, kind: str, orders: Orde
 
 
 def _one(
-    workload: Conv2d,
+    workload: Workload,
     described: Space,
     accelerator: Accelerator,
     levels: tuple[Checks, ...],

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hilt.schedule.workload import Conv2d
+from hilt.schedule.operator import workload_of
 from hilt.store import Run, Store, Trial
 from hilt.tune.history import History, WorkloadHistory
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
@@ -24,4 +24,4 @@ def _part(run: Run, trials: list[Trial]) -> WorkloadHistory:
     parameters = VTAParameters.from_name(run.parameters)
     accelerator = Accelerator.for_parameters(parameters, IsaRevision(run.isa), clock_hz=run.clock_hz)
     columns = {name: np.array([trial.knobs[name] for trial in trials], dtype=np.int64) for name in names}
-    return WorkloadHistory(Conv2d.from_dict(run.workload_spec), accelerator, columns, np.array(rates))
+    return WorkloadHistory(workload_of(run.workload_spec), accelerator, columns, np.array(rates))

@@ -16,8 +16,7 @@ from time import time
 from typing import Protocol
 
 from hilt import measure
-from hilt.engine.board_health import BoardHealthMonitor
-from hilt.engine.board_holder import holder_of
+from hilt.engine.board_health import BoardHealthMonitor, holder_of
 from hilt.engine.errors import failure_of
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import (
@@ -31,8 +30,7 @@ from hilt.engine.events import (
     StateChanged,
 )
 from hilt.engine.job import Job, RunJob
-from hilt.engine.reserve import DiskReserve
-from hilt.engine.run_files import RunFiles
+from hilt.engine.run_files import DiskReserve, RunFiles
 from hilt.engine.run_spec import RunTask, resolve_run
 from hilt.engine.server import EngineServer
 from hilt.engine.stopping import closed_at_stop, opened_unless_stopped

@@ -14,6 +14,27 @@ from typing import IO
 from hilt.engine.errors import RunBusyError
 from hilt.store import StoreWriteError
 
+_RESERVED_BYTES = 256 << 10
+"""SQLite writes a page of 4 KiB for each table and index that a change of state touches."""
+
+
+class DiskReserve:
+    """A file of zeros in a run's directory: room for the record of the run's end on a full disk."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "reserve"
+
+    def take(self) -> None:
+        """Allocate the room; a disk that has none is met by the run itself."""
+        with suppress(OSError), self._path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _RESERVED_BYTES)
+
+    def give_back(self) -> None:
+        """Free the room."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
 """A look whether an engine runs (`is_running`) holds the lock for an instant; this is the patience for it."""

@@ -21,7 +21,6 @@ from hilt.schedule.checks import Checks, Rejected
 from hilt.schedule.space import ORDERS_OF, Space, SpaceKind, orders_of
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
-from hilt.schedule.workload import Conv2d
 from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Run
 from hilt.vta.layout import blocks
@@ -123,7 +122,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
     )
 
 
-def _check_recorded(settings: RunSpec, workload: Conv2d, orders: int, board: BoardDescription) -> None:
+def _check_recorded(settings: RunSpec, workload: schedule.Workload, orders: int, board: BoardDescription) -> None:
     if board.recorded is None:
         return
     wanted: dict[str, object] = {
@@ -179,7 +178,7 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
     return task
 
 
-def _shape(workload: Conv2d) -> dict[str, object]:
+def _shape(workload: schedule.Workload) -> dict[str, object]:
     return {name: value for name, value in workload.to_dict().items() if name != "name"}
 
 
@@ -205,7 +204,7 @@ class RunTask:
     def __init__(self, run: Run, board: BoardDescription) -> None:
         self._run = run
         self._accelerator = board.accelerator
-        self.workload = Conv2d.from_dict(run.workload_spec)
+        self.workload = schedule.workload_of(run.workload_spec)
         kind = SpaceName(run.space_kind)
         orders = orders_of(kind, run.orders)
         self._checks = CheckLevel(run.checks)
@@ -277,14 +276,15 @@ def _choice(kind: type[Choice], name: str, value: str) -> Choice:
         raise SettingsError(f"{name} {value!r} is none of {', '.join(kind)}") from None
 
 
-def _output_elements(workload: Conv2d, board: BoardDescription) -> int:
+def _output_elements(workload: schedule.Workload, board: BoardDescription) -> int:
     """Return the number of elements of the output as the accelerator lays it out.
 
     Batch and channels in whole blocks.
     """
     parameters = board.accelerator.parameters
+    batch, channels, height, width = workload.output_shape
     padded = (
-        blocks(workload.batch, parameters.batch) * parameters.batch,
-        blocks(workload.out_channels, parameters.block) * parameters.block,
+        blocks(batch, parameters.batch) * parameters.batch,
+        blocks(channels, parameters.block) * parameters.block,
     )
-    return prod(padded) * workload.out_height * workload.out_width
+    return prod(padded) * height * width

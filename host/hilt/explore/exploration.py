@@ -1,4 +1,4 @@
-"""Evaluates the designs of a sweep, in parallel, and keeps each result in a file, so that it can be resumed."""
+"""Evaluates the designs of a sweep, in parallel, keeps each result in a file, and finds the Pareto front."""
 
 from __future__ import annotations
 
@@ -11,15 +11,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hilt.atomic_write import atomic_write
 from hilt.explore.area import Area, modelled_area, over
 from hilt.explore.design import Design
 from hilt.explore.errors import ExploreError
-from hilt.explore.pareto import pareto_front
 from hilt.explore.schedules import NetworkSchedule, schedule_network
 from hilt.explore.yosys import synthesised_area
 from hilt.schedule.onnx_model import Network
 from hilt.simulator.build import design_key
+
+
+def pareto_front(measures: Sequence[Sequence[float]]) -> list[int]:
+    """Return the rows that no other row beats, ordered by the first measure; less is better in each.
+
+    Args:
+        measures: One row for each design, shape (designs, measures). Equal rows count once, the first of them.
+    """
+    if not len(measures):
+        return []
+    values: npt.NDArray[np.float64] = np.asarray(measures, dtype=np.float64)
+    _, first = np.unique(values, axis=0, return_index=True)
+    distinct = sorted(first.tolist())
+    front = []
+    for row in distinct:
+        others = values[distinct]
+        beaten = np.all(others <= values[row], axis=1) & np.any(others < values[row], axis=1)
+        if not beaten.any():
+            front.append(row)
+    return sorted(front, key=lambda row: tuple(values[row]))
+
 
 SCHEMA = 1
 Progress = Callable[[int, int, "Evaluation | None"], None]

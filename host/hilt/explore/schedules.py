@@ -13,7 +13,7 @@ import numpy as np
 
 from hilt.explore.design import Design
 from hilt.explore.errors import ExploreError
-from hilt.schedule import Conv2d, load_workload
+from hilt.schedule import Conv2d, load_convolution
 from hilt.schedule.onnx_model import Network
 from hilt.simulator.twin import Twin
 from hilt.tune.model_guided.candidates import candidates_of
@@ -77,7 +77,7 @@ def schedule_network(network: Network, design: Design, orders: int = 1) -> Netwo
     images = design.parameters.batch
     layers = []
     for layer in network.supported:
-        workload = batched(load_workload(layer.workload), images)
+        workload = batched(load_convolution(layer.workload), images)
         found = best_schedule(workload, design, orders)
         if found is None:
             return NetworkSchedule((), images, f"{layer.workload}: none of its configurations fits the buffers")

@@ -23,13 +23,52 @@ from hilt.measure.board_description import BoardTarget
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection, Connected
 from hilt.measure.interfaces import BoardDescription, BoardState, Listen, Report, Request
 from hilt.measure.plausibility import ImpossibleLatencyError, impossibility
-from hilt.measure.poison_trials import Suspects
 from hilt.measure.recovery import FAULTS, Recovery
 from hilt.measure.request_queue import PoolClosedError, RequestBatch, Work
 from hilt.measure.trial_encoding import EncodedTrial, WireBlobs, result_of, ship
 from hilt.measure.usage import Usage
 from hilt.trial import Outcome, Result
 from hilt_board.protocol import Measured, MessageError, Record
+
+
+class Suspects:
+    """Trials that one board was lost with, which the board's thread adds: a poison trial may be among them.
+
+    A lost board says nothing about its trials: cables, power and people take boards down too. So they go again, each
+    alone. A trial that loses the board once more, alone, is answered, if the board comes back well.
+    """
+
+    def __init__(self) -> None:
+        self.lost_at = 0.0
+        """The time of the last loss of the board, by the monotonic clock."""
+        self._trials: set[str] = set()
+        self._accused: Request | None = None
+
+    def has(self, request: Request) -> bool:
+        """Return True if any attempt of the request's trial is a suspect."""
+        return _trial(request) in self._trials
+
+    def accuse(self, request: Request) -> None:
+        """Record the request that the agent itself names as the one it failed with."""
+        self._accused = request
+
+    def after_loss(self, taken: Sequence[Request]) -> Request | None:
+        """Return the trial that the loss came from, if that is known; `taken` have no answer."""
+        self.lost_at = time.monotonic()
+        accused, self._accused = self._accused, None
+        if accused is not None:
+            self._trials.add(_trial(accused))
+            return accused
+        if len(taken) == 1 and self.has(taken[0]):
+            return taken[0]
+        self._trials.update(_trial(each) for each in taken)
+        return None
+
+
+def _trial(request: Request) -> str:
+    """Return "RUN/NUMBER" of "RUN/NUMBER/ATTEMPT": the part that stays the same when the trial is tried again."""
+    return request.key.rpartition("/")[0]
+
 
 _LOG = logging.getLogger("hilt.measure")
 PIPELINE_DEPTH = 2

@@ -15,7 +15,7 @@ from hilt.network.chain import ChainLink, join
 from hilt.network.lower import Code, code_of
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
 from hilt.network.lower_residual import with_residual
-from hilt.schedule import Conv2d, Rejected
+from hilt.schedule import Conv2d, Rejected, convolution
 from hilt.schedule.checks import Checks
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
@@ -154,7 +154,7 @@ class Searcher:
     ) -> list[int]:
         """Return those that have room for a residual, fastest first, and count them anew."""
         tiling = Tiling.of(
-            TilingProblem.of(problem.workload, self.accelerator),
+            TilingProblem.of(convolution(problem.workload), self.accelerator),
             problem.space.columns(np.array(ranked, dtype=np.int64)),
         )
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hilt.schedule import (
     ConfigurationError,
-    Conv2d,
     Reason,
     Rejected,
     Space,
+    Workload,
     bound_cycles,
     lower,
     verdicts,
@@ -22,6 +22,7 @@ from hilt.schedule import (
 from hilt.schedule.checks import Analysis, analyse
 from hilt.schedule.loop_nest import KINDS, OPERANDS, loop_nest
 from hilt.schedule.loops import LOOPS, NO_HAZARD
+from hilt.schedule.operator import convolution
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
@@ -90,7 +91,7 @@ class Explanation:
     needed and the elements there are. `program` and `prediction` are None if it cannot be lowered.
     """
 
-    workload: Conv2d
+    workload: Workload
     accelerator: Accelerator
     index: int
     knobs: Mapping[str, int]
@@ -107,7 +108,7 @@ class Explanation:
 
 
 def explain(
-    workload: Conv2d,
+    workload: Workload,
     space: Space,
     configuration: int | Mapping[str, int],
     accelerator: Accelerator,
@@ -119,7 +120,7 @@ def explain(
         raise ConfigurationError(f"configuration {index} is not in the space: they are numbered 0 to {len(space) - 1}")
     knobs = space.knobs_at(index)
     columns = {name: [value] for name, value in knobs.items()}
-    analysis = analyse(workload, accelerator, columns)
+    analysis = analyse(convolution(workload), accelerator, columns)
     found: dict[str, tuple[str, str] | None] = {
         level: _verdict(workload, knobs, accelerator, level) for level in CHECK_LEVELS
     }
@@ -143,7 +144,7 @@ def explain(
 
 
 def _verdict(
-    workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, level: Any
+    workload: Workload, knobs: Mapping[str, int], accelerator: Accelerator, level: Any
 ) -> tuple[str, str] | None:
     columns = {name: [value] for name, value in knobs.items()}
     if verdicts(workload, accelerator, columns, level)[0] == Reason.OK:
@@ -178,7 +179,7 @@ def _occupancy(analysis: Analysis) -> dict[str, tuple[int, int]]:
     return {name: (int(analysis.needs[reason][0][0]), analysis.needs[reason][1]) for name, reason in buffers}
 
 
-def _facts(workload: Conv2d, accelerator: Accelerator, code: Program) -> ProgramFacts:
+def _facts(workload: Workload, accelerator: Accelerator, code: Program) -> ProgramFacts:
     records = decode(code.instructions, accelerator)
     mix: dict[str, int] = {}
     moved: dict[str, int] = {}

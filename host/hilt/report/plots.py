@@ -15,9 +15,9 @@ from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
 from hilt.run_choices import SpaceName
 from hilt.schedule import Reason, space_for
 from hilt.schedule.bounds import least_bytes
+from hilt.schedule.operator import convolution, workload_of
 from hilt.schedule.space import Knob, Space, orders_of
 from hilt.schedule.validity_summary import summarize_validity
-from hilt.schedule.workload import Conv2d
 from hilt.trial import Outcome
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 
@@ -61,7 +61,7 @@ def space_of(facts: RunFacts) -> Space:
     """Return the run's space."""
     kind = SpaceName(facts.run.space_kind)
     orders = orders_of(kind, facts.run.orders)
-    return space_for(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), orders=orders, kind=kind)
+    return space_for(workload_of(facts.run.workload_spec), accelerator_of(facts), orders=orders, kind=kind)
 
 
 def curve(facts: RunFacts) -> Figure:
@@ -171,7 +171,7 @@ def space_picture(facts: RunFacts) -> Figure:
     space = space_of(facts)
     across = _across(space)
     checks: Any = facts.run.checks
-    found = summarize_validity(Conv2d.from_dict(facts.run.workload_spec), accelerator_of(facts), space, checks)
+    found = summarize_validity(workload_of(facts.run.workload_spec), accelerator_of(facts), space, checks)
     width = int(np.prod(space.sizes[:across]))
     grid = (found.verdicts == Reason.OK).reshape(-1, width)
     colours = np.where(grid[..., None], _COMPILES, _REJECTED)
@@ -230,7 +230,7 @@ def _cells(configurations: list[int], width: int) -> tuple[NDArray[np.int64], ND
 
 
 def _intensity(facts: RunFacts, accelerator: Accelerator) -> float:
-    return 2 * facts.run.macs / least_bytes(Conv2d.from_dict(facts.run.workload_spec), accelerator)
+    return 2 * facts.run.macs / least_bytes(convolution(workload_of(facts.run.workload_spec)), accelerator)
 
 
 def _spread(places: NDArray[np.float64], reach: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,12 +9,17 @@ from typing import Any
 
 from hilt.atomic_write import atomic_write
 from hilt.engine.campaign_results import CampaignResult, LayerResult
-from hilt.schedule.workload import Conv2d
+from hilt.schedule import Workload, load_workload, workload_of
 from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Trial
 
 FORMAT = "hilt-schedule"
-VERSION = 1
+VERSION = 2
+"""1 (hilt 0.1): a layer's knobs are its `configuration`."""
+
+
+class ScheduleFileError(ValueError):
+    """A file that is no schedule file of this version or an older one."""
 
 
 def schedule_values(result: CampaignResult) -> dict[str, Any]:
@@ -53,13 +58,37 @@ def write_schedule(path: Path, result: CampaignResult) -> None:
         file.write("\n")
 
 
+def read_schedule(path: Path) -> dict[Workload, dict[str, int]]:
+    """Return the best knobs of each layer that has a schedule, by workload; also of a file of version 1.
+
+    Raises ScheduleFileError, OSError, WorkloadError.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ScheduleFileError(f"{path} is no JSON: {error}") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ScheduleFileError(f"{path} is no schedule file; `hilt campaign` and `hilt report --schedule` write one")
+    if values.get("version") not in range(1, VERSION + 1):
+        raise ScheduleFileError(f"{path} has version {values.get('version')}; this hilt reads up to {VERSION}")
+    key = "configuration" if values["version"] == 1 else "knobs"
+    try:
+        return {
+            load_workload(layer["operator"]): {name: int(value) for name, value in layer["schedule"][key].items()}
+            for layer in values["layers"]
+            if layer["schedule"] is not None
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ScheduleFileError(f"{path}: a layer has no {error}") from None
+
+
 def _layer_values(each: LayerResult) -> dict[str, Any]:
     run = each.run
     if run is None:
         return {"workload": each.layer.workload, "nodes": each.layer.nodes, "schedule": None, "fallback": None}
     return {
         "workload": each.layer.workload,
-        "operator": format_workload(Conv2d.from_dict(run.workload_spec)),
+        "operator": format_workload(workload_of(run.workload_spec)),
         "nodes": each.layer.nodes,
         "count": each.layer.count,
         "run": run.uuid,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hilt.schedule.operator import Workload
 from hilt.schedule.tiling import TilingProblem
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -41,6 +42,6 @@ def _needed(workload: Conv2d, axis: int) -> int:
     return len({row for start in first for row in range(start, start + workload.kernel[axis]) if 0 <= row < size})
 
 
-def giga_operations_per_second(workload: Conv2d, microseconds: float) -> float:
+def giga_operations_per_second(workload: Workload, microseconds: float) -> float:
     """Return GOP/s; a multiply-accumulate is two operations, and padding of channels is none."""
     return 2 * workload.macs / microseconds / 1e3

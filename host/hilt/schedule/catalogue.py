@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from hilt.schedule.operator import Workload, convolution, operator_named, operator_names
 from hilt.schedule.workload import Conv2d, WorkloadError
 
 _PAIRS = ("kernel", "stride", "padding", "padding_end", "input_dilation", "output_padding")
@@ -43,7 +44,7 @@ def workload_names() -> list[str]:
     return [f"{network}.{layer}" for network, layers in _tables().items() for layer in layers]
 
 
-def load_workload(text: str) -> Conv2d:
+def load_workload(text: str) -> Workload:
     """Return the workload of this name, or of its full form.
 
     The full form is `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`. It has bias=1, shift=8 and clip=0:127 if they
@@ -56,21 +57,26 @@ def load_workload(text: str) -> Conv2d:
     Raises WorkloadError: unknown (with close names) or badly spelled.
     """
     operator, colon, arguments = text.partition(":")
-    if colon and operator in _OPERATORS:
-        workload = Conv2d.from_dict(_OPERATORS[operator](text, arguments))
-    else:
-        network, _, layer = text.partition(".")
-        values = _tables().get(network, {}).get(layer)
-        if values is None:
-            close = difflib.get_close_matches(text, workload_names(), n=4, cutoff=0.5)
-            hint = f"did you mean {', '.join(close)}?" if close else f"spell one out: {_EXAMPLE}"
-            raise WorkloadError(f"no workload named {text!r}; {hint}")
-        known = {key: value for key, value in values.items() if key in Conv2d.__dataclass_fields__}
-        workload = Conv2d.from_dict({"name": text, **known})
-    return workload
+    if colon and operator in _AS_CONVOLUTIONS:
+        return Conv2d.from_dict(_AS_CONVOLUTIONS[operator](text, arguments))
+    if colon and operator in operator_names():
+        return operator_named(operator).parse(text, arguments)
+    network, _, layer = text.partition(".")
+    values = _tables().get(network, {}).get(layer)
+    if values is None:
+        close = difflib.get_close_matches(text, workload_names(), n=4, cutoff=0.5)
+        hint = f"did you mean {', '.join(close)}?" if close else f"spell one out: {_EXAMPLE}"
+        raise WorkloadError(f"no workload named {text!r}; {hint}")
+    known = {key: value for key, value in values.items() if key in Conv2d.__dataclass_fields__}
+    return Conv2d.from_dict({"name": text, **known})
 
 
-def _conv2d(text: str, arguments: str) -> dict[str, object]:
+def load_convolution(text: str) -> Conv2d:
+    """Return the workload of this text, which must be a convolution. Raises WorkloadError."""
+    return convolution(load_workload(text))
+
+
+def conv2d_fields(text: str, arguments: str) -> dict[str, object]:
     return _spelled(text, arguments, _SPELLED, ("n", "ci", "h", "w", "co", "k"))
 
 
@@ -108,7 +114,8 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     }
 
 
-_OPERATORS = {"conv2d": _conv2d, "dense": _dense, "conv2d_transpose": _conv2d_transpose}
+_AS_CONVOLUTIONS = {"dense": _dense, "conv2d_transpose": _conv2d_transpose}
+"""Operators that a Conv2d computes: the fields of it."""
 
 
 def _spelled(text: str, arguments: str, fields: Mapping[str, str], required: tuple[str, ...]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hilt.schedule.catalogue import load_workload
+from hilt.schedule.catalogue import load_convolution
 from hilt.schedule.workload import Conv2d, WorkloadError
 from hilt.schedule.workload_syntax import name_of
 
@@ -28,7 +28,7 @@ class OnnxError(ValueError):
 class Layer:
     """Equal layers of a network.
 
-    `nodes` are their names in the model. `workload` is the text for load_workload. If VTA cannot run the layer,
+    `nodes` are their names in the model. `workload` is the text for load_convolution. If VTA cannot run the layer,
     `reason`
     holds the reason and `workload` is empty.
     """
@@ -210,7 +210,7 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
     }
     text = f"conv2d_transpose:n={data[0]},ci={data[1]},h={data[2]},w={data[3]},co={groups * weight[1]},groups={groups}"
     text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
-    return load_workload(text + (",bias=1" if _has_input(node, 2) else ""))
+    return load_convolution(text + (",bias=1" if _has_input(node, 2) else ""))
 
 
 def _planar(

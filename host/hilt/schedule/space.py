@@ -128,8 +128,10 @@ def orders_of(kind: SpaceKind, count: int) -> Orders:
     raise ValueError(f"orders is {count}; a space of kind {kind} has {allowed}")
 
 
-def space_for(workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm") -> Space:
-    """Return the space of a workload, with channels and batch counted in blocks.
+def conv2d_space(
+    workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm"
+) -> Space:
+    """Return the space of a convolution, with channels and batch counted in blocks.
 
     `autotvm`: TVM's seven knobs for conv2d on VTA; with one order a dense layer has those of TVM's dense. The inner
     factor of each split stays on chip. With four `orders` the `loop_order` of the tiles (LOOP_ORDERS) is the last knob,

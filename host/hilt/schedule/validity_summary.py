@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.run_choices import CheckLevel
-from hilt.schedule.checks import Checks, verdicts
+from hilt.schedule.checks import Checks
+from hilt.schedule.operator import Workload, verdicts
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.schedule.space import Space
 from hilt.schedule.tiling import IntArray
-from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 
 CHECK_LEVELS: tuple[CheckLevel, ...] = tuple(CheckLevel)
@@ -52,7 +52,7 @@ class ValiditySummary:
         return {Reason(reason).text: int(counts[reason]) for reason in order if reason != Reason.OK}
 
 
-def summarize_validity(workload: Conv2d, accelerator: Accelerator, space: Space, checks: Checks) -> ValiditySummary:
+def summarize_validity(workload: Workload, accelerator: Accelerator, space: Space, checks: Checks) -> ValiditySummary:
     """Return every configuration's verdict."""
     found = np.empty(len(space), dtype=np.int64)
     for first in range(0, len(space), _AT_ONCE):

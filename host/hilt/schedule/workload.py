@@ -88,6 +88,16 @@ class Conv2d:
             raise WorkloadError(f"workload {self.name}: {message}")
 
     @property
+    def operator(self) -> str:
+        """The name of its operator (hilt.schedule.operator)."""
+        return "conv2d"
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        """Batch, channels, height and width."""
+        return self.batch, self.out_channels, self.out_height, self.out_width
+
+    @property
     def pad_end(self) -> tuple[int, int]:
         """Padding below and to the right."""
         return self.padding if self.padding_end is None else self.padding_end

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from hilt.schedule.catalogue import load_workload, workload_names
+from hilt.schedule.catalogue import load_convolution, workload_names
+from hilt.schedule.operator import Workload, operator_named
 from hilt.schedule.workload import Conv2d, is_dense
 
 
-def format_workload(workload: Conv2d) -> str:
+def format_workload(workload: Workload) -> str:
+    """Return the workload in full, as load_workload reads it."""
+    return operator_named(workload.operator).format(workload)
+
+
+def format_conv2d(workload: Conv2d) -> str:
     """`conv2d:n=1,ci=64,...` or `dense:n=1,ci=512,co=1000`.
 
     The shapes in full, the rest where it differs from the defaults. A transposed convolution is the convolution
@@ -37,9 +43,10 @@ def format_workload(workload: Conv2d) -> str:
     return text
 
 
-def name_of(workload: Conv2d) -> str:
+def name_of(workload: Workload) -> str:
     """Return the catalogue's name for these shapes, else the workload in full."""
-    return _names().get(replace(workload, name=""), "") or format_workload(workload)
+    named = _names().get(replace(workload, name="")) if isinstance(workload, Conv2d) else None
+    return named or format_workload(workload)
 
 
 @cache
@@ -47,5 +54,5 @@ def _names() -> dict[Conv2d, str]:
     found: dict[Conv2d, str] = {}
     # A layer of a network says more than a position in a benchmark.
     for name in sorted(workload_names(), key=lambda name: name.startswith("deepbench.")):
-        found.setdefault(replace(load_workload(name), name=""), name)
+        found.setdefault(replace(load_convolution(name), name=""), name)
     return found

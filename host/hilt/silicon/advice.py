@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.schedule import Conv2d, load_workload, make_tensors
+from hilt.schedule import Conv2d, load_convolution, make_tensors
 from hilt.schedule.networks import load_network
 from hilt.silicon.choose import Choice, choose
 from hilt.silicon.measured import MeasuredWorkload, cycles_of, public_accelerator, with_programs
@@ -80,7 +80,7 @@ def advice_for_network(name: str, machine: str) -> Iterator[Advice]:
     _check_machine(machine)
     accelerator = public_accelerator(load_parameters("pynq"))
     for layer in load_network(name).layers:
-        yield _advise(load_workload(layer.workload), layer.workload, len(layer.nodes), machine, accelerator)
+        yield _advise(load_convolution(layer.workload), layer.workload, len(layer.nodes), machine, accelerator)
 
 
 def advice_for_records(path: Path) -> Iterator[Advice]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.atomic_write import atomic_write
-from hilt.schedule import Conv2d
+from hilt.schedule import Workload, workload_of
 from hilt.schedule.space import Space
 from hilt.tune.feedback import Feedback
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
@@ -34,7 +34,7 @@ class HistoryError(ValueError):
 class WorkloadHistory:
     """The results of one workload on one accelerator."""
 
-    workload: Conv2d
+    workload: Workload
     accelerator: Accelerator
     columns: dict[str, npt.NDArray[np.int64]]
     """Knob values by name, each (n,)."""
@@ -43,7 +43,7 @@ class WorkloadHistory:
 
     @classmethod
     def of(
-        cls, workload: Conv2d, accelerator: Accelerator, space: Space, results: Sequence[Feedback]
+        cls, workload: Workload, accelerator: Accelerator, space: Space, results: Sequence[Feedback]
     ) -> WorkloadHistory:
         """Return the history of trials in `space`."""
         columns = space.columns(np.array([item.index for item in results], dtype=np.int64))
@@ -116,7 +116,7 @@ def _part(part: dict[str, Any]) -> WorkloadHistory:
         raise HistoryError("columns and throughput of a history are lists of one length")
     if not np.all(np.isfinite(throughput) & (throughput >= 0)):
         raise HistoryError("a throughput of a history is not a number from 0 on")
-    workload = Conv2d.from_dict(part["workload"])
+    workload = workload_of(part["workload"])
     return WorkloadHistory(workload, _accelerator_from_dict(part["accelerator"]), columns, throughput)
 
 

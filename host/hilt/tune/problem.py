@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilt.schedule import Conv2d, Rejected, Space, features, lower_many, space_for
+from hilt.schedule import Rejected, Space, Workload, convolution, features, lower_many, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.features import Features, LoopContext
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
@@ -36,7 +36,7 @@ class TuningProblem:
     Each tuner uses the parts that its paper allows. The order of measurements is all that a tuner decides.
     """
 
-    workload: Conv2d
+    workload: Workload
     accelerator: Accelerator
     space: Space
     checks: Checks = "compiler"
@@ -44,7 +44,7 @@ class TuningProblem:
     @classmethod
     def of(
         cls,
-        workload: Conv2d,
+        workload: Workload,
         accelerator: Accelerator,
         *,
         checks: Checks = "compiler",
@@ -72,19 +72,19 @@ class TuningProblem:
 
     def hidden_features(self, indices: Indices) -> Features:
         """Return the features that the compiler derives of each configuration."""
-        return features.hidden_features(self.workload, self.accelerator, self.columns(indices))
+        return features.hidden_features(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def ast_features(self, indices: Indices) -> Features:
         """Return the loops' contexts, flattened."""
-        return features.ast_features(self.workload, self.accelerator, self.columns(indices))
+        return features.ast_features(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def context_relation_features(self, indices: Indices) -> Features:
         """Return the context relation features, which transfer: they are the same for all loops and workloads."""
-        return features.context_relation_features(self.workload, self.accelerator, self.columns(indices))
+        return features.context_relation_features(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def loop_context(self, indices: Indices) -> LoopContext:
         """Return the loops' contexts, loop by loop."""
-        return features.loop_context(self.workload, self.accelerator, self.columns(indices))
+        return features.loop_context(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def lowered(self, index: int) -> Program | None:
         """Return the program of a configuration as its compiler makes it; None if it does not compile.

@@ -18,8 +18,7 @@ from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
-from hilt.tune.option_help import OptionHelp, option_help
-from hilt.tune.options import TunerOptionError, read_options
+from hilt.tune.options import OptionHelp, TunerOptionError, option_help, read_options
 from hilt.tune.problem import TuningProblem
 from hilt.tune.random_tuner import RandomOptions, RandomTuner
 

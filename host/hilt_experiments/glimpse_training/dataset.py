@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hilt.schedule import Conv2d, Space, space_for, verdicts
 from hilt.schedule.checks import Checks, analyse
+from hilt.schedule.operator import convolution
 from hilt.schedule.traffic import traffic
 from hilt.tune.problem import TuningProblem
 from hilt_experiments.glimpse_training.held_out import require_not_held_out
@@ -132,7 +133,7 @@ class _Measured:
         """Measure and add those configurations that are new."""
         new = np.setdiff1d(indices, self.indices)
         columns = self._problem.space.columns(new)
-        analysis = analyse(self._problem.workload, self._problem.accelerator, columns)
+        analysis = analyse(convolution(self._problem.workload), self._problem.accelerator, columns)
         short = traffic(analysis).instructions <= LONGEST_PROGRAM
         cycles = np.full((len(new), len(self._memories)), np.nan)
         cycles[short] = self._problem.predicted_cycles(new[short], self._memories)

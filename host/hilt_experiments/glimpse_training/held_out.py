@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from hilt import paths
-from hilt.schedule import Conv2d, load_workload, workload_names
+from hilt.schedule import Conv2d, load_convolution, workload_names
 from hilt.vta.parameters import VTAParameters, load_parameters
 
 HELD_OUT_NETWORKS = ("deepbench", "resnet18")
@@ -37,7 +37,7 @@ def shape_of(workload: Conv2d) -> Shape:
 def held_out_shapes() -> frozenset[Shape]:
     """Return the shapes of every layer of deepbench and resnet18."""
     names = [name for name in workload_names() if name.split(".")[0] in HELD_OUT_NETWORKS]
-    return frozenset(shape_of(load_workload(name)) for name in names)
+    return frozenset(shape_of(load_convolution(name)) for name in names)
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hilt.schedule import Conv2d, WorkloadError, load_workload, workload_names
+from hilt.schedule import Conv2d, WorkloadError, load_convolution, workload_names
 from hilt.schedule.workload_syntax import format_workload
 from hilt.tune.glimpse.target import HardwareTarget
 from hilt.vta.accelerator import Accelerator, FieldOverflowError, ParameterError
@@ -37,7 +37,7 @@ def draw_layers(count: int, generator: np.random.Generator) -> list[Conv2d]:
 
     Grouped layers of the catalogue are computed densely.
     """
-    named = [load_workload(name) for name in workload_names()]
+    named = [load_convolution(name) for name in workload_names()]
     dense = [replace(layer, groups=1, name=f"{layer.name} dense") if layer.groups > 1 else layer for layer in named]
     layers = [layer for layer in dense if layer.macs <= MOST_MACS]
     layers += [_random_layer(generator) for _ in range(count)]

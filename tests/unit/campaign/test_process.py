@@ -24,6 +24,7 @@ from hilt.engine.errors import RunBusyError, RunOverError, SettingsError
 from hilt.engine.events import EngineCommand, EngineHello, Finished, RunProgress, StateChanged
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec
+from hilt.report.schedule_file import read_schedule
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
 from hilt.store.campaigns import end_layer, slices
@@ -296,8 +297,10 @@ def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
     home, uuid, done = undisturbed
     directory = RunFiles(home, uuid).directory
     schedule = json.loads((directory / "schedule.json").read_text())
-    assert (schedule["format"], schedule["version"], schedule["network"]) == ("hilt-schedule", 1, "three")
+    assert (schedule["format"], schedule["version"], schedule["network"]) == ("hilt-schedule", 2, "three")
     assert schedule["total"]["microseconds"] == done.result.microseconds and schedule["total"]["complete"]
+    knobs = list(read_schedule(directory / "schedule.json").values())
+    assert knobs == [dict(layer.best.knobs) for layer in done.result.layers if layer.best is not None]
     for written, found in zip(schedule["layers"], done.result.layers, strict=True):
         assert found.best is not None
         assert written["schedule"]["knobs"] == found.best.knobs and written["schedule"]["verified"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilt.campaign.fallback import fallback_candidates
-from hilt.campaign.prediction import predicted_microseconds
+from hilt.campaign.layer import predicted_microseconds
 from hilt.cli.network_text import format_total, result_values
 from hilt.cli.progress import format_network
 from hilt.engine.campaign_results import Source, load_result

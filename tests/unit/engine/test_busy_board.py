@@ -9,7 +9,7 @@ import pytest
 from hilt.cli.attending import attend_run
 from hilt.cli.exit_codes import Exit
 from hilt.engine import launch
-from hilt.engine.board_holder import holder_of
+from hilt.engine.board_health import holder_of
 from hilt.engine.client import EngineClient
 from hilt.engine.events import EngineCommand, Finished, StateChanged
 from hilt.engine.run_files import RunFiles

@@ -13,9 +13,8 @@ from hilt.cli.main import run as hilt
 from hilt.explore import exploration
 from hilt.explore.area import COUNTS, PARTS, Area, model_error, modelled_area, over
 from hilt.explore.design import Design
-from hilt.explore.exploration import Evaluation, Task, explore
+from hilt.explore.exploration import Evaluation, Task, explore, pareto_front
 from hilt.explore.page import exploration_page
-from hilt.explore.pareto import pareto_front
 from hilt.explore.schedules import NetworkSchedule, best_schedule
 from hilt.explore.verify import verify_layer
 from hilt.schedule import load_workload

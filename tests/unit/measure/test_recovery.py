@@ -129,7 +129,7 @@ class BabblingBoard(TakenBoard):
 
 
 @pytest.mark.usefixtures("acts")
-def test_an_agent_that_babbles_is_given_up_after_a_few_connections_on_each_rung(
+def test_an_agent_that_babbles_is_given_up_after_a_few_connections_on_each_step(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))

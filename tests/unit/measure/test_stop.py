@@ -92,7 +92,7 @@ def test_a_recovery_ends_when_the_board_is_closed(
 
 
 @pytest.mark.parametrize("step", [RecoveryStep.DAEMON, RecoveryStep.REBOOT, RecoveryStep.POWER])
-def test_each_rung_ends_when_the_board_is_closed(
+def test_each_step_ends_when_the_board_is_closed(
     stalled: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: RecoveryStep
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
@@ -102,14 +102,14 @@ def test_each_rung_ends_when_the_board_is_closed(
     measurer = BoardMeasurer(target, lambda event: None)  # type: ignore[arg-type]
     act, wanted = measurer.recovery._act, target.switched if step is RecoveryStep.POWER else threading.Event()
 
-    def only_that_rung(climbed: RecoveryStep) -> None:
+    def only_that_step(climbed: RecoveryStep) -> None:
         if climbed is not step:
             raise LinkLostError("passed over")
         wanted.set()
         act(climbed)
 
     monkeypatch.setitem(SECONDS, RecoveryStep.RECONNECT, 0.0)
-    monkeypatch.setattr(measurer.recovery, "_act", only_that_rung)
+    monkeypatch.setattr(measurer.recovery, "_act", only_that_step)
     _, seconds = closed_while(measurer, wanted)
     assert seconds < HEARD_SECONDS
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilt.measure import Request
-from hilt.measure.poison_trials import Suspects
+from hilt.measure.board_measurer import Suspects
 
 
 def request(ordinal: int, attempt: int = 0) -> Request:

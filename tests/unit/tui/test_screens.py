@@ -72,7 +72,7 @@ def shown(pilot, kind: type) -> bool:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_board_says_state_rung_canary_heat_and_clock(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_board_says_state_step_canary_heat_and_clock(tmp_path: Path, size: tuple[int, int]) -> None:
     make_run(tmp_path)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test(size=size) as pilot:

@@ -8,7 +8,7 @@ import pytest
 
 from hilt import tune
 from hilt.tune import plugins
-from hilt.tune.option_help import option_help
+from hilt.tune.options import option_help
 from hilt.tune.registry import _TUNERS
 
 SOURCE = '''

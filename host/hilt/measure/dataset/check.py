@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hilt.measure.dataset.dataset import Dataset
 from hilt.measure.dataset.dataset_key import DatasetKey
 from hilt.measure.dataset.outcomes import Predictions
-from hilt.schedule import Conv2d, lower, make_tensors
+from hilt.schedule import Workload, lower, make_tensors
 from hilt.schedule.tensors import Tensors
 from hilt.simulator.build import build as build_model
 from hilt.simulator.device import DeviceStatus
@@ -57,7 +57,7 @@ def check(subject: DatasetKey, dataset: Dataset, predictions: Predictions, sampl
 
 
 @lru_cache(maxsize=1)
-def _tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
+def _tensors(workload: Workload, accelerator: Accelerator, seed: int) -> Tensors:
     """Return the tensors, which boards whose datasets are built together share."""
     return make_tensors(workload, accelerator, seed)
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.measure.dataset.dataset_key import SCHEMA, DatasetKey
-from hilt.schedule import Conv2d
+from hilt.schedule import workload_of
 from hilt.simulator.device import MemoryModel
 from hilt.trial import Outcome, Result
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
@@ -105,7 +105,7 @@ class Dataset:
             clock_hz=identity["clock_hz"],
         )
         subject = DatasetKey(
-            Conv2d.from_dict(described["workload"]),
+            workload_of(described["workload"]),
             described.get("board_model") or described["personality"],  # the name of hilt 0.1
             accelerator,
             MemoryModel(**{**memory, "bandwidth": tuple(memory["bandwidth"])}),

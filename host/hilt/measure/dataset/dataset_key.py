@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hilt.schedule import Conv2d, Space, lower, space_for
+from hilt.schedule import Space, Workload, lower, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.space import SpaceKind
 from hilt.schedule.validity_summary import ValiditySummary, summarize_validity
@@ -27,7 +27,7 @@ _FINGERPRINT_PROGRAMS = 8
 class DatasetKey:
     """A workload's space at a level of checks, on an accelerator with a memory."""
 
-    workload: Conv2d
+    workload: Workload
     board_model: str
     """The name of the board model, for people; the identity depends on the fields that follow."""
     accelerator: Accelerator
@@ -39,7 +39,7 @@ class DatasetKey:
     @classmethod
     def on(
         cls,
-        workload: Conv2d,
+        workload: Workload,
         board_model: BoardModel,
         *,
         checks: Checks = "compiler",
@@ -95,7 +95,7 @@ class DatasetKey:
         return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
 
 
-def _workload_fields(workload: Conv2d) -> dict[str, object]:
+def _workload_fields(workload: Workload) -> dict[str, object]:
     """Return the workload's fields under the names that schema 1 gave them, so that keys stay valid."""
     of_schema_1 = {"input_dilation": "stretch", "padding_end": "padding_behind"}
     return {of_schema_1.get(name, name): value for name, value in workload.to_dict().items() if name != "name"}
@@ -103,7 +103,7 @@ def _workload_fields(workload: Conv2d) -> dict[str, object]:
 
 @lru_cache(maxsize=256)
 def _compiler_fingerprint(
-    workload: Conv2d, accelerator: Accelerator, checks: Checks, kind: SpaceKind, orders: Literal[1, 4]
+    workload: Workload, accelerator: Accelerator, checks: Checks, kind: SpaceKind, orders: Literal[1, 4]
 ) -> str:
     """Return a hash that changes when the compiler does.
 

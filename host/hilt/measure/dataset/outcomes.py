@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.measure.dataset.dataset_key import DatasetKey
-from hilt.schedule import hazard_distance, verdicts
+from hilt.schedule import convolution, hazard_distance, verdicts
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
 from hilt.simulator.registers import FaultCode
@@ -96,7 +96,7 @@ def _wrong_answers(subject: DatasetKey, indices: npt.NDArray[np.int64]) -> npt.N
         part = slice(first, first + _AT_ONCE)
         columns = subject.space.columns(indices[part])
         if subject.accelerator.hazards == "none":
-            near = hazard_distance(subject.workload, subject.accelerator, columns) < HAZARD_DISTANCE
+            near = hazard_distance(convolution(subject.workload), subject.accelerator, columns) < HAZARD_DISTANCE
             wrong[part] = np.where(near, Reason.ACC_HAZARD, wrong[part])
         if subject.checks == "off":
             rejected = verdicts(subject.workload, subject.accelerator, columns, "compiler")

@@ -33,7 +33,7 @@ class SelftestLayer:
 
 def choose_layer(name: str, accelerator: Accelerator, fit: MemoryFit | None) -> SelftestLayer:
     """Return the fastest of a few random schedules that every check accepts. Raises WorkloadError."""
-    workload = schedule.load_workload(name)
+    workload = schedule.load_convolution(name)
     space = schedule.space_for(workload, accelerator)
     random = np.random.default_rng(_SEED)
     candidates = random.choice(len(space), min(_CANDIDATES, len(space)), replace=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hilt.schedule import ConfigurationError, features
+from hilt.schedule import ConfigurationError, convolution, features
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.cost_model import Features, FeaturesOf, Score, Scores
 from hilt.tune.history import History, HistoryError
@@ -45,7 +45,7 @@ class GlobalModel:
         rows = []
         for part in history.parts:
             try:
-                found = features.context_relation_features(part.workload, part.accelerator, part.columns)
+                found = features.context_relation_features(convolution(part.workload), part.accelerator, part.columns)
             except KeyError as error:
                 raise HistoryError(f"the history's configurations have no knob {error}") from error
             except ConfigurationError as error:

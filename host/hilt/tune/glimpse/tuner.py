@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hilt.schedule.operator import convolution
 from hilt.trial import Outcome
 from hilt.tune.annealing import Annealing, AnnealingSchedule
 from hilt.tune.boosted_trees import BoostedTrees, Loss
@@ -80,9 +81,9 @@ class GlimpseTuner:
         self._generator = np.random.default_rng(drawing)
         self._problem = problem
         self._options = options
-        layer = layer_features(problem.workload, problem.accelerator, problem.space, problem.checks)
+        layer = layer_features(convolution(problem.workload), problem.accelerator, problem.space, problem.checks)
         description = weights.description(layer, _target(problem, options).figures())
-        self._knobs = KnobSpace.of(problem.space, problem.workload)
+        self._knobs = KnobSpace.of(problem.space, convolution(problem.workload))
         self._prior = Prior.generate(weights.prior, description, self._knobs)
         self._thresholds = ThresholdEnsemble.generate(weights.thresholds, description, self._knobs)
         self._acquisition = NeuralAcquisition(weights.acquisition, description)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,6 @@ from hilt.trial import Outcome
 from hilt.tune.annealing import Annealing, AnnealingSchedule
 from hilt.tune.cost_model import Features, FeaturesOf, Indices, Score, remembered, scorer
 from hilt.tune.feedback import Feedback
-from hilt.tune.ml2tuner.explorer import explore
 from hilt.tune.ml2tuner.features import Hidden, advanced_features, visible_features
 from hilt.tune.ml2tuner.hyperparameters import PERFORMANCE, VALIDITY
 from hilt.tune.ml2tuner.models import Trees, relative_latency
@@ -22,6 +21,43 @@ from hilt.tune.problem import TuningProblem
 from hilt.tune.search_space import SearchSpace
 from hilt.tune.stopwatch import Stopwatch
 from hilt.tune.untried import Untried
+
+ValidityModel = Callable[[Indices], npt.NDArray[np.bool_]]
+"""A check whether the configurations with these indices (n,) are predicted to be valid (n,)."""
+
+
+def explore(
+    annealing: Annealing, score: Score, looks_valid: ValidityModel, count: int, allowed: Container[int]
+) -> Indices:
+    """Return `count` allowed configurations (n,) that look valid, the best scored of each pass first.
+
+    Each pass of the search leaves out the results of earlier passes. It requests twice as many as the one before,
+    because
+    V may reject all of P's favourites. If a pass returns fewer than requested, the search ends with fewer results.
+    """
+    found: list[int] = []
+    seen: set[int] = set()
+    wanted = count
+    while len(found) < count:
+        ranked = [index for _, index in annealing.search(score, wanted, _Without(allowed, seen))]
+        seen.update(ranked)
+        candidates = np.array(ranked, dtype=np.int64)
+        found += candidates[looks_valid(candidates)].tolist() if ranked else []
+        if len(ranked) < wanted:
+            break
+        wanted *= 2
+    return np.array(found[:count], dtype=np.int64)
+
+
+class _Without(Container[int]):
+    """The allowed indices that no pass has returned yet."""
+
+    def __init__(self, allowed: Container[int], seen: set[int]) -> None:
+        self._allowed = allowed
+        self._seen = seen
+
+    def __contains__(self, index: object) -> bool:
+        return index not in self._seen and index in self._allowed
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
-from hilt.schedule import verdicts
+from hilt.schedule import convolution, verdicts
 from hilt.schedule.features import Features
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.tune.model_guided.gaussian_process import root_of
@@ -72,7 +72,7 @@ def failure_priors(
         FailurePrior("four virtual threads", four, -20.0 if known else -0.5, 2.0),
     ]
     if problem.checks == "tvm":
-        distance_close = (_spelled_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
+        distance_close = (_least_distance(problem, indices) < HAZARD_DISTANCE).astype(np.float64)
         found.append(
             FailurePrior("the same in the loop nest of TVM", distance_close, *((-20.0, 2.0) if known else (0.0, 4.0)))
         )
@@ -86,14 +86,14 @@ def failure_priors(
     return found
 
 
-def _spelled_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[np.int64]:
+def _least_distance(problem: TuningProblem, indices: Indices) -> npt.NDArray[np.int64]:
     """Return the micro-ops (n,) from one update of an accumulator to the next in TVM's nest (TVM_FACTS.md section 2).
 
     The loops are ci, w, KW, KH, co, h. The instruction counts the two outermost ones with more than one turn; the
     others are unrolled into micro-ops. The distance is large if no unrolled loop reduces.
     """
     columns = problem.columns(indices)
-    kernel = problem.workload.kernel
+    kernel = convolution(problem.workload).kernel
     ones = np.ones(len(indices), dtype=np.int64)
     nest = [
         (columns["tile_ci"], True),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.tune.autotvm.diversity import diversity_objective, pick_diverse
+from hilt.tune.autotvm.planned import diversity_objective, pick_diverse
 from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 
 from .. import conformance

@@ -8,9 +8,8 @@ import pytest
 from hilt.trial import Outcome
 from hilt.tune import Feedback
 from hilt.tune.boosted_trees import BoostedTrees
-from hilt.tune.hardware_aware.bias import biased
 from hilt.tune.hardware_aware.presampling import Presamples
-from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, HardwareAwareTuner
+from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, HardwareAwareTuner, biased
 from hilt.tune.metrics import trials_to_within
 
 from .. import conformance

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from hilt.tune.annealing import Annealing, AnnealingSchedule
-from hilt.tune.ml2tuner.explorer import explore
+from hilt.tune.ml2tuner.tuner import explore
 
 from ..grids import Grid, Ints
 
