@@ -9,10 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly networks pynq mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux networks pynq mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
 
@@ -65,6 +65,13 @@ soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors
 
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
+
+linux-board: setup  ## build the image of the board that QEMU emulates (needs Debian packages; ten to thirty minutes, once)
+	$(HOST)/bin/python -m hilt.virtual.linux
+
+linux: export HILT_LINUX_BOARD := 1
+linux: linux-board  ## panics, power cuts, a full card and more on the board that QEMU emulates (half an hour)
+	$(HOST)/bin/pytest -s tests/linux
 
 networks: export HILT_NETWORKS := 1
 networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)

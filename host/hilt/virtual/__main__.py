@@ -31,7 +31,7 @@ def main() -> None:
             with SupervisorControl.hold(directory, board_model) as supervisor:
                 SWITCHES[arguments.power](supervisor)
         elif arguments.detach:
-            _detach(directory, arguments.idle_seconds)
+            _detach(directory, arguments.idle_seconds, board_model.computer)
         else:
             with SupervisorControl.hold(directory, board_model) as supervisor:
                 _show(supervisor)
@@ -60,7 +60,7 @@ def _show(supervisor: SupervisorControl) -> None:
     sys.stdin.read()
 
 
-def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
+def _detach(directory: BoardDirectory, idle_seconds: float, computer: str) -> None:
     """Run the supervisor in a child that lives on; this process ends well once it listens."""
     reading, writing = os.pipe()
     if os.fork() > 0:
@@ -77,7 +77,7 @@ def _detach(directory: BoardDirectory, idle_seconds: float) -> None:
         os.write(writing, b"ready")
         os.close(writing)
 
-    run_supervisor(directory, idle_seconds, ready)
+    run_supervisor(directory, idle_seconds, ready, computer)
     os._exit(0)
 
 

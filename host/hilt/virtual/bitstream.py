@@ -11,7 +11,10 @@ from pathlib import Path
 
 from hilt import paths
 from hilt.simulator.build import Form, build, design_key
+from hilt.simulator.cross_build import cross_build
 from hilt.virtual.board_model import BoardModel
+from hilt.virtual.errors import VirtualBoardError
+from hilt.virtual.linux.computer import COMPUTERS
 from hilt_board.bitfile import PREAMBLE
 
 # The same model makes the same file whenever it is built.
@@ -45,9 +48,10 @@ def make_bitstream(board_model: BoardModel, form: Form | None = None) -> Virtual
     Raises the errors of hilt.simulator.build.build: a missing compiler, sources that do not build.
     """
     identity = bitstream_identity(board_model, form)
-    library = build(board_model.accelerator, form or board_model.form)
+    library = _library(board_model, form or board_model.form)
     contents = bitfile(f"vta_{board_model.accelerator.parameters.name}", board_model.bit_part, library.read_bytes())
-    path = paths.cache() / "bitstreams" / f"{identity}-{board_model.bit_part}.bit"
+    computer = f"-{board_model.computer}" if board_model.computer else ""
+    path = paths.cache() / "bitstreams" / f"{identity}-{board_model.bit_part}{computer}.bit"
     if not path.is_file() or path.read_bytes() != contents:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A name of its own: the boards of a fleet are opened side by side, and each makes the file that is missing.
@@ -55,6 +59,15 @@ def make_bitstream(board_model: BoardModel, form: Form | None = None) -> Virtual
             temporary.write(contents)
         Path(temporary.name).replace(path)
     return VirtualBitstream(path, hashlib.sha256(contents).hexdigest(), identity)
+
+
+def _library(board_model: BoardModel, form: Form) -> Path:
+    if not board_model.computer:
+        return build(board_model.accelerator, form)
+    if form != "rtl":
+        raise VirtualBoardError(f"virtual:{board_model.name} runs the RTL only, not the {form} model")
+    computer = COMPUTERS[board_model.computer]
+    return cross_build(board_model.accelerator, computer.compiler, computer.compiler_flags)
 
 
 def bitfile(design: str, part: str, payload: bytes) -> bytes:

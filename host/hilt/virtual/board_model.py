@@ -20,6 +20,9 @@ _QUANTUM_CYCLES = 50_000
 _SLOWEST_CYCLES_PER_SECOND = 100_000
 """Lowest speed of a simulation, in cycles a second, on a machine that is busy with others; the usual speed is a
 million and more."""
+_COMPUTER_QUANTUM_CYCLES = 5_000
+_COMPUTER_SLOWEST_CYCLES_PER_SECOND = 10_000
+"""The same on an emulated processor, which simulates a tenth as fast."""
 _PUBLIC_TIME_SCALE = 1.0
 """A public board's clock is the model's own."""
 
@@ -53,6 +56,8 @@ class BoardModel:
     """The machine model (hilt.simulator.builds) that says how long a program runs, on a board with a public bitstream:
     no identity and no counters, the wall clock decides. Without, it is hilt's own RTL."""
     isa: IsaRevision | None = None
+    computer: str = ""
+    """Debian's name of the architecture that QEMU emulates (hilt.virtual.linux); empty: processes of this machine."""
 
     @property
     def accelerator(self) -> Accelerator:
@@ -101,6 +106,7 @@ class BoardModel:
     def device_settings(self) -> dict[str, Any]:
         """Return the settings that the board's pynq Device needs, as hilt_virtual_board.verilated documents them."""
         machine = {"machine": asdict(shipped_builds().machines[self.machine])} if self.machine else {}
+        slowest = _COMPUTER_SLOWEST_CYCLES_PER_SECOND if self.computer else _SLOWEST_CYCLES_PER_SECOND
         return {
             "name": f"virtual:{self.label}",
             "part": self.bit_part,
@@ -116,8 +122,8 @@ class BoardModel:
                 "jitter": self.jitter,
                 "seed": self.seed,
             },
-            "quantum_cycles": _QUANTUM_CYCLES,
-            "time_scale": _PUBLIC_TIME_SCALE if self.machine else self.clock_hz / _SLOWEST_CYCLES_PER_SECOND,
+            "quantum_cycles": _COMPUTER_QUANTUM_CYCLES if self.computer else _QUANTUM_CYCLES,
+            "time_scale": _PUBLIC_TIME_SCALE if self.machine else self.clock_hz / slowest,
             "run_seconds": self.run_seconds,
             **machine,
         }
@@ -162,6 +168,7 @@ BOARD_MODELS: dict[str, BoardModel] = {
     for each in (
         BoardModel("pynq", "pynq", **_ZYNQ),
         BoardModel("pynq_paced", "pynq", **_ZYNQ, run_seconds=0.05),
+        BoardModel("pynq_linux", "pynq", **_ZYNQ, computer="armhf"),
         BoardModel("pynq_batched", "pynq_batched", **_ZYNQ),
         BoardModel("pynq_public", "pynq", **_ZYNQ, hazards="none", machine=NEWER),
         BoardModel("pynq_public_older", "pynq", **_ZYNQ, hazards="none", machine=OLDER),

@@ -12,11 +12,15 @@ import sys
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.system import REBOOT
 
+_SYSTEM = "hilt.virtual.system"
+
 
 class PoweredSystem:
     """A board that is on. Made by `boot`; its descendants are the supervisor' to end should it not do so itself."""
 
-    def __init__(self, name: str, boot_id: str) -> None:
+    def __init__(self, name: str, boot_id: str, computer: str = "") -> None:
+        """Start the first process. `computer`: the architecture that QEMU emulates; empty: a tree of processes."""
+        program = ["hilt.virtual.linux.system", name, boot_id, computer] if computer else [_SYSTEM, name, boot_id]
         self.boot_id = boot_id
         self.ssh: dict[str, int] = {}
         """`port` and `pid` of the SSH server that accepts; empty until the first one does."""
@@ -25,7 +29,7 @@ class PoweredSystem:
         """It ended because it was told to start again."""
         self._accepts = asyncio.Event()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hilt.virtual.system", name, boot_id],
+            [sys.executable, "-m", *program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

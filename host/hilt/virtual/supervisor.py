@@ -25,6 +25,8 @@ from hilt.virtual.power import PoweredSystem
 from hilt.virtual.processes import adopt_orphans, end_descendants
 
 _BOOT_SECONDS = 60.0
+_COMPUTER_BOOT_SECONDS = 600.0
+"""Debian's boot under QEMU, on a machine that is busy with others."""
 _FIRST_LEASE_SECONDS = 30.0
 """Whoever started it needs a moment to connect."""
 _LINE_BYTES = 4096
@@ -33,8 +35,9 @@ _LINE_BYTES = 4096
 class Supervisor:
     """Power and control of one virtual board. One event loop, one board."""
 
-    def __init__(self, directory: BoardDirectory, idle_seconds: float) -> None:
+    def __init__(self, directory: BoardDirectory, idle_seconds: float, computer: str = "") -> None:
         self._directory = directory
+        self._computer = computer
         self._idle_seconds = idle_seconds
         self._system: PoweredSystem | None = None
         self._switching = asyncio.Lock()
@@ -107,6 +110,8 @@ class Supervisor:
                 if command in ("on", "cycle"):
                     await self._power_on()
                 elif command == "kill_ssh":
+                    if self._computer:
+                        return {"error": "the SSH server of an emulated board is killed on the board itself"}
                     if self._system is not None:
                         self._system.kill_ssh()
                 elif command == "stop":
@@ -132,9 +137,9 @@ class Supervisor:
     async def _power_on(self) -> None:
         if self._system is not None:
             return
-        self._system = PoweredSystem(self._directory.name, str(uuid.uuid4()))
+        self._system = PoweredSystem(self._directory.name, str(uuid.uuid4()), self._computer)
         try:
-            await self._system.accepting(_BOOT_SECONDS)
+            await self._system.accepting(_COMPUTER_BOOT_SECONDS if self._computer else _BOOT_SECONDS)
         except VirtualBoardError as error:
             await self._power_off()
             name, log = self._directory.name, self._directory.log
@@ -161,10 +166,12 @@ class Supervisor:
         await asyncio.get_running_loop().run_in_executor(None, end_descendants)
 
 
-def run_supervisor(directory: BoardDirectory, idle_seconds: float, ready: Callable[[], None]) -> None:
+def run_supervisor(
+    directory: BoardDirectory, idle_seconds: float, ready: Callable[[], None], computer: str = ""
+) -> None:
     """Run the supervisor in this process, once the one before it has ended: it may be switching off still."""
     os.umask(0o077)
     adopt_orphans()
     with (directory.root / "supervisor.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        asyncio.run(Supervisor(directory, idle_seconds).run(ready))
+        asyncio.run(Supervisor(directory, idle_seconds, computer).run(ready))

@@ -19,7 +19,8 @@ from hilt.virtual.errors import VirtualBoardError
 IDLE_SECONDS = 60.0
 """A supervisor that nobody holds ends after this long, so that runs in a row find the board up."""
 _START_SECONDS = 60.0
-_ANSWER_SECONDS = 120.0
+_ANSWER_SECONDS = 660.0
+"""More than the boot of an emulated board may take."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""The board's unit tests on the board: 32 bits, ARM, Debian's Python and numpy."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from hilt.virtual.linux.computer import ARMHF
+from tests.linux.board import Desk
+from tests.linux.test_linux_board import desk, nightly
+
+__all__ = ["desk"]
+
+ROOT = Path(__file__).parents[2]
+SOURCES = (
+    *("pyproject.toml", "README.md", "board", "host/hilt", "bitstreams", "hls/README.md"),
+    *("hls/golden", "hls/sim", "tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py", "tests/unit/board"),
+)
+TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs")
+NEEDS_COMPILER = "tests/unit/board/test_public_time.py"
+SECONDS = 1700.0
+
+
+def packed(tmp_path: Path) -> bytes:
+    """Return the tar of the sources and of the packages that the tests need."""
+    site = tmp_path / "site"
+    platforms = [word for each in ARMHF.wheel_platforms for word in ("--platform", each)]
+    wheels = ["--only-binary", ":all:", "--python-version", "3.11", *platforms]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(site)]
+    subprocess.run([*pip, *wheels, *TOOLS], check=True, capture_output=True)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name in SOURCES:
+            archive.add(ROOT / name, name, filter=lambda entry: None if "__pycache__" in entry.name else entry)
+        archive.add(site, "site")
+    return buffer.getvalue()
+
+
+@nightly
+def test_the_boards_unit_tests_pass_on_32_bits(desk: Desk, tmp_path: Path) -> None:
+    desk.start()
+    desk.put(packed(tmp_path), "unit.tar.gz")
+    desk.output("mkdir", "-p", "/opt/unit")
+    desk.output("tar", "xzf", "/home/xilinx/unit.tar.gz", "-C", "/opt/unit", "--no-same-owner")
+    environment = ["env", "-C", "/opt/unit", "-u", "HILT_VERILATED", "PYTHONPATH=site:host:board:."]
+    words = [
+        "python3",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/unit/board",
+        f"--ignore={NEEDS_COMPILER}",
+    ]
+    began = time.monotonic()
+    done = desk.execute(*environment, *words, seconds=SECONDS)
+    text = done.output.decode("utf-8", "replace")
+    print(f"\n{text[-3000:]}\n{time.monotonic() - began:.0f} s")
+    assert done.status == 0
+    assert re.search(r"\d{3,} passed", text)
