@@ -103,10 +103,11 @@ prove: setup  ## prove FIFO, token queue and register file with yosys-smtbmc, to
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
 
-pictures: setup  ## the documents' screenshots, and an example report in build/pictures (a minute)
+pictures: setup  ## the documents' screenshots and recording, and an example report in build/pictures (a minute)
 	mkdir -p $(BUILD)/pictures
 	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
-	cp $(BUILD)/pictures/tui-*.svg docs/pictures/
+	HILT_HOME=$(BUILD)/pictures/home $(HOST)/bin/python docs/pictures/record.py $(BUILD)/pictures
+	cp $(BUILD)/pictures/tui-*.svg $(BUILD)/pictures/recording.svg docs/pictures/
 
 clean:
 	rm -rf $(BUILD)

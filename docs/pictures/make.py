@@ -42,7 +42,7 @@ async def _screens(folder: Path) -> None:
 
     with Store(database_path(paths.home())) as store:
         newest = store.runs(1)[0]
-        app = HiltApp(paths.home(), store, newest.uuid)
+        app = HiltApp(paths.home(), store, newest)
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause(4.0)
             for key, name in (("2", "run"), ("4", "space"), ("7", "runs"), ("n", "new-run")):

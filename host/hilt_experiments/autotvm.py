@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hilt.measure.dataset import DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.metrics import geometric_mean, ndcg_at, pairwise_accuracy
 from hilt_experiments.bench import Bench
@@ -105,10 +106,10 @@ def uncertainty(bench: Bench) -> None:
 def transfer(bench: Bench) -> None:
     """Figure 8: a global model of C2 to C6 when C7 to C9 are tuned."""
     samples = 20_000 if bench.settings.full else 4_000
-    history = str(history_of([subject(name, checks="compiler") for name in _SOURCES], samples))
+    history = str(history_of([subject(name, checks=CheckLevel.COMPILER) for name in _SOURCES], samples))
     scratch = Contender.of("autotvm", "scratch", features="context")
     learner = Contender.of("autotvm", "transfer", features="context", history=history)
-    subjects = [subject(name, checks="compiler") for name in bench.workloads(_TARGETS, _TARGETS)]
+    subjects = [subject(name, checks=CheckLevel.COMPILER) for name in bench.workloads(_TARGETS, _TARGETS)]
     results = bench.runs(subjects, [scratch, learner], PROTOCOL, bench.seeds(3, 20))
     bench.table("figure8", convergence_rows(results))
     _draw(bench, "figure8", results)
@@ -124,10 +125,10 @@ def transfer(bench: Bench) -> None:
 def representations(bench: Bench) -> None:
     """Hold Figure 9: how well a model of one workload, or of others, knows a target, by its features of a program."""
     samples = 10_000 if bench.settings.full else 2_000
-    sources = [subject(name, checks="compiler") for name in _SOURCES]
+    sources = [subject(name, checks=CheckLevel.COMPILER) for name in _SOURCES]
     shards = []
     for name in bench.workloads([_TARGETS[0], MATMUL], [_TARGETS[0], MATMUL]):
-        target = subject(name, checks="compiler")
+        target = subject(name, checks=CheckLevel.COMPILER)
         for seed in range(bench.seeds(2, 10)):
             for setting, of in (("within", [target]), ("C2-C6", sources)):
                 for features in ("knob", "ast", "context"):
@@ -206,7 +207,7 @@ def _accuracy(rows: Sequence[Row], target: str, setting: str, features: str) -> 
 def _hold(
     bench: Bench, name: str, contenders: Sequence[Contender], seeds: int, protocols: dict[str, Protocol] | None = None
 ) -> dict[str, list[Runs]]:
-    subjects = [subject(each, checks="compiler") for each in bench.workloads(_FEW, RESNET18)]
+    subjects = [subject(each, checks=CheckLevel.COMPILER) for each in bench.workloads(_FEW, RESNET18)]
     results = bench.runs(subjects, contenders, PROTOCOL, seeds, protocols)
     bench.table(name, convergence_rows(results))
     _draw(bench, name, results)

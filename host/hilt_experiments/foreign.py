@@ -10,13 +10,15 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hilt.measure.dataset import Dataset, DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean, trials_to_within
 from hilt_experiments.bench import Bench
@@ -26,11 +28,12 @@ from hilt_experiments.foreign_worlds import WORLDS, foreign_datasets
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.replay import Answers, Protocol, replay
 from hilt_experiments.shards import Row, Shard, rows_of
+from hilt_experiments.significance import compare_trials
 
 BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "glimpse", "ml2tuner", "hilt")]
 _SLOW = "ml2tuner"
-LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 FEW = ["resnet18.C5", "resnet18.C8", "resnet18.C9"]
 PROTOCOL = Protocol(trials=750, batch=8)
 _TO_OPTIMUM = Protocol(trials=750, batch=8, until_optimum=True)
@@ -106,6 +109,7 @@ def one_run(contender: Contender, problem: SharedTuningProblem, dataset: Dataset
         "trials": len(indices),
         "to_1%": trials_to_within(latencies.tolist(), dataset.optimum, _NEAR),
         "to_0%": trials_to_within(latencies.tolist(), dataset.optimum, 0.0),
+        "within_1%": int((dataset.microseconds <= (1 + _NEAR) * dataset.optimum).sum()),
         "invalid": int((~np.isfinite(latencies)).sum()),
         "confidence": None if stated is None else stated.confidence,
         "stop": None if stated is None else str(stated.stop),
@@ -115,26 +119,44 @@ def one_run(contender: Contender, problem: SharedTuningProblem, dataset: Dataset
 
 
 def summarise(rows: Sequence[Row]) -> list[Row]:
-    """Return a row for each level, world and tuner: medians over seeds, geometric means over workloads."""
-    medians: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-    groups: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
+    """Return a row for each level, world and tuner.
+
+    Trials are medians and quartiles over seeds, as geometric means over workloads. The ratio to the baseline has its
+    95 % interval and the p-value of equal tuners.
+    """
+    cells: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        groups[row["level"], row["world"], row["tuner"], row["workload"]].append(row)
-    never: dict[tuple[str, str, str], int] = defaultdict(int)
-    for (level, world, tuner, workload), runs in groups.items():
-        trials = [PROTOCOL.trials if run["to_1%"] is None else run["to_1%"] for run in runs]
-        medians[level, world, tuner][workload] = float(np.median(trials))
-        never[level, world, tuner] += sum(run["to_1%"] is None for run in runs)
+        cells[row["level"], row["world"], row["tuner"]][row["workload"]].append(row)
     summary = []
-    for (level, world, tuner), by_workload in medians.items():
-        base = medians.get((level, world, BASELINE), {})
-        shared = [name for name in by_workload if name in base]
-        ratios = [by_workload[name] / base[name] for name in shared]
+    for (level, world, tuner), by_workload in cells.items():
+        near = {name: _trials(runs, "to_1%") for name, runs in by_workload.items()}
+        best = {name: _trials(runs, "to_0%") for name, runs in by_workload.items()}
+        quartiles = [np.percentile(trials, [25, 50, 75]) for trials in near.values()]
+        low, middle, high = (geometric_mean([each[place] for each in quartiles]) for place in range(3))
         line: Row = {"level": level, "world": world, "family": WORLDS[world].family, "tuner": tuner}
-        line["trials_to_1%"] = round(geometric_mean(list(by_workload.values())), 2)
-        line[f"over_{BASELINE}"] = round(geometric_mean(ratios), 4) if ratios else None
-        summary.append(line | {"never": never[level, world, tuner], "workloads": len(by_workload)})
+        line |= {"trials_to_1%": round(middle, 2), "lower_quartile": round(low, 2), "upper_quartile": round(high, 2)}
+        line["trials_to_0%"] = round(geometric_mean([float(np.median(trials)) for trials in best.values()]), 2)
+        base = cells.get((level, world, BASELINE), {})
+        line |= _against({name: _trials(runs, "to_1%") for name, runs in base.items()}, near)
+        never = sum(run["to_1%"] is None for runs in by_workload.values() for run in runs)
+        summary.append(line | {"never": never, "workloads": len(by_workload)})
     return summary
+
+
+def _trials(runs: Sequence[Row], column: str) -> npt.NDArray[np.float64]:
+    """Return the trials (runs,) of a column; one more than the budget if a run never came there."""
+    trials = [PROTOCOL.trials + 1 if run[column] is None else run[column] for run in runs]
+    return np.array(trials, dtype=np.float64)
+
+
+def _against(baseline: Mapping[str, npt.NDArray[np.float64]], ours: Mapping[str, npt.NDArray[np.float64]]) -> Row:
+    """Return the ratio of medians to the baseline's on the same workloads, its interval and p-value."""
+    shared = [name for name in ours if name in baseline]
+    columns = (f"over_{BASELINE}", "low", "high", "p_value")
+    if not shared:
+        return dict.fromkeys(columns)
+    found = compare_trials([ours[name] for name in shared], [baseline[name] for name in shared])
+    return dict(zip(columns, (round(x, 4) for x in (found.ratio, found.low, found.high, found.p_value)), strict=True))
 
 
 def reliability(rows: Sequence[Row]) -> list[Row]:

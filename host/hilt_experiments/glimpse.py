@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilt.measure.dataset import DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean
 from hilt_experiments.bench import Bench
@@ -26,7 +27,7 @@ _SHORT_BUDGET = 64
 """Trials in place of the paper's 100 seconds a layer, which on its GPUs was about one plan of 64."""
 _SHORT = Protocol(trials=_SHORT_BUDGET, batch=8, pipelined=False)
 _FEW = ("deepbench.42", "deepbench.107", "resnet18.C2", "resnet18.C5", "resnet18.C8", "resnet18.C11")
-LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 AUTOTVM, GLIMPSE, RANDOM = Contender.of("autotvm"), Contender.of("glimpse"), Contender.of("random")
 
 
@@ -65,10 +66,10 @@ def short_budget(bench: Bench) -> None:
     names = bench.workloads(("resnet18.C2", "resnet18.C5", "resnet18.C8", "resnet18.C11"), RESNET18)
     pairs = []
     for name in names:
-        others = [subject(each, checks="compiler") for each in RESNET18 if each != name]
+        others = [subject(each, checks=CheckLevel.COMPILER) for each in RESNET18 if each != name]
         learner = Contender.of("autotvm", "transfer", features="context", history=str(history_of(others, samples)))
         contenders = [*bench.those_here([AUTOTVM, GLIMPSE]), learner]
-        pairs += [(subject(name, checks="compiler"), each) for each in contenders]
+        pairs += [(subject(name, checks=CheckLevel.COMPILER), each) for each in contenders]
     results = bench.runs_of(pairs, _SHORT, bench.seeds(3, 20))
     bench.table("figure5", convergence_rows(results))
     _curves(bench, "figure5", results)
@@ -143,7 +144,7 @@ def invalid(bench: Bench) -> None:
 def hypervolume(bench: Bench) -> None:
     """Table 2: reduction of search times reduction of inference, network by network."""
     rows: list[dict[str, Any]] = []
-    results = _against_autotvm(bench, "compiler", DEEPBENCH + RESNET18)
+    results = _against_autotvm(bench, CheckLevel.COMPILER, DEEPBENCH + RESNET18)
     base = results[AUTOTVM.label]
     for label in (each for each in results if each != AUTOTVM.label):
         for network in ("deepbench", "resnet18"):

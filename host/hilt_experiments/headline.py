@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.measure.dataset import DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean, spread_of_trials
 from hilt.virtual.mismatched_models import MISMATCHED
@@ -35,7 +36,7 @@ _TO_OPTIMUM = Protocol(trials=750, batch=8, pipelined=True, until_optimum=True)
 """The protocol of all but hilt. hilt runs until it stops by itself: its invalid attempts count to the end."""
 UNINFORMED = Contender.of("hilt", "hilt, runtime unknown", published_faults=False)
 """A hilt that learns the runtime's faults, as the papers' tuners do; at `tvm` hilt starts from the published ones."""
-LEVELS: tuple[Checks, ...] = ("tvm", "compiler")
+LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 OTHERS = ("optuna-tpe", "optuna-gp", "optuna-cmaes", "smac")
 _SLOW = "ml2tuner"
 _TARGET_RATIO, _TARGET_INVALID = 0.05, 0.01

@@ -38,8 +38,11 @@ class TunerComparison:
 
 def compare_tuners(cells: Sequence[Runs], baseline: Sequence[Runs], share: float) -> TunerComparison:
     """Return the comparison of trials to within `share` of the optimum, dataset by dataset."""
-    ours = [_charged(runs, share) for runs in cells]
-    theirs = [_charged(runs, share) for runs in baseline]
+    return compare_trials([_charged(runs, share) for runs in cells], [_charged(runs, share) for runs in baseline])
+
+
+def compare_trials(ours: Sequence[Trials], theirs: Sequence[Trials]) -> TunerComparison:
+    """Return the comparison of trials (runs,) of each dataset; a run that never came has its budget plus one."""
     low, high = _interval(ours, theirs)
     p_value, test = _p_value(ours, theirs)
     return TunerComparison(_ratio(ours, theirs), low, high, p_value, test)

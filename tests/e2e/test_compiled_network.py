@@ -14,10 +14,11 @@ import pytest
 from hilt.cli.main import run as hilt
 from hilt.link.agent import build_archive, deploy
 from hilt.link.deadline import Deadline
+from hilt.link.errors import LinkError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import SshSession
 from hilt.measure.interfaces import BoardEvent, BoardState
-from hilt.network.board_run import BoardRunner, target_of
+from hilt.network.board_run import BoardLostInInferenceError, BoardRunner, target_of
 from hilt.network.compile import compile_network
 from hilt.network.reference import evaluate
 from hilt.network.verify import compare
@@ -98,6 +99,22 @@ def test_a_board_lost_in_the_middle_of_an_inference_comes_back_and_runs_it_again
         cutter.join()
     assert not failed and np.array_equal(answer.arrays[model.output], model.reference[model.output])
     assert BoardState.LOST in [event.state for event in events[before:]]
+
+
+def test_a_board_that_does_not_come_back_is_one_clear_line(
+    model: Model, runner: BoardRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert runner.connection.connected is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(runner._recovery, "recover_from", lambda error: LinkError("power stays off"))
+        runner.connection.connected.agent.session.close()
+        with pytest.raises(BoardLostInInferenceError) as caught:
+            runner.run(model.bundle, model.data, model.inputs)
+    line = str(caught.value)
+    assert line.startswith(f"{BOARD} was lost in the middle of an inference and did not come back: power stays off; ")
+    assert line.endswith("nothing was written; run the command again when the board is well") and "\n" not in line
+    answer = runner.run(model.bundle, model.data, model.inputs)  # it is well again
+    assert np.array_equal(answer.arrays[model.output], model.reference[model.output])
 
 
 def test_an_input_that_is_not_the_networks_is_refused_by_the_board(model: Model, runner: BoardRunner) -> None:

@@ -45,8 +45,10 @@ class Mutant:
 def mutants(source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module: comparisons, operators, constants, conditions and statements, one at a time."""
     tree = ast.parse(source)
-    _strip_annotations(tree)
+    skipped = _positions_in_annotations(tree)
     for position, node in enumerate(ast.walk(tree)):
+        if position in skipped:
+            continue
         for number in range(len(list(_changes_of(node)))):
             changed = copy.deepcopy(tree)
             here = list(ast.walk(changed))[position]
@@ -97,10 +99,12 @@ def _is_effect(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.AugAssign | ast.Raise)
 
 
-def _strip_annotations(tree: ast.Module) -> None:
-    """Leave docstrings and annotations as they are but out of the walk of constants: they change nothing."""
+def _positions_in_annotations(tree: ast.Module) -> set[int]:
+    """Return the positions, in the walk of a tree, of the nodes that annotations hold: they change nothing."""
+    annotations: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-            for argument in (*node.args.args, *node.args.kwonlyargs):
-                argument.annotation = None
+        for name in ("annotation", "returns"):
+            part = getattr(node, name, None)
+            if part is not None:
+                annotations |= {id(each) for each in ast.walk(part)}
+    return {position for position, node in enumerate(ast.walk(tree)) if id(node) in annotations}

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants
 
 SOURCE = '''
@@ -30,3 +35,15 @@ def test_a_change_does_what_its_name_says() -> None:
     assert "not not value == 3" in by_change["not -> "]
     assert "note" not in by_change["without note(value)"]
     assert "if False:" in by_change["condition -> False"]
+
+
+def test_annotations_are_left_alone() -> None:
+    assert list(mutants("held: int | None = None\ndef f(a: int | str) -> int | None: ...\n")) == []
+
+
+@pytest.mark.parametrize("name", EQUIVALENT)
+def test_each_equivalent_mutant_is_one(name: str) -> None:
+    source = (Path(__file__).parents[2] / name).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    made = {(lines[each.line - 1].strip(), each.change) for each in mutants(source)}
+    assert EQUIVALENT[name].keys() <= made

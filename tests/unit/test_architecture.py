@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from .parsed import nodes, parsed
+
 ROOT = Path(__file__).parents[2]
 HOST = ROOT / "host" / "hilt"
 BOARD = ROOT / "board" / "hilt_board"
@@ -37,7 +39,7 @@ def imported(path: Path, package: str) -> list[str]:
     `package` is the file's own.
     """
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names += [each.name for each in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -96,7 +98,7 @@ def test_hilt_imports_no_experiment_but_when_a_command_needs_it() -> None:
     }
     assert importers == CALLERS_OF_EXPERIMENTS
     for caller in importers:
-        for node in ast.parse((HOST / caller).read_text(encoding="utf-8")).body:
+        for node in parsed(HOST / caller).body:
             assert not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hilt_experiments"))
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from .parsed import nodes, parsed
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(chain((ROOT / "host").rglob("*.py"), (ROOT / "board").rglob("*.py")))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -72,14 +74,14 @@ def test_old_names_are_gone(path: Path) -> None:
 def test_a_class_name_means_one_thing() -> None:
     places = defaultdict(list)
     for path in SOURCES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):  # a module's own
                 places[node.name].append(name_of(path))
     assert {name: where for name, where in places.items() if len(where) > 1 and name not in SHARED_CLASSES} == {}
 
 
 def _docstrings(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
 
@@ -105,3 +107,13 @@ def _sentences(document: Path) -> Iterator[str]:
 def test_sentences_are_short(document: Path) -> None:
     long = [sentence for sentence in _sentences(document) if len(sentence.split()) > LONGEST_SENTENCE]
     assert long == []
+
+
+def test_check_levels_and_space_kinds_are_enums_from_end_to_end() -> None:
+    """No annotation spells their values out, and none hides them as Any."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+                assert not {"'compiler'", "'autotvm'"} & set(ast.unparse(node.slice).strip("()").split(", ")), path
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "Any":
+                assert ast.unparse(node.target) not in ("kind", "space_kind", "checks", "level"), path

@@ -18,7 +18,7 @@ from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.design import layer_runs
 from hilt.campaign.layer import LayerSearch
 from hilt.campaign.loop import CampaignLoop
-from hilt.campaign.outputs import write_outputs
+from hilt.campaign.outputs import folders_of, write_outputs
 from hilt.engine.campaign_results import Source, load_result
 from hilt.engine.errors import RunOverError
 from hilt.engine.event_log import EventLog
@@ -145,7 +145,8 @@ class CampaignJob:
             self._publish_layer[run.uuid](event)
             self._watch(event)
             if isinstance(event, TrialRecorded):
-                self._pace.add(measured=event.trial.outcome is not Outcome.REJECTED)
+                measured = event.trial.outcome is not Outcome.REJECTED
+                self._pace.add(event.trial.ordinal, measured=measured, of=run.workload)
             elif isinstance(event, RunProgress):
                 self._progress[run.uuid] = event
                 self._publish(self._whole_progress())
@@ -172,8 +173,8 @@ class CampaignJob:
         left = None
         if self._budget.seconds is not None:
             left = max(0.0, self._budget.seconds - self._campaign.spent_seconds - elapsed)
-        elif self._budget.trials is not None and seconds is not None:
-            left = max(0, self._budget.trials - trials) * seconds
+        elif self._budget.trials is not None:
+            left = self._pace.seconds_for(self._budget.trials)
         return RunProgress(
             trials=trials,
             budget=self._budget.trials or 0,
@@ -202,16 +203,16 @@ class CampaignJob:
         )
 
     def _write_outputs(self) -> None:
-        directory = RunFiles(self._home, self._campaign.uuid).directory
+        uuid = self._campaign.uuid
         try:
-            written = write_outputs(self._store, self._campaign.uuid, directory)
+            written = [write_outputs(self._store, uuid, folder) for folder in folders_of(self._home, uuid)]
         except Exception as error:  # the results are in the store, whatever becomes of these files
             log_unexpected(error)
             short = self._campaign.uuid[:8]
             text = f"not all files of the campaign were written ({error}); `hilt report {short}` writes them"
             self._publish(Logged("error", text, time()))
             return
-        for note in written.notes:
+        for note in written[0].notes:
             self._publish(Logged("warning", note, time()))
 
     def _announce(self, text: str) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hilt.atomic_write import atomic_write
 from hilt.campaign.launch import find
 from hilt.engine.campaign_results import CampaignResult, load_result
+from hilt.engine.run_files import RunFiles
 from hilt.report.errors import MissingLibraryError
 from hilt.report.schedule_file import write_schedule
 from hilt.schedule.workload import WorkloadError
@@ -18,6 +20,8 @@ from hilt.store.autotvm_log import LogRecord, write_log
 from hilt.vta.parameters import VTAParameters
 
 SCHEDULE, LOG, REPORT = "schedule.json", "autotvm.log", "report.html"
+_FOLDER = "output"
+"""In a campaign's directory: the folder of `--output`."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,19 @@ class Written:
 
     paths: list[Path]
     notes: list[str]
+
+
+def keep_folder(home: Path, uuid: str, folder: Path) -> None:
+    """Let a campaign's engine write the files to this folder too, whatever becomes of the command that began it."""
+    with atomic_write(RunFiles(home, uuid).directory / _FOLDER) as file:
+        file.write(str(folder.resolve()))
+
+
+def folders_of(home: Path, uuid: str) -> list[Path]:
+    """Return where a campaign's engine writes its files."""
+    directory = RunFiles(home, uuid).directory
+    kept = directory / _FOLDER
+    return [directory, *([Path(kept.read_text(encoding="utf-8"))] if kept.is_file() else [])]
 
 
 def write_outputs(store: Store, identifier: str, directory: Path) -> Written:

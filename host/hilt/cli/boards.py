@@ -34,6 +34,7 @@ def boards(
     if context.invoked_subcommand is not None:
         return
     from hilt.link.errors import UnknownBoardError
+    from hilt.link.labgrid_place import PlaceError
     from hilt.link.quarantine import quarantined
     from hilt.measure import describe_board
     from hilt.measure.board_description import board_names
@@ -43,7 +44,7 @@ def boards(
     names = board_names()
     described = [describe_board(name) for name in names]
     for name in sorted(apart.keys() - set(names)):  # a virtual board's, or one that boards.toml has no more
-        with contextlib.suppress(UnknownBoardError, UnknownBoardModelError):
+        with contextlib.suppress(UnknownBoardError, UnknownBoardModelError, PlaceError):
             described.append(describe_board(name))
     if as_json:
         print_json(

@@ -162,6 +162,7 @@ def start_campaign(
     """Start a campaign, follow it unless detached, and return the exit code."""
     from hilt.campaign import launch
     from hilt.campaign.network_bundle import keep_graph
+    from hilt.campaign.outputs import keep_folder
     from hilt.cli.attending import attend_campaign
     from hilt.cli.host_keys import confirm_host_key
     from hilt.cli.live_view import print_text
@@ -174,6 +175,8 @@ def start_campaign(
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
+    if output is not None:
+        keep_folder(home, made.uuid, output)
     if _has_bundle(spec) and (missing := keep_graph(home, made, Path(spec.workload))):
         typer.echo(f"the campaign ends without a bundle: {missing}", err=as_json)
     return attend_campaign(home, made, detach=detach, as_json=as_json, output=output)

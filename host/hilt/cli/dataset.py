@@ -11,6 +11,7 @@ from hilt.cli.executors import executor
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json, seconds_text, time_text
 from hilt.cli.tables import column
+from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -138,7 +139,7 @@ def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) ->
             load_workload(name),
             any_board_model(board.removeprefix("virtual:")),
             checks=level,
-            kind="ml2" if kind == "ml2" else "autotvm",
+            kind=SpaceName.ML2 if kind == "ml2" else SpaceName.AUTOTVM,
             orders=orders_of(orders),
         )
         for name in names

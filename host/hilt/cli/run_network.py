@@ -154,6 +154,20 @@ def print_profile(figures: Profile) -> None:
         steps.add_row(step.name, step.kind, f"{step.microseconds:,.1f}")
     steps.add_row("all", "", f"{figures.processor:,.1f}")
     tables.console().print(steps)
+    if figures.starts:
+        typer.echo(chain_text(figures))
+
+
+def chain_text(figures: Profile) -> str:
+    """Return how VTA's time compares with its layers one by one, and what skips and starts take of it."""
+    vta, starts = figures.vta, "1 start" if figures.starts == 1 else f"{figures.starts} starts"
+    return (
+        f"VTA {vta:,.1f} µs in {starts}; its layers one by one {figures.alone:,.1f} µs by the twin "
+        f"({100 * (vta / figures.alone - 1):+.1f}%); of these the skip connections take {figures.residuals:,.1f} µs "
+        f"({100 * figures.residuals / figures.alone:.2f}%); starts take {figures.start:,.1f} µs and the processor's "
+        f"steps between them {figures.between:,.1f} µs ({100 * (figures.start + figures.between) / vta:.2f}% of VTA's "
+        "time)"
+    )
 
 
 def tell(event: BoardEvent) -> None:

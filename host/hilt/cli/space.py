@@ -10,6 +10,7 @@ import typer
 from hilt.cli import tables
 from hilt.cli.formatting import print_json
 from hilt.cli.tables import column
+from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
     from hilt.schedule import Space, Workload
@@ -76,7 +77,7 @@ def space_of(workload: Workload, accelerator: Accelerator, kind: str, orders: Or
     from hilt.schedule import space_for
 
     if kind == "ml2":
-        return space_for(workload, accelerator, kind="ml2")
+        return space_for(workload, accelerator, kind=SpaceName.ML2)
     if kind == "autotvm":
         return space_for(workload, accelerator, orders=orders)
     raise typer.BadParameter(f"--space {kind!r} is neither autotvm nor ml2")

@@ -9,6 +9,7 @@ then the engine closes the connection.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -57,6 +58,8 @@ class StateChanged:
     state: RunState
     detail: str = ""
     """The activity in that state, for people, as in `stopping after the trials on the board`."""
+    at: float = field(default_factory=time.time, compare=False)
+    """Seconds since the epoch; 0 in records of older versions, which have no time."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,8 @@ class Finished:
     state: RunState
     detail: str = ""
     failure: FailureCause | None = field(default=None)
+    at: float = field(default_factory=time.time, compare=False)
+    """As of StateChanged."""
 
 
 Event = (
@@ -187,6 +192,8 @@ def parse_event(line: bytes) -> Event:
     try:
         if kind is TrialRecorded:
             return TrialRecorded(Trial.from_dict(values["trial"]))
+        if kind in (StateChanged, Finished):
+            values.setdefault("at", 0.0)
         if kind is not BoardChanged:  # whose state is a word of the measurer's
             values |= {name: _WORDS[name](values[name]) for name in _WORDS if values.get(name) is not None}
         return kind(**values)

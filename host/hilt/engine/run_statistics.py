@@ -26,6 +26,7 @@ class RunStatistics:
         self._clock = clock
         self._began = clock()
         self._pace = Pace(clock)
+        self._pace.add_earlier(summary.trials, counts.get(Outcome.REJECTED, 0))
         stop_at = self._run.tuner_options.get("stop_at")
         self._forecast = StopForecast(stop_at if isinstance(stop_at, int | float) else None)
         self._lock = threading.Lock()
@@ -34,7 +35,7 @@ class RunStatistics:
         with self._lock:
             self._trials += 1
             self._counts[trial.outcome] = self._counts.get(trial.outcome, 0) + 1
-            self._pace.add(measured=trial.outcome is not Outcome.REJECTED)
+            self._pace.add(trial.ordinal, measured=trial.outcome is not Outcome.REJECTED)
             if not trial.verified:
                 return
             self._valid += 1
@@ -61,7 +62,7 @@ class RunStatistics:
         with self._lock:
             run, best = self._run, self._best
             seconds = self._pace.seconds_per_trial
-            expected = min(run.budget, self._forecast.trials or run.budget)
+            expected = self._forecast.end(self._pace.asked, run.batch, run.budget)
             latency = best.microseconds if best else None
             return RunProgress(
                 trials=self._trials,
@@ -70,7 +71,7 @@ class RunStatistics:
                 valid=self._valid,
                 elapsed_seconds=self._clock() - self._began,
                 trials_per_second=1 / seconds if seconds else None,
-                seconds_left=max(0.0, expected - self._trials) * seconds if seconds else None,
+                seconds_left=self._pace.seconds_for(expected),
                 best_number=best.ordinal if best else None,
                 best_index=best.index if best else None,
                 best_cycles=best.cycles if best else None,

@@ -6,10 +6,14 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from hilt import bitstreams
 from hilt.link.board_registry import Endpoint, RegisteredBoard, registered_board, registered_boards
+from hilt.link.errors import BoardFileError
+from hilt.link.labgrid_place import PREFIX as LABGRID
+from hilt.link.labgrid_place import HeldPlace, look
 from hilt.link.power import PowerSwitch
 from hilt.measure.identity import identity_of
 from hilt.measure.interfaces import BoardDescription
@@ -60,10 +64,12 @@ class BoardTarget(Protocol):
 def resolve(name: str) -> BoardTarget:
     """Return the board of that name.
 
-    Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError, BitstreamError.
+    Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError, BitstreamError, PlaceError.
     """
     if name.startswith(PREFIX):
         return VirtualTarget(name)
+    if name.startswith(LABGRID):
+        return LabgridTarget(name)
     return RealTarget(name, registered_board(name))
 
 
@@ -116,6 +122,46 @@ class RealTarget:
 
     def release(self) -> None:
         pass
+
+
+class LabgridTarget(RealTarget):
+    """A place of a labgrid coordinator: held from `prepare`, or the first `endpoint`, to `release`.
+
+    labgrid has the address and the turn. The rest comes from the table of the place's name in HILT_HOME/boards.toml;
+    without it the place's tag `bitstream` and the defaults hold.
+    """
+
+    def __init__(self, name: str) -> None:
+        place = name.removeprefix(LABGRID)
+        facts = look(place)
+        table = registered_boards().get(place)
+        service = facts.resources.get("NetworkService")
+        endpoint = table.endpoint if table else None
+        if service is not None:
+            where = {"host": str(service["address"]), "user": str(service["username"]), "port": int(service["port"])}
+            endpoint = replace(endpoint, **where) if endpoint else Endpoint(name=place, **where)  # type: ignore[arg-type]
+        bitstream = table.bitstream if table else facts.tags.get("bitstream")
+        if endpoint is None or bitstream is None:
+            missing = "a NetworkService" if endpoint is None else "a tag `bitstream`"
+            raise BoardFileError(
+                f"place {place} has neither {missing} nor a table [{place}] in boards.toml: add one of them"
+            )
+        power = table.power if table else None
+        if power is None and (port := facts.resources.get("NetworkPowerPort")):
+            port = {key: value for key, value in port.items() if key in ("model", "host", "index")}
+            power = {"resources": {"NetworkPowerPort": port}, "drivers": {"NetworkPowerDriver": {}}}
+        super().__init__(name, RegisteredBoard(endpoint, bitstream, power))
+        self._held = HeldPlace(place)
+
+    def prepare(self, report: Callable[[str], None]) -> None:
+        self._held.hold(report)
+
+    def endpoint(self) -> Endpoint:
+        self._held.hold(lambda text: None)
+        return super().endpoint()
+
+    def release(self) -> None:
+        self._held.release()
 
 
 class VirtualTarget:

@@ -74,7 +74,9 @@ class BoardConnection:
         Raises LinkError; VirtualBoardError if a virtual board cannot be switched on.
         """
         if self._bitstream is None:
-            self.target.prepare(lambda text: self.tell(BoardState.CONNECTING, text))
+            # A place in a laboratory may have to wait for its turn.
+            prepare, tell = self.target.prepare, lambda text: self.tell(BoardState.CONNECTING, text)
+            unless_closed(self.closing, lambda: prepare(tell), lambda nothing: None)
             self.tell(BoardState.CONNECTING, "preparing its bitstream")
             # A model may be built, which takes its own time.
             self._bitstream = unless_closed(self.closing, self.target.bitstream, lambda bitstream: None)

@@ -281,11 +281,19 @@ class Planner:
                     "alone": placement.schedule.cycles,
                     "bound": _bound(placement.layer, accelerator),
                     "residual": bool(placement.layer.residual),
+                    "residual_cycles": self._residual_cycles(placement),
                     "schedule": placement.schedule.origin,
                     "knobs": dict(placement.schedule.knobs),
                 }
             )
         return facts, about
+
+    def _residual_cycles(self, placement: Placement) -> int:
+        """Return by how many cycles a layer alone is slower for its residual."""
+        layer, schedule = placement.layer, placement.schedule
+        if not isinstance(layer, VtaLayer) or not layer.residual or schedule is None:
+            return 0
+        return schedule.cycles - self.searcher.judge(layer.workload, schedule.knobs, None, schedule.origin).cycles
 
     def _constant_part(self, name: str, array: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> str:
         part = f"memory/{sum(key.startswith('memory/') for key in arrays)}.npy"

@@ -51,6 +51,10 @@ class Profile:
         total: The processor's steps, VTA's own time and the starts.
         macs: Multiply-accumulates of the layers on VTA.
         utilisation: Those in share of VTA's peak over VTA's own time.
+        alone: VTA's time if its layers ran one by one, by the twin.
+        residuals: The part of that which residuals take.
+        starts: How often VTA is started.
+        between: The processor's steps between the first and the last start.
     """
 
     layers: tuple[LayerTime, ...]
@@ -61,6 +65,10 @@ class Profile:
     total: float
     macs: int
     utilisation: float
+    alone: float
+    residuals: float
+    starts: int
+    between: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -79,6 +87,7 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], simu
     inferences = [[StepRun(*step) for step in run["steps"]] for run in runs]
     layers: list[LayerTime] = []
     steps: list[StepTime] = []
+    places: list[int] = []
     vta = start = 0.0
     for number, step in enumerate(manifest["steps"]):
         those = [inference[number] for inference in inferences]
@@ -91,6 +100,7 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], simu
         vta += own
         start += 0.0 if simulated else max(wall - own, 0.0)
         layers += _layers(manifest, step["program"], own * clock / 1e6)
+        places.append(len(steps))
     processor = sum(step.microseconds for step in steps)
     macs = sum(layer.macs for layer in layers)
     peak = manifest["target"]["macs_per_cycle"] * clock / 1e6
@@ -103,6 +113,10 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], simu
         vta + start + processor,
         macs,
         macs / (vta * peak) if vta else 0.0,
+        alone=sum(layer["alone"] for layer in manifest["layers"]) * 1e6 / clock,
+        residuals=sum(layer.get("residual_cycles", 0) for layer in manifest["layers"]) * 1e6 / clock,
+        starts=len(places),
+        between=sum(step.microseconds for step in steps[places[0] : places[-1]]) if places else 0.0,
     )
 
 

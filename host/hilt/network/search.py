@@ -15,6 +15,7 @@ from hilt.network.chain import ChainLink, join
 from hilt.network.lower import Code, code_of
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
 from hilt.network.lower_residual import with_residual
+from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, Rejected, convolution
 from hilt.schedule.checks import Checks
 from hilt.schedule.tiling import Tiling, TilingProblem
@@ -106,7 +107,7 @@ class Searcher:
         return Schedule(dict(knobs), int(cycles), origin)
 
     def _search(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
-        checks: Checks = "strict" if self.accelerator.hazards == "none" else "compiler"
+        checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4)
         candidates = candidates_of(problem)
         if not len(candidates):

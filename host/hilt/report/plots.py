@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.report.facts import Facts, RunFacts
 from hilt.report.figures import BEST, FAILED, FALLBACK, QUIET, new_figure
-from hilt.run_choices import SpaceName
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule import Reason, space_for
 from hilt.schedule.bounds import least_bytes
 from hilt.schedule.operator import convolution, workload_of
@@ -170,7 +170,7 @@ def space_picture(facts: RunFacts) -> Figure:
     figure, axes = new_figure(3.0)
     space = space_of(facts)
     across = _across(space)
-    checks: Any = facts.run.checks
+    checks = CheckLevel(facts.run.checks)
     found = summarize_validity(workload_of(facts.run.workload_spec), accelerator_of(facts), space, checks)
     width = int(np.prod(space.sizes[:across]))
     grid = (found.verdicts == Reason.OK).reshape(-1, width)

@@ -109,7 +109,11 @@ def importance_plot(facts: RunFacts, name: str) -> Plot | None:
         "type": "bar", "orientation": "h", "y": knobs, "x": [100 * shares[knob] for knob in knobs],
         "marker": {"color": COLOURS[0]}, "hovertemplate": "%{y}: %{x:.1f} %<extra></extra>",
     }  # fmt: skip
-    layout = {"xaxis": {"title": {"text": "% of the variance of log latency, by each knob alone"}}, "height": 320}
+    layout = {
+        "xaxis": {"title": {"text": "% of the variance of log latency, by each knob alone"}},
+        "yaxis": {"automargin": True},
+        "height": 320,
+    }
     return Plot(name, f"Knob importance in the trials of {facts.name}.", [bars], layout)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +20,7 @@ from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-Checks = CheckLevel | Literal["compiler", "strict", "tvm", "off"]
+Checks = CheckLevel
 """Check levels. compiler: buffers, fields and limits of hilt's lowering. strict: also schedules that lose sums without
 interlock. tvm: only configurations that TVM v0.9 compiles and runs. off: whatever can be encoded."""
 
@@ -54,7 +53,7 @@ class Analysis:
             need, limit = needs[reason]
             found[need > limit] = reason
         if checks == "tvm":  # configurations that TVM accepts must be lowered here too
-            found = np.where(found == 0, self.verdict("compiler"), found)
+            found = np.where(found == 0, self.verdict(CheckLevel.COMPILER), found)
         return found
 
     def rejection(self, checks: Checks, row: int = 0) -> Rejected | None:
@@ -64,7 +63,7 @@ class Analysis:
             need, limit = needs[reason]
             if need[row] > limit:
                 return Rejected(reason.text, detail(reason, int(need[row]), limit))
-        return self.rejection("compiler", row) if checks == "tvm" else None
+        return self.rejection(CheckLevel.COMPILER, row) if checks == "tvm" else None
 
     def _needs_of(self, checks: Checks) -> Needs:
         if checks not in _LEVELS:
@@ -81,7 +80,7 @@ class Analysis:
 
 
 def verdicts(
-    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = "compiler"
+    workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = CheckLevel.COMPILER
 ) -> IntArray:
     """Return the reason numbers (n,) of configurations given as knob values by name (Space.columns); 0 is accepted."""
     return analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns).verdict(checks)

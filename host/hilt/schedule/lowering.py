@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks, analyse
 from hilt.schedule.footprints import Footprints
 from hilt.schedule.intervals import Intervals
@@ -36,26 +37,10 @@ _INSTRUCTIONS_TOGETHER = 1 << 19
 """Programs are lowered together up to about so many: enough to be cheap, few enough to hold in memory."""
 
 
-def lower(workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler") -> Program:
-    """Return the program of this configuration, with buffers `uop`, `inp`, `wgt`, `out` and, if needed, `bias`.
-
-    With checks `off`, fields that overflow keep their low bits.
-
-    Raises:
-        Rejected: `checks` refuses the configuration; it holds the reason.
-        ConfigurationError: The knobs are no configuration.
-    """
-    columns = {name: [value] for name, value in knobs.items()}
-    (lowered,) = lower_many(workload, columns, accelerator, checks)
-    if isinstance(lowered, Rejected):
-        raise lowered
-    return lowered
-
-
 def lower_many(
-    workload: Conv2d, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = "compiler"
+    workload: Conv2d, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = CheckLevel.COMPILER
 ) -> Iterator[Program | Rejected]:
-    """Yield the result of `lower` for each of these configurations, in order.
+    """Yield the program, or the rejection, of each of these configurations, in order.
 
     The configurations are knob values by name (Space.columns). They are checked and lowered together, which is
     faster than

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule.checks import Checks
 from hilt.schedule.reasons import Rejected
 from hilt.schedule.segments import IntArray
@@ -113,21 +114,21 @@ def convolution(workload: Workload) -> Conv2d:
 
 
 def space_for(
-    workload: Workload, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm"
+    workload: Workload, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = SpaceName.AUTOTVM
 ) -> Space:
     """Return the space of a workload (hilt.schedule.space describes that of a convolution)."""
     return operator_named(workload.operator).space(workload, accelerator, orders, kind)
 
 
 def verdicts(
-    workload: Workload, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = "compiler"
+    workload: Workload, accelerator: Accelerator, columns: Mapping[str, ArrayLike], checks: Checks = CheckLevel.COMPILER
 ) -> IntArray:
     """Return the Reason numbers (n,) of configurations as knob values by name (Space.columns); 0 is accepted."""
     return operator_named(workload.operator).verdicts(workload, accelerator, columns, checks)
 
 
 def lower_many(
-    workload: Workload, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = "compiler"
+    workload: Workload, columns: Mapping[str, ArrayLike], accelerator: Accelerator, checks: Checks = CheckLevel.COMPILER
 ) -> Iterator[Program | Rejected]:
     """Yield the result of `lower` for each of these configurations, in order; faster than one by one.
 
@@ -138,7 +139,7 @@ def lower_many(
 
 
 def lower(
-    workload: Workload, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler"
+    workload: Workload, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = CheckLevel.COMPILER
 ) -> Program:
     """Return the program of a configuration, with buffers `uop`, `out` and the operator's inputs.
 

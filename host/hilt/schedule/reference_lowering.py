@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Analysis, Checks, analyse
 from hilt.schedule.loops import LOOPS
 from hilt.schedule.reference_steps import ReductionStep, ScalarTiling, WorkTile, order_of_work
@@ -31,7 +32,7 @@ _UNROLLED = ("w", "h", "co", "b", "kw", "kh", "ci")
 
 
 def lower_one(
-    workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = "compiler"
+    workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator, checks: Checks = CheckLevel.COMPILER
 ) -> Program:
     """Return the program of one configuration, as `hilt.schedule.lower` does.
 

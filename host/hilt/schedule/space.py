@@ -112,7 +112,7 @@ LOOP_ORDERS = {
 """The outer loops, outermost first, by the value of knob `loop_order`. 1 is TVM's. In 3 and 4 the reduction is outside
 of tiles whose partial sums stay on chip: inputs of a row of tiles, or weights, are loaded once for all of them."""
 
-SpaceKind = SpaceName | Literal["autotvm", "ml2"]
+SpaceKind = SpaceName
 """A space kind, or its value as code writes it."""
 Orders = Literal[1, 4]
 ORDERS_OF: dict[str, tuple[Orders, ...]] = {SpaceName.AUTOTVM: (1, 4), SpaceName.ML2: (1,)}
@@ -129,7 +129,7 @@ def orders_of(kind: SpaceKind, count: int) -> Orders:
 
 
 def conv2d_space(
-    workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = "autotvm"
+    workload: Conv2d, accelerator: Accelerator, *, orders: Orders = 1, kind: SpaceKind = SpaceName.AUTOTVM
 ) -> Space:
     """Return the space of a convolution, with channels and batch counted in blocks.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, Reason, lower_many, space_for
 from hilt.schedule.checks import analyse
 from hilt.silicon.measured import event_machine
@@ -86,7 +87,7 @@ def _space_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tu
     space = space_for(workload, accelerator, orders=4)
     analysis = analyse(workload, accelerator, space.columns(range(len(space))))
     instructions, _ = analysis.needs[Reason.INSN_LIMIT]
-    indices = np.flatnonzero((analysis.verdict("compiler") == 0) & (instructions <= _LONGEST_OF_SPACE))
+    indices = np.flatnonzero((analysis.verdict(CheckLevel.COMPILER) == 0) & (instructions <= _LONGEST_OF_SPACE))
     for index, program in zip(indices, lower_many(workload, space.columns(indices), accelerator), strict=True):
         if isinstance(program, Program):
             knobs = space.knobs_at(int(index))

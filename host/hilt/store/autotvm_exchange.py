@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule import ConfigurationError, Conv2d, Reason, WorkloadError, bound_cycles, space_for, verdicts
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord, OutdatedLogError, parse_log
@@ -114,7 +115,7 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
 
 def _runs_on_tvm(workload: Conv2d, trial: Trial, accelerator: Accelerator) -> bool:
     columns = {name: [value] for name, value in trial.knobs.items()}
-    return bool(verdicts(workload, accelerator, columns, "tvm")[0] == Reason.OK)
+    return bool(verdicts(workload, accelerator, columns, CheckLevel.TVM)[0] == Reason.OK)
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,21 @@ def line_of(event: Event, *, date: bool = False) -> Line | None:
         case BoardChanged(board=board, state=state, detail=detail, at=at):
             kind = "error" if state in _BAD_STATES else "warning" if state == "recovering" else "muted"
             return f"{_clock(at, date)} {board}: {state} {one_line(detail)}".rstrip(), kind
-        case StateChanged(state=state, detail=detail):
-            return f"{' ' * len(_clock(0, date))} run {state}{': ' if detail else ''}{one_line(detail)}", "heading"
-        case Finished(state=state, detail=detail, failure=failure):
+        case StateChanged(state=state, detail=detail, at=at):
+            return f"{_clock_or_blank(at, date)} run {state}{': ' if detail else ''}{one_line(detail)}", "heading"
+        case Finished(state=state, detail=detail, failure=failure, at=at):
             kind = "error" if failure else "heading"
-            return f"{' ' * len(_clock(0, date))} run {state}{': ' if detail else ''}{one_line(detail)}", kind
+            return f"{_clock_or_blank(at, date)} run {state}{': ' if detail else ''}{one_line(detail)}", kind
     return None
 
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _clock_or_blank(at: float, date: bool) -> str:
+    """Return the time, or as many spaces: records of older versions have no time of a state."""
+    return _clock(at, date) if at else " " * len(_clock(0, date))
 
 
 def _clock(at: float, date: bool) -> str:

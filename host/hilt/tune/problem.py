@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule import Rejected, Space, Workload, convolution, features, lower_many, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.features import Features, LoopContext
@@ -39,7 +40,7 @@ class TuningProblem:
     workload: Workload
     accelerator: Accelerator
     space: Space
-    checks: Checks = "compiler"
+    checks: Checks = CheckLevel.COMPILER
 
     @classmethod
     def of(
@@ -47,9 +48,9 @@ class TuningProblem:
         workload: Workload,
         accelerator: Accelerator,
         *,
-        checks: Checks = "compiler",
+        checks: Checks = CheckLevel.COMPILER,
         orders: Literal[1, 4] = 1,
-        kind: SpaceKind = "autotvm",
+        kind: SpaceKind = SpaceName.AUTOTVM,
     ) -> TuningProblem:
         """Return the problem over the space that `space_for` makes of the arguments."""
         return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks)
@@ -97,7 +98,7 @@ class TuningProblem:
         """Return the programs of the configurations, in their order, which is faster than one by one."""
         compiles, checks = np.ones(len(indices), dtype=np.bool_), self.checks
         if checks == "tvm":  # the runtime's verdict is unknown before the run: a refusal here would reveal it
-            compiles, checks = self.compiles[indices], "compiler"
+            compiles, checks = self.compiles[indices], CheckLevel.COMPILER
         found = lower_many(self.workload, self.columns(indices[compiles]), self.accelerator, checks)
         for each in compiles.tolist():
             program = next(found) if each else None

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule import Conv2d, Space, space_for, verdicts
 from hilt.schedule.checks import Checks, analyse
 from hilt.schedule.operator import convolution
@@ -22,7 +23,7 @@ from hilt_experiments.glimpse_training.population import Generation
 Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
-Kind = Literal["autotvm", "ml2"]
+Kind = SpaceName
 
 LONGEST_PROGRAM = 3_000
 """Most instructions of a measured program.
@@ -61,7 +62,11 @@ class LayerTask:
     @property
     def levels(self) -> tuple[Checks, ...]:
         """The check levels that apply to the kind of space."""
-        return ("compiler", "strict", "tvm") if self.kind == "autotvm" else ("compiler", "strict")
+        return (
+            (CheckLevel.COMPILER, CheckLevel.STRICT, CheckLevel.TVM)
+            if self.kind is SpaceName.AUTOTVM
+            else (CheckLevel.COMPILER, CheckLevel.STRICT)
+        )
 
     def valid(self, indices: Indices, checks: Checks) -> Booleans:
         """Return whether each is valid at a level, (n,)."""
@@ -101,8 +106,8 @@ def _is_short(layer: Conv2d, generation: Generation) -> bool:
 def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSequence) -> LayerTask | None:
     require_not_held_out(workload, generation.accelerator.parameters)
     generator = np.random.default_rng(seed)
-    kind: Kind = "ml2" if generator.random() < 0.15 else "autotvm"
-    orders: Literal[1, 4] = 1 if kind == "ml2" or generator.random() < 0.15 else 4
+    kind: Kind = SpaceName.ML2 if generator.random() < 0.15 else SpaceName.AUTOTVM
+    orders: Literal[1, 4] = 1 if kind is SpaceName.ML2 or generator.random() < 0.15 else 4
     problem = TuningProblem.of(workload, generation.accelerator, orders=orders, kind=kind)
     candidates = np.flatnonzero(problem.compiles)
     if len(candidates) < 16:
@@ -111,7 +116,7 @@ def _build_task(workload: Conv2d, generation: Generation, seed: np.random.SeedSe
     measured.add(_some(candidates, _RANDOM, generator))
     if kind == "autotvm":
         columns = problem.space.columns(candidates)
-        of_tvm = verdicts(workload, generation.accelerator, columns, "tvm") == 0
+        of_tvm = verdicts(workload, generation.accelerator, columns, CheckLevel.TVM) == 0
         measured.add(_some(candidates[of_tvm], _OF_TVM, generator))
     for _ in range(_CLIMBS):
         neighbours = [problem.space.neighbours(int(index)) for index in measured.best(_CLIMB_FROM)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.glimpse.blueprint import BlueprintEncoder
 from hilt.tune.glimpse.encoding import (
@@ -25,7 +26,7 @@ Booleans = npt.NDArray[np.bool_]
 
 POOL = 448
 """Configurations of a pool: the measured ones, then drawn ones that do not compile, then none."""
-LEVELS: tuple[Checks, ...] = ("compiler", "strict", "tvm")
+LEVELS: tuple[Checks, ...] = (CheckLevel.COMPILER, CheckLevel.STRICT, CheckLevel.TVM)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def _fill(pools: Pools, number: int, generator: np.random.Generator) -> None:
     task = pools.tasks[number]
     measured = task.indices[:POOL]
     drawn = task.space.sample(4 * POOL, generator)
-    compiles = task.valid(drawn, "compiler")
+    compiles = task.valid(drawn, CheckLevel.COMPILER)
     others = drawn[~compiles][: POOL - len(measured)]
     both = np.concatenate([measured, others])
     used = len(both)

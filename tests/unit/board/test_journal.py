@@ -9,6 +9,7 @@ import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -141,7 +142,7 @@ def test_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(JournalMachine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("no_fsync")
 def test_acknowledged_results_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "COMPACT_BYTES", 10_000)
     journal = Journal(tmp_path / "journal")
@@ -274,3 +275,145 @@ def test_a_journal_of_protocol_version_1_is_read(tmp_path: Path) -> None:
     (result,) = journal.since(0, 10)
     assert journal.damaged == 0 and journal.next == 8
     assert result.verification is not None and result.verification.mismatched == 2
+
+
+def test_twenty_thousand_results_wait_for_a_host(tmp_path: Path) -> None:
+    """A night of trials on a board that nobody fetches from."""
+    journal = Journal(tmp_path / "journal")
+    journal._results = dict.fromkeys(range(1, 20_000), measured(1))
+    journal.check_room("run/1/0")
+    journal._results[20_000] = measured(1)
+    with pytest.raises(JournalFullError, match="holds 20000 results"):
+        journal.check_room("run/1/0")
+    journal.close()
+
+
+@pytest.mark.parametrize(("free", "room"), [(1 << 20, True), ((1 << 20) - 4096, False)])
+def test_a_mebibyte_of_the_disk_is_left_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, room: bool
+) -> None:
+    journal = Journal(tmp_path / "journal")
+    statistics = SimpleNamespace(f_bavail=free // 4096, f_frsize=4096)
+    monkeypatch.setattr(os, "fstatvfs", lambda file: statistics)
+    if room:
+        assert journal.append(measured(1)).sequence == 1
+    else:
+        with pytest.raises(DiskFullError, match="less than 1 MiB is free"):
+            journal.append(measured(1))
+    journal.close()
+
+
+@pytest.mark.parametrize(("grown", "lines"), [(1 << 20, 2), ((1 << 20) - 200, 3)])
+def test_a_file_that_has_grown_by_a_mebibyte_is_rewritten(tmp_path: Path, grown: int, lines: int) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.append(measured(1))
+    journal.append(measured(2))
+    journal._bytes += grown - (tmp_path / "journal").stat().st_size
+    journal.acknowledge(1)
+    journal.close()
+    assert len((tmp_path / "journal").read_bytes().splitlines()) == lines
+    again = Journal(tmp_path / "journal")
+    assert [each.key for each in again.since(0, 9)] == ["run/2/0"] and again.next == 3
+    again.close()
+
+
+def test_what_stays_in_the_file_is_not_rewritten_for_each_acknowledgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 2000)
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    for number in range(20):
+        journal.append(Measured(key=f"other/{number}/0", outcome="ok"))
+    rewritten = set()
+    for number in range(40):
+        journal.acknowledge(journal.append(measured(number)).sequence, "run")
+        rewritten.add(path.stat().st_ino)
+    journal.close()
+    written = 40 * 300  # a result and its acknowledgement are less than that
+    assert 2 <= len(rewritten) <= 1 + written // 2000
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_rewriting_closes_the_old_file_and_syncs_the_whole_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.append(measured(1))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
+    before = open_files()
+    journal._compact()
+    assert open_files() == before
+    assert synced[0] == (tmp_path / "journal").stat().st_size > 0
+    journal.close()
+
+
+def spoiled(path: Path, tail: bytes) -> None:
+    journal = Journal(path)
+    journal.append(measured(1))
+    journal.close()
+    with path.open("ab") as file:
+        file.write(tail)
+
+
+@pytest.mark.parametrize(
+    ("tail", "damaged"),
+    [
+        (b"torn", 1),
+        (b"00000000 {}\n", 1),
+        (b"no checksum\n", 1),
+        (journal_module._encode({"key": 7}), 1),
+        (b"no checksum\ntorn", 2),
+        (b"", 0),
+    ],
+)
+def test_unreadable_lines_are_counted(tmp_path: Path, tail: bytes, damaged: int) -> None:
+    path = tmp_path / "journal"
+    spoiled(path, tail)
+    journal = Journal(path)
+    assert journal.damaged == damaged
+    assert [each.key for each in journal.since(0, 9)] == ["run/1/0"]
+    journal.close()
+
+
+def test_a_torn_line_is_cut_off_even_if_the_file_cannot_be_rewritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    spoiled(path, b"torn")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "replace", full)
+        journal = Journal(path)
+    assert not path.read_bytes().endswith(b"torn")
+    journal.append(measured(2))
+    journal.close()
+    again = Journal(path)
+    assert ([each.key for each in again.since(0, 9)], again.damaged) == (["run/1/0", "run/2/0"], 0)
+    assert sorted(tmp_path.iterdir()) == [path]
+    again.close()
+
+
+def test_an_error_of_the_disk_is_passed_on_and_its_line_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+
+    def broken_disk(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", broken_disk)
+        with pytest.raises(OSError, match="Input/output error"):
+            journal.append(measured(1))
+    assert path.read_bytes() == b"" and len(journal) == 0
+    assert journal.append(measured(1)).sequence == 1
+    journal.close()

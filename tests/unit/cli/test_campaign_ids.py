@@ -32,6 +32,7 @@ def test_show_and_compare_take_it(campaign: Campaign, identifier: str, capsys: p
     assert len(json.loads(capsys.readouterr().out)["runs"]) == len(LATENCIES)
 
 
+@pytest.mark.slow
 def test_report_and_resume_take_it(campaign: Campaign, identifier: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert hilt(["report", identifier, "--csv", "trials.csv"]) == 0
     assert len(Path("trials.csv").read_text().splitlines()) == 1 + sum(map(len, LATENCIES))

@@ -63,6 +63,15 @@ def test_a_model_becomes_a_campaign_with_trials_for_each_layer(home: Path, capsy
     assert listed == [{name: value for name, value in result.items() if name not in ("schema", "kind")}]
 
 
+@pytest.mark.slow
+def test_the_engine_itself_writes_to_the_folder_of_output(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal may be closed: here the command writes nothing (`home`)."""
+    monkeypatch.setenv("HILT_TEST_FILES", "1")
+    output = home / "results"
+    assert hilt(["campaign", model(home), "--budget", "16", *OPTIONS, "--output", str(output)]) == 0
+    assert {"schedule.json", "autotvm.log"} <= {path.name for path in output.iterdir()}
+
+
 def test_nothing_verified_has_its_exit_code(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hilt(["tune", model(home), "--board", "table:wrong", "--tuner", "random", "--trials", "8"]) == 1
     assert "nothing verified was found" in capsys.readouterr().out

@@ -74,8 +74,24 @@ def test_rows_are_of_every_world_and_seed(datasets: dict[str, Dataset]) -> None:
     rows = runs_on_worlds([LAYER], described, 1, "any")
     assert [row["world"] for row in rows] == list(datasets)
     assert all(row["confidence"] is None and row["trials"] <= 750 for row in rows)
-    summary = summarise(rows + [row | {"tuner": "autotvm", "to_1%": 2 * (row["to_1%"] or 750)} for row in rows])
+    summary = summarise(rows + [row | {"tuner": "autotvm", "to_1%": 2 * (row["to_1%"] or 751)} for row in rows])
+    assert all(row["within_1%"] >= 1 for row in rows)
     assert {row["over_autotvm"] for row in summary if row["tuner"] == "random"} == {0.5}
+
+
+def test_a_summary_has_quartiles_an_interval_and_a_p_value() -> None:
+    def row(tuner: str, workload: str, trials: int | None) -> dict[str, object]:
+        fields = {"level": "tvm", "world": "chisel", "tuner": tuner, "workload": workload}
+        return fields | {"to_1%": trials, "to_0%": trials}
+
+    rows = [row("autotvm", name, trials) for name in ("a", "b") for trials in (90, 100, 110, 120, 130)]
+    rows += [row("hilt", name, trials) for name in ("a", "b") for trials in (1, 1, 2, 4, None)]
+    theirs, ours = summarise(rows)
+    assert (ours["lower_quartile"], ours["trials_to_1%"], ours["upper_quartile"]) == (1, 2, 4)
+    assert ours["over_autotvm"] == pytest.approx(2 / 110, abs=1e-4)
+    assert ours["low"] <= ours["over_autotvm"] <= ours["high"]
+    assert ours["p_value"] < theirs["p_value"] == 1
+    assert ours["never"] == 2 and ours["trials_to_0%"] == 2
 
 
 def test_reliability_counts_each_run_once() -> None:

@@ -33,7 +33,7 @@ class Agent:
         self.acknowledged: queue.Queue[tuple[str, int]] = queue.Queue()
         self.ran: list[str] = []
 
-    def missing(self, blobs: object, deadline: object) -> set[str]:
+    def missing_blobs(self, blobs: object, deadline: object) -> set[str]:
         return set()
 
     def measure(self, trial: TrialRequest, code: bytes) -> Future[Record]:

@@ -26,6 +26,7 @@ def normal(*shape: int) -> Array:
     return RANDOM.normal(0, 0.5, shape).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_it_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, images, labels, _, _ = digits.trained()
     path = saved(model, tmp_path / "digits.onnx")

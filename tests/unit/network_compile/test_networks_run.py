@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.network.compile import compile_network
+from hilt.network.compile import UnplaceableError, compile_network
 from hilt.network.graph import Graph
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
@@ -243,3 +243,10 @@ def test_a_program_that_does_not_finish_ends_the_inference() -> None:
     ):
         Network(bundle, device).run({"x": builder.input()})
     assert failed.value.outcome == "timeout"
+
+
+def test_a_node_that_neither_side_computes_is_refused_by_its_name() -> None:
+    builder = Builder((1, 16, 4, 4))
+    graph = builder.graph(builder.add_node("odd", "Wavelet", ["x"], (1, 16, 4, 4), {}))
+    with pytest.raises(UnplaceableError, match="^node odd is Wavelet, which neither VTA nor hilt's runtime computes"):
+        compile_network(graph, target())

@@ -111,6 +111,7 @@ def test_it_holds_every_layers_figures(source: str) -> None:
     assert "Conv: dilation" in text
 
 
+@pytest.mark.slow
 def test_what_users_name_is_words_and_nothing_else(source: str) -> None:
     page = Page(source)
     assert page.handlers == []

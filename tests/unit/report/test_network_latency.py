@@ -63,6 +63,7 @@ def test_a_layer_without_a_run_leaves_no_sum(result: CampaignResult) -> None:
     assert layer_latency(without.layers[0]) == "-"
 
 
+@pytest.mark.slow
 def test_a_report_of_a_part_says_about_and_shows_both_parts(result: CampaignResult, tmp_path: Path) -> None:
     half = partly(result, 44_000.0)
     with Store(database_path(tmp_path)) as store:

@@ -69,6 +69,7 @@ def test_the_same_picture_is_the_same_text(made: tuple[Campaign, Run], tmp_path:
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(made: tuple[Campaign, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     html = str(tmp_path / "r.html")
     for arguments, words in (

@@ -40,6 +40,7 @@ def test_other_accelerators(name: str, accelerator: Accelerator) -> None:
         check(workload, knobs, accelerator)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(small_convolutions(), st.sampled_from([PYNQ, PYNQ_B, BATCHED, ZCU102]), st.integers(0, 2**31))
 def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed: int) -> None:

@@ -102,6 +102,7 @@ def test_boundary_tiles_are_smaller() -> None:
     assert sizes == {(10, 16), (10, 8), (6, 16), (6, 8)}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(small_convolutions(), st.sampled_from([0, 1]), st.integers(0, 2**31))
 def test_without_checks_there_is_always_a_program(workload: Conv2d, kind: int, seed: int) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hilt.cli.main import run as hilt
 from hilt.schedule import Conv2d, WorkloadError, load_workload, space_for
 from hilt.schedule.workload_syntax import format_workload, name_of
-from hilt.store import Store, Trial, database_path
+from hilt.store import Store, Trial, autotvm_exchange, database_path
 from hilt.store.autotvm_exchange import export_run, import_records
 from hilt.store.autotvm_log import ErrorNumber, LogFormatError, LogRecord, decode, encode, read_log, write_log
 from hilt.store.autotvm_tasks import args_of, index_of, workload_of
@@ -282,3 +282,8 @@ def test_a_log_comes_in_as_a_whole_with_its_times_or_not_at_all(
         times = [trial.recorded_at for run in reversed(store.runs()) for trial in store.trials(run.uuid)]
         assert sorted(times) == sorted(record.timestamp for _, record in read_log(FIXTURE))
         assert {run.detail for run in store.runs()} == {"imported from caf\ufffd.log"}
+
+
+def test_every_outcome_has_an_error_number_of_tvm() -> None:
+    assert autotvm_exchange._ERRORS.keys() == set(Outcome)
+    assert autotvm_exchange._OUTCOMES.keys() == set(ErrorNumber)

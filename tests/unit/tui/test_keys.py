@@ -140,6 +140,10 @@ def row(ordinal: int) -> Condition:
     return lambda stage: stage.row(ordinal)
 
 
+def focused(name: str) -> Condition:
+    return lambda stage: getattr(stage.screen.focused, "id", "") == name
+
+
 def table_row(place: int) -> Condition:
     return lambda stage: stage.screen.query_one(DataTable).cursor_row == place
 
@@ -186,7 +190,7 @@ LIVE: dict[str, Journey] = {
         Press(RunsScreen, "f5", says("aaaaaaaa")),
         Go(("pageup",), table_row(0)),
         Press(RunsScreen, "g", at(Prompt)),
-        Press(Prompt, "down", lambda stage: getattr(stage.screen.focused, "id", "") == "cancel"),
+        Press(Prompt, "down", focused("cancel")),
         Press(Prompt, "up", lambda stage: isinstance(stage.screen.focused, Input)),
         Press(Prompt, "escape", at(RunsScreen)),
         Press(RunsScreen, "m", says("Note on aaaaaaaa")),
@@ -221,6 +225,10 @@ LIVE: dict[str, Journey] = {
         Press(RunPage, "p", asked(EngineCommand.PAUSE)),
         Press(RunPage, "r", asked(EngineCommand.RESUME)),
         Press(RunPage, "s", at(Confirm)),
+        Press(Confirm, "right", focused("yes")),
+        Press(Confirm, "left", focused("no")),
+        Press(Confirm, "down", focused("yes")),
+        Press(Confirm, "up", focused("no")),
         Press(Confirm, "n", at(RunScreen)),
         Go(("s",), at(Confirm)),
         Press(Confirm, "escape", at(RunScreen)),

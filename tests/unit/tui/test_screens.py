@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.widgets import DataTable, Input, RadioSet
+from textual.geometry import Region
+from textual.screen import ModalScreen
+from textual.widgets import Button, DataTable, Input, RadioSet
 
 from hilt.engine.client import NoEngineError
 from hilt.engine.event_log import EventLog
@@ -397,6 +399,26 @@ async def test_a_run_is_started_from_a_form(tmp_path: Path, monkeypatch: pytest.
             await pilot.press("backspace", "backspace", *"12", "enter")
             await until(pilot, lambda: shown(pilot, RunScreen))
             assert (asked[-1].workload, asked[-1].trials, asked[-1].board) == ("resnet18.C2", 12, "virtual:pynq")
+
+
+@pytest.mark.parametrize("keys", [("n",), ("e",), ("s",), ("7", "g"), ("7", "d")])
+async def test_every_button_of_a_dialog_is_in_view(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    make_run(tmp_path)
+    with live_engine(tmp_path), app_of(tmp_path, UUID) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: shown(pilot, RunScreen) and app.screen.view is not None)
+            if "7" in keys:
+                await pilot.press("7")
+                await until(pilot, lambda: "3f2a91bc" in text_of(pilot) and "1 row" in text_of(pilot))
+            await pilot.press(keys[-1])
+            await until(pilot, lambda: isinstance(app.screen, ModalScreen))
+            if keys == ("n",):  # an error line takes room too
+                await pilot.press(*["end"], *["backspace"] * 20, *"nothing", "enter")
+                await until(pilot, lambda: "no workload named" in text_of(pilot))
+            whole = Region(0, 0, 80, 24)
+            buttons = list(app.screen.query(Button))
+            assert len(buttons) == 2 and all(whole.contains_region(button.region) for button in buttons)
+            assert all(str(button.label) in text_of(pilot) for button in buttons)
 
 
 async def test_resume_starts_an_engine_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

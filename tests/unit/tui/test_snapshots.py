@@ -32,7 +32,7 @@ from hilt.tui.widgets import board_facts
 
 from .live import LiveEngine, live_engine, text_of, until
 
-SIZES = {"small": (80, 24), "large": (152, 56)}
+SIZES = {"small": (80, 24), "large": (200, 60)}
 HOME = Path("home")
 BOARD = replace(describe_board("virtual:pynq"), bitstream="5eed" * 16)
 """The board's own name for its bitstream changes whenever the RTL does."""
@@ -147,7 +147,7 @@ def fill(home: Path) -> None:
     record_run(home, FINISHED, 120.0)
     record_run(home, LIVE, 180.0)
     publish = EventLog(RunFiles(home, LIVE).event_log_path).recording(lambda event: None)
-    publish(StateChanged(RunState.RUNNING))
+    publish(StateChanged(RunState.RUNNING, at=1000.0))
     publish(BoardChanged("virtual:pynq", "ready", "1x16 at 100 MHz programmed in 0.4 s, chip at 51 °C", 181.0, 51.2))
     publish(Logged("info", "twelve seconds to a better configuration", 185.0))
     publish(Logged("warning", "virtual:pynq: timeout after trial 5: soft 0.01 s; canary well", 190.0))
@@ -213,6 +213,6 @@ def test_it_looks_as_it_did(name: str, size: str, snap_compare: Callable[..., bo
 
     with live_engine(HOME, LIVE) as engine, Store(database_path(HOME)) as store:
         tell_what_is_live(engine)
-        app = PicturedApp(HOME, store, LIVE)
+        app = PicturedApp(HOME, store, store.run(LIVE))
         app.animation_level = "none"
         assert snap_compare(app, terminal_size=SIZES[size], run_before=go_there), ACCEPT

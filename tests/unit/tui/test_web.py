@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import shutil
@@ -106,6 +107,34 @@ def test_another_user_of_this_machine_gets_nothing_without_the_token(port: int, 
     found, text, answered = ask(port, path, **(WEBSOCKET if path.startswith("/ws") else {}), **headers)
     assert found == 403 and "token" in text
     assert "Set-Cookie" not in answered
+
+
+_NOBODY = 65534
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another account")
+def test_a_second_account_finds_no_token_and_is_refused(served: Served, tmp_path: Path) -> None:
+    """Ask as another uid, with all that it can read of the server's process."""
+    answers = tmp_path / "answers.json"
+    answers.touch()
+    answers.chmod(0o666)
+    tmp_path.chmod(0o755)
+    with answers.open("w") as file:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setgid(_NOBODY)
+                os.setuid(_NOBODY)
+                commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+                page, socket_asked = status(served.port, "/"), status(served.port, "/ws", **WEBSOCKET)
+                found = any(served.token.encode() in command for command in commands)
+                json.dump([os.getuid(), page, socket_asked, found], file)
+                file.flush()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+    assert json.loads(answers.read_text()) == [_NOBODY, 403, 403, False]
 
 
 @pytest.mark.parametrize("token", ["", "guess", "x" * 43])

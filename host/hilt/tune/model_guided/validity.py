@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
+from hilt.run_choices import CheckLevel
 from hilt.schedule import convolution, verdicts
 from hilt.schedule.features import Features
 from hilt.schedule.loops import HAZARD_DISTANCE
@@ -78,7 +79,7 @@ def failure_priors(
         )
     if problem.checks == "off":
         columns = problem.columns(indices)
-        refused = verdicts(problem.workload, problem.accelerator, columns, "compiler") != 0
+        refused = verdicts(problem.workload, problem.accelerator, columns, CheckLevel.COMPILER) != 0
         found.append(FailurePrior("refused by our compiler", refused.astype(np.float64), -10.0, 4.0))
     for name in ("inp", "wgt", "acc", "uop"):
         full = hidden.column(f"occupancy.{name}").astype(np.float64)

@@ -1,0 +1,29 @@
+"""Mutants that change nothing that a caller can see, each with its reason: they are left out of the shares."""
+
+from __future__ import annotations
+
+EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "host/hilt/tune/annealing.py": {
+        ("self._chances = np.cumsum(weights / weights.sum())", "Div -> Mult"): "the next line makes the last chance 1",
+        (
+            "self._chances /= self._chances[-1]",
+            "without self._chances /= self._chances[-1]",
+        ): "it is 1 but for rounding",
+        ("return knobs, before, (before + steps) % self._sizes[knobs]", "Add -> Sub"): "steps are drawn evenly",
+        (
+            "return np.asarray((space.indices(last) - space.indices(0 * last)) // np.maximum(space.sizes - 1, 1))",
+            "Sub -> Add",
+        ): "the index of the first configuration is 0",
+        ("worth_a_look = np.flatnonzero(scores > threshold)", "Gt -> GtE"): "the loop below compares again",
+    },
+    "host/hilt/measure/connection.py": {
+        (
+            "self.acknowledge_through[run] = max(self.acknowledge_through.get(run, 0), measured.sequence)",
+            "0 -> 1",
+        ): "sequence numbers begin with 1",
+    },
+    "host/hilt/simulator/image_run.py": {
+        ("if image.address <= address < image.end:", "Lt -> LtE"): "at the end the address becomes what it is",
+    },
+}
+"""By file: (the stripped source line, the change) to the reason."""

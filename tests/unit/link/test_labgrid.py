@@ -1,0 +1,239 @@
+"""Places of a real labgrid coordinator, with resources of a real exporter, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hilt.link import labgrid_place
+from hilt.link.errors import BoardFileError
+from hilt.link.labgrid_place import HeldPlace, PlaceError, look
+from hilt.measure.board_description import LabgridTarget, resolve
+
+pytest.importorskip("labgrid", reason="labgrid is not installed: pip install 'hilt[power]'")
+pytestmark = pytest.mark.slow  # starts a coordinator and an exporter
+
+EXPORTED = """
+desk:
+  NetworkService:
+    address: 192.168.2.99
+    username: xilinx
+    port: 2222
+  NetworkPowerPort:
+    model: simplerest
+    host: http://127.0.0.1:1/{index}/{value}
+    index: '3'
+"""
+
+
+def program(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)  # another process' state: nothing to wait for
+
+
+class Laboratory:
+    """A coordinator with an exporter and the place desk."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        (folder / "exporter.yaml").write_text(EXPORTED)
+        self._folder = folder
+        self._started = [self._start("labgrid-coordinator", "-l", self.address)]
+
+    def open(self) -> None:
+        until(self._answers)
+        self._started.append(self._start("labgrid-exporter", "-c", self.address, "-n", "lab", "exporter.yaml"))
+        self.client("-p", "desk", "create")
+        self.client("-p", "desk", "add-match", "lab/desk/*")
+        self.client("-p", "desk", "set-tags", "bitstream=pynq")
+        until(lambda: "NetworkPowerPort" in self.client("resources"))
+
+    def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        nothing = subprocess.DEVNULL
+        return subprocess.Popen([program(name), *words], cwd=self._folder, stdout=nothing, stderr=nothing)
+
+    def _answers(self) -> bool:
+        host, port = self.address.split(":")
+        try:
+            socket.create_connection((host, int(port)), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def client(self, *words: str) -> str:
+        command = [program("labgrid-client"), "-x", self.address, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def holder(self) -> str:
+        """Return the holder that labgrid's own client shows; empty if the place is free."""
+        shown = self.client("-p", "desk", "show")
+        return next(line.split(":")[1].strip() for line in shown.splitlines() if "acquired:" in line).replace(
+            "None", ""
+        )
+
+    def close(self) -> None:
+        for process in reversed(self._started):
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    made = Laboratory(tmp_path_factory.mktemp("lab"))
+    try:
+        made.open()
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(autouse=True)
+def settings(laboratory: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LG_COORDINATOR", laboratory.address)
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+
+
+def test_a_place_is_found_with_its_address_bitstream_and_switch() -> None:
+    target = resolve("labgrid:desk")
+    assert isinstance(target, LabgridTarget)
+    assert target.description.name == "labgrid:desk"
+    assert target.description.accelerator.parameters.name == "1x16_i8w8a32_15_15_18_17"
+    power = target.power()
+    assert power is not None and type(power._driver).__name__ == "NetworkPowerDriver"
+
+
+def test_a_table_of_the_places_name_has_what_labgrid_does_not_know(tmp_path: Path) -> None:
+    (tmp_path / "boards.toml").write_text(
+        '[desk]\nhost = "elsewhere"\nbitstream = "hilt-pynq-z2"\npython = "python3"\nsudo = false\n'
+    )
+    target = resolve("labgrid:desk")
+    try:
+        endpoint = target.endpoint()
+    finally:
+        target.release()
+    assert (endpoint.host, endpoint.port, endpoint.user) == ("192.168.2.99", 2222, "xilinx")
+    assert (endpoint.python, endpoint.sudo) == ("python3", False)
+    assert target.description.accelerator.hazards == "interlock"
+
+
+def test_a_place_is_held_in_turn_and_given_back(laboratory: Laboratory) -> None:
+    first, second = HeldPlace("desk"), HeldPlace("desk")
+    waiting, held = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def report(text: str) -> None:
+        told.append(text)
+        waiting.set()
+
+    first.hold(report)
+    assert told == [] and laboratory.holder() != ""
+    first.hold(report)  # held already
+    thread = threading.Thread(target=lambda: (second.hold(report), held.set()))
+    thread.start()
+    assert waiting.wait(30) and not held.is_set()
+    assert told[0].startswith("waiting for place desk, which ") and "/" in told[0]
+    first.release()
+    assert held.wait(30)
+    assert laboratory.holder() != ""
+    second.release()
+    assert laboratory.holder() == ""
+    thread.join(20)
+    with pytest.raises(PlaceError, match="was released"):
+        second.hold(report)
+
+
+def test_who_gives_up_waiting_leaves_the_queue(laboratory: Laboratory) -> None:
+    first, second, waiting = HeldPlace("desk"), HeldPlace("desk"), threading.Event()
+    first.hold(lambda text: None)
+    refused: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            second.hold(lambda text: waiting.set())
+        except PlaceError as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert waiting.wait(30)
+    second.release()
+    thread.join(20)
+    assert "ended before its turn" in str(refused[0])
+    first.release()
+    assert laboratory.holder() == "" and "Reservation" not in laboratory.client("reservations")
+
+
+HOLD = """
+import time
+from hilt.link.labgrid_place import HeldPlace
+HeldPlace("desk").hold(lambda text: None)
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_at_any_instant_its_place_is_given_back(laboratory: Laboratory, how: signal.Signals) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, env=dict(os.environ))
+    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+    assert laboratory.holder() != ""
+    holder.send_signal(how)
+    holder.wait(20)
+    until(lambda: laboratory.holder() == "")
+
+
+def test_a_place_that_somebody_acquired_by_hand_is_waited_for(laboratory: Laboratory) -> None:
+    laboratory.client("-p", "desk", "acquire")
+    place, waiting = HeldPlace("desk"), threading.Event()
+    thread = threading.Thread(target=lambda: place.hold(lambda text: waiting.set()))
+    thread.start()
+    assert waiting.wait(30)
+    laboratory.client("-p", "desk", "release")
+    thread.join(30)
+    assert not thread.is_alive() and laboratory.holder() != ""
+    place.release()
+
+
+def test_a_place_that_is_none_is_refused_with_those_that_are() -> None:
+    with pytest.raises(PlaceError, match="has no place bench; there is desk"):
+        look("bench")
+    with pytest.raises(BoardFileError, match="cannot name a labgrid place"):
+        look("../desk")
+
+
+def test_a_place_without_an_address_says_what_to_add(laboratory: Laboratory) -> None:
+    laboratory.client("-p", "bare", "create")
+    try:
+        with pytest.raises(BoardFileError, match=r"place bare has neither a NetworkService nor a table \[bare\]"):
+            resolve("labgrid:bare")
+    finally:
+        laboratory.client("-p", "bare", "delete")
+
+
+def test_without_a_coordinator_its_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LG_COORDINATOR", "127.0.0.1:1")
+    with pytest.raises(PlaceError, match=r"place desk: no labgrid coordinator answers at 127\.0\.0\.1:1"):
+        look("desk")
+
+
+def test_without_labgrid_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labgrid_place, "find_spec", lambda name: None)
+    with pytest.raises(PlaceError, match=r"pip install 'hilt\[power\]'"):
+        look("desk")
