@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Instructions and micro-ops, decoded from the words of ISA revision A, B or wide: HARDWARE.md section 2 and
 // docs/architecture.md. The two 128-bit revisions differ in the width of memory_type and alu_opcode only.
 #ifndef HILT_GOLDEN_INSTRUCTION_H

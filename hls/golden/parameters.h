@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The accelerator's parameters, from the macros of Accelerator.defines() (docs/architecture.md), and what follows
 // from them: HARDWARE.md section 1.
 #ifndef HILT_GOLDEN_PARAMETERS_H

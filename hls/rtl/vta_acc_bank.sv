@@ -2,8 +2,9 @@
 //
 // One bank of the accumulator with the units that change it: LOAD, GEMM's addition and the ALU.
 //
-// Read in cycle 0, an element is at acc_o in cycle 1, where add_i or execute_i takes it; write_i writes the result in
-// cycle 2, and shows its low bytes at out_o.
+// Read in cycle 0, an element is at acc_o in cycle 2, where add_i or execute_i takes it; write_i writes the result in
+// cycle 3, and shows its low bytes at out_o. An element that is read while it is written by write_i has its new value:
+// from read to read of the new value there are three cycles.
 
 module vta_acc_bank
   import vta_pkg::*;
@@ -15,11 +16,9 @@ module vta_acc_bank
   // acc_o plus a tensor.
   input  logic                  add_i,
   input  logic [   AccBits-1:0] dot_i,
-  // acc_o combined with a tensor or an immediate; the written result is clamped between low_i and high_i, the larger.
+  // acc_o combined with src_i; the written result is clamped between low_i and high_i, the larger, but for that of MUL.
   input  logic                  execute_i,
   input  logic [           2:0] opcode_i,
-  input  logic                  use_imm_i,
-  input  logic [          15:0] imm_i,
   input  logic signed [   31:0] low_i,
   input  logic signed [   31:0] high_i,
   input  logic [   AccBits-1:0] src_i,
@@ -35,7 +34,8 @@ module vta_acc_bank
   input  logic [   AccBits-1:0] load_data_i
 );
 
-  logic [AccBits-1:0] sum_q, alu_result, result;
+  logic [AccBits-1:0] sum_q, alu_result, product, result;
+  logic is_product;
 
   function automatic logic signed [31:0] clamp(input logic signed [31:0] value, input logic signed [31:0] low,
                                                input logic signed [31:0] high);
@@ -50,24 +50,39 @@ module vta_acc_bank
     .clk_i,
     .execute_i,
     .opcode_i,
-    .use_imm_i,
-    .imm_i,
     .dst_i(acc_o),
     .src_i,
-    .result_o(alu_result)
+    .result_o(alu_result),
+    .product_valid_o(is_product),
+    .product_o(product)
   );
 
   // Within a branch, so that the simulator clamps nothing while nothing is written.
   always_comb begin
     result = sum_q;
     if (write_i && !gemm_i) begin
-      for (int n = 0; n < Batch * Block; n++) result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
+      if (is_product) result = product;
+      else for (int n = 0; n < Batch * Block; n++) result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
     end
   end
 
   always_comb begin
-    out_o = 'x;
+    out_o = '0;
     if (write_i) for (int n = 0; n < Batch * Block; n++) out_o[n*8+:8] = result[n*32+:8];
+  end
+
+  // ---- Memory ------------------------------------------------------------------------------
+  // Its output is registered, with the element that was written while it was read in place of the old one.
+  logic [AccBits-1:0] stored, new_value, written_q, acc_q;
+  logic read_q, forward_q;
+  assign new_value = clear_i ? '0 : result;
+  assign acc_o = acc_q;
+
+  always_ff @(posedge clk_i) begin
+    read_q <= read_i;
+    forward_q <= write_i && read_row_i == write_row_i;
+    if (write_i) written_q <= new_value;
+    if (read_q) acc_q <= forward_q ? written_q : stored;
   end
 
   vta_ram #(
@@ -77,10 +92,10 @@ module vta_acc_bank
     .clk_i,
     .write_i(write_i || load_i),
     .write_index_i(write_i ? write_row_i : load_row_i),
-    .data_i(write_i ? (clear_i ? '0 : result) : load_data_i),
+    .data_i(write_i ? new_value : load_data_i),
     .read_i,
     .read_index_i(read_row_i),
-    .data_o(acc_o)
+    .data_o(stored)
   );
 
 endmodule

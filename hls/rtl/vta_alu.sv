@@ -2,8 +2,10 @@
 //
 // Combines an accumulator tensor with another one, or with an immediate: MIN, MAX, ADD, SHR, MUL, element by element.
 //
-// result_o, registered, follows dst_i, src_i and execute_i by one cycle. ADD and MUL wrap at 32 bits. SHR shifts
-// arithmetically by the low five bits of the source as a signed number: a negative amount shifts left.
+// result_o, registered, follows dst_i, src_i and execute_i by one cycle; an immediate is at src_i, in every element. ADD
+// and MUL wrap at 32 bits. SHR shifts arithmetically by the low five bits of the source as a signed number: a negative
+// amount shifts left. MUL is at product_o instead, with product_valid_o: its partial products are registered (P of the
+// DSP slices), and their sum is not.
 
 module vta_alu
   import vta_pkg::*;
@@ -11,36 +13,78 @@ module vta_alu
   input  logic               clk_i,
   input  logic               execute_i,
   input  logic [        2:0] opcode_i,
-  input  logic               use_imm_i,
-  input  logic [       15:0] imm_i,
   input  logic [AccBits-1:0] dst_i,
   input  logic [AccBits-1:0] src_i,
-  output logic [AccBits-1:0] result_o
+  output logic [AccBits-1:0] result_o,
+  output logic               product_valid_o,
+  output logic [AccBits-1:0] product_o
 );
 
   logic [AccBits-1:0] result_q;
 
+  // A shift by s bits to the right, or by 16 - s to the left, is one by s of twice the width.
+  function automatic logic [31:0] shift(input logic signed [31:0] dst, input logic [4:0] amount);
+    logic signed [47:0] wide;
+    wide = amount[4] ? {dst, 16'd0} : 48'(dst);
+    return 32'(wide >>> amount[3:0]);
+  endfunction
+
+  // One of four values, which a look-up table chooses.
   function automatic logic [31:0] combine(input logic [2:0] opcode, input logic signed [31:0] dst,
                                           input logic signed [31:0] src);
-    logic [4:0] left;
-    left = 5'd0 - src[4:0];
-    unique case (opcode)
-      AluMin: return dst < src ? dst : src;
-      AluMax: return dst > src ? dst : src;
-      AluAdd: return dst + src;
-      AluShr: return src[4] ? dst << left : dst >>> src[4:0];
-      default: return IsaA ? '0 : dst * src;
+    logic [1:0] chosen;
+    if (opcode == AluAdd) chosen = 2'd2;
+    else if (opcode == AluShr) chosen = 2'd3;
+    else chosen = {1'b0, (dst < src) == (opcode == AluMin)};
+    unique case (chosen)
+      2'd0: return src;
+      2'd1: return dst;
+      2'd2: return dst + src;
+      default: return shift(dst, src[4:0]);
     endcase
   endfunction
 
   always_ff @(posedge clk_i) begin
     if (execute_i) begin
       for (int n = 0; n < Batch * Block; n++) begin
-        result_q[n*32+:32] <= combine(opcode_i, dst_i[n*32+:32], use_imm_i ? 32'($signed(imm_i)) : src_i[n*32+:32]);
+        result_q[n*32+:32] <= combine(opcode_i, dst_i[n*32+:32], src_i[n*32+:32]);
       end
     end
   end
 
   assign result_o = result_q;
+
+  if (IsaA) begin : g_no_mul
+    assign product_valid_o = 1'b0;
+    assign product_o = '0;
+  end else begin : g_mul
+    // dst * src = low * low + 2^16 * (low * high + high * low), of which 32 bits count.
+    logic [31:0] low_q[Batch*Block];
+    logic [15:0] cross_q[Batch*Block][2];
+    logic mul_q;
+
+    always_ff @(posedge clk_i) begin
+      if (execute_i) begin
+        mul_q <= opcode_i == AluMul;
+        if (opcode_i == AluMul) begin
+          for (int n = 0; n < Batch * Block; n++) begin
+            low_q[n] <= 32'(dst_i[n*32+:16]) * 32'(src_i[n*32+:16]);
+            cross_q[n][0] <= dst_i[n*32+:16] * src_i[n*32+16+:16];
+            cross_q[n][1] <= dst_i[n*32+16+:16] * src_i[n*32+:16];
+          end
+        end
+      end
+    end
+
+    assign product_valid_o = mul_q;
+    always_comb begin
+      product_o = '0;
+      if (mul_q) begin
+        for (int n = 0; n < Batch * Block; n++) begin
+          product_o[n*32+:32] = {low_q[n][31:16] + cross_q[n][0] + cross_q[n][1], low_q[n][15:0]};
+        end
+      end
+    end
+  end
 
 endmodule

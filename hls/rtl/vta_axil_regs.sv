@@ -170,14 +170,16 @@ module vta_axil_regs
   end
 
   // ---- Reads -------------------------------------------------------------------------------------------------------------------
-  logic ar_held_q, rvalid_q;
+  // In two steps: the pages' counters and the other registers are chosen from apart, then one of the two.
+  logic ar_held_q, chosen_q, rvalid_q;
   logic [15:0] araddr_q;
-  logic [31:0] rdata_q;
+  logic [31:0] rdata_q, of_page_q, other_q;
+  logic is_of_page_q, known_q, in_range_q;
   logic [1:0] page;
   logic [11:0] offset;
   assign page = araddr_q[13:12];
   assign offset = araddr_q[11:0];
-  assign read = ar_held_q && !rvalid_q;
+  assign read = ar_held_q && !chosen_q && !rvalid_q;
   always_comb begin
     read_control = '0;
     if (read) read_control[page] = araddr_q[15:14] == '0 && offset == PageControl;
@@ -186,62 +188,77 @@ module vta_axil_regs
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ar_held_q <= 1'b0;
+      chosen_q <= 1'b0;
       rvalid_q <= 1'b0;
     end else begin
       if (read) ar_held_q <= 1'b0;
-      else if (arvalid_i) ar_held_q <= 1'b1;
-      if (read) rvalid_q <= 1'b1;
+      else if (arvalid_i && arready_o) ar_held_q <= 1'b1;
+      chosen_q <= read;
+      if (chosen_q) rvalid_q <= 1'b1;
       else if (rready_i) rvalid_q <= 1'b0;
     end
     if (arvalid_i && arready_o) araddr_q <= araddr_i;
     if (read) begin
-      unique case (offset)
-        PageControl: rdata_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
-        PageBusyLow: rdata_q <= busy_i[page][31:0];
-        PageBusyHigh: rdata_q <= busy_i[page][63:32];
-        PageStarvedLow: rdata_q <= starved_i[page][31:0];
-        PageStarvedHigh: rdata_q <= starved_i[page][63:32];
-        PageStalledLow: rdata_q <= stalled_i[page][31:0];
-        PageStalledHigh: rdata_q <= stalled_i[page][63:32];
-        PageBytesLow: rdata_q <= bytes_i[page][31:0];
-        PageBytesHigh: rdata_q <= bytes_i[page][63:32];
-        PageInstructionsLow: rdata_q <= instructions_i[page][31:0];
-        PageInstructionsHigh: rdata_q <= instructions_i[page][63:32];
+      is_of_page_q <= 1'b1;
+      known_q <= 1'b1;
+      unique case (offset[7:2])
+        PageControl[7:2]: of_page_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+        PageBusyLow[7:2]: of_page_q <= busy_i[page][31:0];
+        PageBusyHigh[7:2]: of_page_q <= busy_i[page][63:32];
+        PageStarvedLow[7:2]: of_page_q <= starved_i[page][31:0];
+        PageStarvedHigh[7:2]: of_page_q <= starved_i[page][63:32];
+        PageStalledLow[7:2]: of_page_q <= stalled_i[page][31:0];
+        PageStalledHigh[7:2]: of_page_q <= stalled_i[page][63:32];
+        PageBytesLow[7:2]: of_page_q <= bytes_i[page][31:0];
+        PageBytesHigh[7:2]: of_page_q <= bytes_i[page][63:32];
+        PageInstructionsLow[7:2]: of_page_q <= instructions_i[page][31:0];
+        PageInstructionsHigh[7:2]: of_page_q <= instructions_i[page][63:32];
         default: begin
-          unique case ({page, offset})
-            RegInsnCount: rdata_q <= insn_count_q;
-            RegInsnAddr: rdata_q <= insn_addr_q;
-            RegIdentity: rdata_q <= RegIdentityValue;
-            RegMapVersion: rdata_q <= RegMapVersionValue;
-            RegGeometry: rdata_q <= Geometry;
-            RegBufferSizes: rdata_q <= Buffers;
-            RegBuild: rdata_q <= Build;
-            RegFaultCode: rdata_q <= 32'(fault_code_i);
-            RegFaultAddressLow: rdata_q <= fault_address_i[31:0];
-            RegFaultAddressHigh: rdata_q <= 32'(fault_address_i[AddrBits-1:32]);
-            RegCyclesLow: rdata_q <= cycles_i[31:0];
-            RegCyclesHigh: rdata_q <= cycles_i[63:32];
-            RegSoftReset: rdata_q <= 32'(resetting_i);
-            RegGemmMicroOpsLow: rdata_q <= gemms_i[31:0];
-            RegGemmMicroOpsHigh: rdata_q <= gemms_i[63:32];
-            RegInpAddr: rdata_q <= inp_addr_q;
-            RegWgtAddr: rdata_q <= wgt_addr_q;
-            RegDoneWrite: rdata_q <= done_write_q;
-            RegDoneRead: rdata_q <= 32'(finished_i);
-            RegUopAddr: rdata_q <= uop_addr_q;
-            RegBiasAddr: rdata_q <= bias_addr_q;
-            RegOutAddr: rdata_q <= out_addr_q;
-            default: rdata_q <= '0;
-          endcase
+          is_of_page_q <= 1'b0;
+          of_page_q <= busy_i[page][31:0];
         end
       endcase
-      if (araddr_q[15:14] != '0) rdata_q <= '0;
+      unique case ({page, offset[7:2]})
+        {RegInsnCount[13:12], RegInsnCount[7:2]}: other_q <= insn_count_q;
+        {RegInsnAddr[13:12], RegInsnAddr[7:2]}: other_q <= insn_addr_q;
+        {RegIdentity[13:12], RegIdentity[7:2]}: other_q <= RegIdentityValue;
+        {RegMapVersion[13:12], RegMapVersion[7:2]}: other_q <= RegMapVersionValue;
+        {RegGeometry[13:12], RegGeometry[7:2]}: other_q <= Geometry;
+        {RegBufferSizes[13:12], RegBufferSizes[7:2]}: other_q <= Buffers;
+        {RegBuild[13:12], RegBuild[7:2]}: other_q <= Build;
+        {RegFaultCode[13:12], RegFaultCode[7:2]}: other_q <= 32'(fault_code_i);
+        {RegFaultAddressLow[13:12], RegFaultAddressLow[7:2]}: other_q <= fault_address_i[31:0];
+        {RegFaultAddressHigh[13:12], RegFaultAddressHigh[7:2]}: other_q <= 32'(fault_address_i[AddrBits-1:32]);
+        {RegCyclesLow[13:12], RegCyclesLow[7:2]}: other_q <= cycles_i[31:0];
+        {RegCyclesHigh[13:12], RegCyclesHigh[7:2]}: other_q <= cycles_i[63:32];
+        {RegSoftReset[13:12], RegSoftReset[7:2]}: other_q <= 32'(resetting_i);
+        {RegGemmMicroOpsLow[13:12], RegGemmMicroOpsLow[7:2]}: other_q <= gemms_i[31:0];
+        {RegGemmMicroOpsHigh[13:12], RegGemmMicroOpsHigh[7:2]}: other_q <= gemms_i[63:32];
+        {RegInpAddr[13:12], RegInpAddr[7:2]}: other_q <= inp_addr_q;
+        {RegWgtAddr[13:12], RegWgtAddr[7:2]}: other_q <= wgt_addr_q;
+        {RegDoneWrite[13:12], RegDoneWrite[7:2]}: other_q <= done_write_q;
+        {RegDoneRead[13:12], RegDoneRead[7:2]}: other_q <= 32'(finished_i);
+        {RegUopAddr[13:12], RegUopAddr[7:2]}: other_q <= uop_addr_q;
+        {RegBiasAddr[13:12], RegBiasAddr[7:2]}: other_q <= bias_addr_q;
+        {RegOutAddr[13:12], RegOutAddr[7:2]}: other_q <= out_addr_q;
+        default: begin
+          known_q <= 1'b0;
+          other_q <= insn_count_q;
+        end
+      endcase
+      in_range_q <= araddr_q[15:14] == '0 && offset[11:8] == '0 && offset[1:0] == '0;
     end
+    if (chosen_q) rdata_q <= in_range_q && (is_of_page_q || known_q) ? (is_of_page_q ? of_page_q : other_q) : '0;
   end
 
   assign arready_o = !ar_held_q;
   assign rvalid_o = rvalid_q;
   assign rdata_o = rdata_q;
   assign rresp_o = 2'b00;
+
+  // The registers are told by page and bits 7 to 2 of the offset.
+  if (PageInstructionsHigh[11:8] != '0 || RegGemmMicroOpsHigh[11:8] != '0) begin : g_check
+    $error("vta_axil_regs: a register is past the first 256 bytes of its page");
+  end
 
 endmodule

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splits a two-dimensional block of memory into AXI bursts: rows of row_beats_i beats, stride_i bytes apart, each cut
-// into INCR bursts of at most MaxBurstBeats that never cross a 4 KiB boundary.
+// Splits a two-dimensional block of memory into AXI bursts: rows of beats, stride_i bytes apart, each cut into INCR bursts
+// at the multiples of MaxBurstBeats. So no burst crosses a 4 KiB boundary, and all but the ends of a row are whole.
 //
-// After start_i the bursts appear in order at address_o and beats_o, the first in the next cycle, one a cycle while
-// next_i is high. row_beats_i, rows_i (both at least 1) and stride_i must hold still from start_i on while valid_o is
-// high; address_i is aligned to the bus. clear_i forgets the rest.
+// After start_i the bursts appear in order at address_o and last_beat_o (their beats less one), the first in the next
+// cycle, one a cycle while next_i is high. row_last_i (the beats of a row less one), rows_i (at least 1) and stride_i must
+// hold still from start_i on while valid_o is high; address_i is aligned to the bus. clear_i forgets the rest.
 
 module vta_burst_splitter
   import vta_pkg::*;
@@ -17,66 +17,94 @@ module vta_burst_splitter
   input  logic                    clear_i,
   input  logic                    start_i,
   input  address_t                address_i,
-  input  logic [RowBeatsBits-1:0] row_beats_i,
+  input  logic [RowBeatsBits-1:0] row_last_i,
   input  logic [            15:0] rows_i,
   input  address_t                stride_i,
   output logic                    valid_o,
   output address_t                address_o,
-  output logic [             8:0] beats_o,
+  output logic [             7:0] last_beat_o,
   input  logic                    next_i
 );
 
-  // Beats from an address to the next 4 KiB boundary: up to 512 for 64 bits.
-  localparam int unsigned PageBeatsBits = 12 - LogBusBytes;
+  localparam int unsigned ChunkBits = $clog2(MaxBurstBeats);
+  localparam int unsigned ChunkLsb = LogBusBytes + ChunkBits;
+  localparam int unsigned RestBits = RowBeatsBits + 1 - ChunkBits;
+
+  typedef logic [ChunkBits-1:0] beat_t;
 
   logic valid_q;
-  address_t address_q, row_address_q;
-  logic [RowBeatsBits-1:0] row_left_q;  // this burst's beats included
+  address_t address_q, next_row_q;  // of this burst, and of the next row
+  beat_t last_beat_q, tail_q;       // of this burst, and of the last of its row; less one
+  logic [RestBits-1:0] rest_q;      // bursts of the row after this one
+  logic row_ends_q, last_row_q;
   logic [15:0] rows_left_q;
-  // Of the burst at address_q. Told beforehand, because much is decided by them in the cycle in which it is shown.
-  logic [8:0] beats_q;
-  logic row_ends_q;
-
-  // The most beats that a burst from here may have.
-  function automatic logic [9:0] limit(input logic [PageBeatsBits-1:0] page_beat);
-    logic [PageBeatsBits:0] to_boundary;
-    to_boundary = {1'b1, {PageBeatsBits{1'b0}}} - {1'b0, page_beat};
-    return 10'(to_boundary) < 10'(MaxBurstBeats) ? 10'(to_boundary) : 10'(MaxBurstBeats);
-  endfunction
 
   assign address_o = address_q;
-  assign beats_o = beats_q;
+  assign last_beat_o = 8'(last_beat_q);
   assign valid_o = valid_q;
+
+  // A row from its address on. The last beat counts from the multiple of MaxBurstBeats before the row.
+  address_t row_address;
+  beat_t offset;
+  logic [RowBeatsBits:0] last;
+  logic [RestBits-1:0] rest;
+  logic ends;  // the row is one burst
+  always_comb begin
+    row_address = start_i ? address_i : next_row_q;
+    offset = row_address[LogBusBytes+:ChunkBits];
+    last = (RowBeatsBits + 1)'(row_last_i) + (RowBeatsBits + 1)'(offset);
+    rest = last[RowBeatsBits:ChunkBits];
+    // As rest says, sooner: start_i chooses last.
+    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0
+        && !(start_i ? carries(address_i[LogBusBytes+:ChunkBits]) : carries(next_row_q[LogBusBytes+:ChunkBits]));
+  end
+
+  // Whether the last beat of a row is in another chunk than the first, as far as its low bits say.
+  function automatic logic carries(input beat_t first);
+    logic [ChunkBits:0] sum;
+    sum = (ChunkBits + 1)'(row_last_i[ChunkBits-1:0]) + (ChunkBits + 1)'(first);
+    return sum[ChunkBits];
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (start_i || (valid_q && next_i)) begin
-      // The next burst: of a new block, of the next row, or of the same row.
-      automatic address_t row_address = start_i ? address_i : row_address_q + stride_i;
-      automatic logic new_row = start_i || row_ends_q;
-      automatic address_t address = new_row ? row_address : address_q + (AddrBits'(beats_q) << LogBusBytes);
-      automatic logic [RowBeatsBits-1:0] row_left = new_row ? row_beats_i : row_left_q - RowBeatsBits'(beats_q);
-      automatic logic [9:0] most = limit(address[11:LogBusBytes]);
-      automatic logic row_ends = row_left <= RowBeatsBits'(most);
-      address_q <= address;
-      row_left_q <= row_left;
-      row_ends_q <= row_ends;
-      beats_q <= row_ends ? row_left[8:0] : 9'(most);
-      if (new_row) begin
-        row_address_q <= row_address;
+      if (start_i || row_ends_q) begin
+        address_q <= row_address;
+        tail_q <= last[ChunkBits-1:0];
+        rest_q <= rest;
+        row_ends_q <= ends;
+        last_beat_q <= ends ? row_last_i[ChunkBits-1:0] : ~offset;
+        next_row_q <= row_address + stride_i;
         rows_left_q <= start_i ? rows_i : rows_left_q - 1'b1;
-        valid_q <= start_i || rows_left_q != 16'd1;
+        last_row_q <= start_i ? rows_i == 16'd1 : rows_left_q == 16'd2;
+        valid_q <= start_i || !last_row_q;
+      end else begin
+        address_q <= {address_q[AddrBits-1:ChunkLsb] + 1'b1, {ChunkLsb{1'b0}}};
+        rest_q <= rest_q - 1'b1;
+        row_ends_q <= rest_q == RestBits'(1);
+        last_beat_q <= rest_q == RestBits'(1) ? tail_q : '1;
       end
     end
     if (!rst_ni || clear_i) valid_q <= 1'b0;
   end
 
+  if (MaxBurstBeats < 2 || MaxBurstBeats > 256 || MaxBurstBeats != 1 << ChunkBits
+      || MaxBurstBeats * BusBytes > 4096) begin : g_check
+    $error("vta_burst_splitter: MaxBurstBeats must be a power of two of at most 256 beats and 4 KiB");
+  end
+
 `ifndef SYNTHESIS
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      start_i |-> row_beats_i != '0 && rows_i != '0 && address_i[LogBusBytes-1:0] == '0)
+      start_i |-> rows_i != '0 && address_i[LogBusBytes-1:0] == '0)
   else $error("vta_burst_splitter: an empty or unaligned block");
   assert_page : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      valid_q |-> 13'(address_q[11:0]) + (13'(beats_o) << LogBusBytes) <= 13'd4096)
+      valid_q |-> 13'(address_q[11:0]) + ((13'(last_beat_o) + 13'd1) << LogBusBytes) <= 13'd4096)
   else $error("a burst crosses a 4 KiB boundary");
+  assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_o && !next_i && !start_i && !clear_i |=> valid_o && $stable(address_o) && $stable(last_beat_o))
+  else $error("a burst changed before it was taken");
+  cover_rows : cover property (@(posedge clk_i) valid_o && next_i && row_ends_q && !last_row_q);
+  cover_cut : cover property (@(posedge clk_i) valid_o && next_i && !row_ends_q);
 `endif
 
 endmodule

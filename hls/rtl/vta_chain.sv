@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation,
+// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation but MUL,
 // and the MIN and MAX that follow it, which together are a clamp between low_o and high_o.
 //
 // One pass applies all instructions to each accumulator in turn, not each instruction to all of them. The two are the
@@ -11,8 +11,8 @@
 //   - the last of whose indices is within the accumulator.
 // Instructions join while no token is pushed or popped between them.
 //
-// The first is taken in cycle T. Its proof is done in T+3; if it holds, the head of the queue is looked at from T+4 on,
-// one instruction a cycle, and waited for where the queue is empty: so the chain does not depend on when fetch
+// The first is taken in cycle T. Its proof is done in T+4; if it holds, the head of the queue is looked at from T+5 on,
+// one instruction a cycle, and waited for where the queue is empty: so what joins does not depend on when fetch
 // delivers it. Until one does not join, or pushes a token, hold_o keeps micro-ops from issuing.
 
 module vta_chain
@@ -25,6 +25,7 @@ module vta_chain
   // Head of the instruction queue. take_i begins it; join_o makes it part of the one in execution.
   input  logic                  insn_valid_i,
   input  logic [  InsnBits-1:0] insn_i,
+  input  logic                  insn_continues_i,  // it clamps what the one before it went over
   input  logic                  take_i,
   output logic                  join_o,
   // Of the instruction in execution, and in T+3 of its first micro-op.
@@ -39,33 +40,20 @@ module vta_chain
     Closed,  // nothing joins
     Measure,
     Prove,
+    Add,
     Decide,
     Open
   } state_e;
 
   state_e state_q;
 
-  // ---- The instruction at the head ---------------------------------------------------------------------------------------
-  // Functions, so that the simulator decodes only when it is looked at.
-  function automatic logic immediate(input logic [InsnBits-1:0] insn);
-    return opcode_of(insn) == OpAlu && use_imm_of(insn) && !illegal(insn);
-  endfunction
-
-  function automatic logic pops(input logic [InsnBits-1:0] insn);
-    return insn[PopPrevBit] || insn[PopNextBit];
-  endfunction
-
   function automatic logic pushes(input logic [InsnBits-1:0] insn);
     return insn[PushPrevBit] || insn[PushNextBit];
   endfunction
 
-  function automatic logic clamps(input logic [InsnBits-1:0] insn);
-    return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax) && !pops(insn);
-  endfunction
-
-  logic [4*IndexBits+20:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
+  logic [4*IndexBits+UopEndBits+22:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
   assign unused_nest = {
-    nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
+    nest_i.uop_end, nest_i.uop_count[3:2], nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
     nest_i.alu_opcode, nest_i.use_imm, nest_i.imm
   };
 
@@ -73,19 +61,23 @@ module vta_chain
   // From the first index to the last, while the loops are as they must be.
   localparam int unsigned RowsBits = IterBits + DstFactorBits;
   logic [RowsBits-1:0] rows_q;
-  index_t span_q, last;
+  index_t span_q, uop_dst_q, room_q;  // room_q: destinations of the micro-op that are low enough
   logic apart_q;
-  assign last = span_q + index_t'(uop_dst_i);
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
-      rows_q <= RowsBits'(nest_i.iter_out - 1'b1) * RowsBits'(nest_i.dst_factor_out);
-      apart_q <= nest_i.uop_end == nest_i.uop_bgn + 1'b1 && nest_i.uop_bgn < UopEndBits'(UopDepth)
+      rows_q <= RowsBits'(nest_i.iter_out) * RowsBits'(nest_i.dst_factor_out);
+      apart_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth)
           && nest_i.iter_out != '0 && nest_i.iter_in != '0
           && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
     end
-    if (state_q == Prove) span_q <= index_t'(rows_q) + index_t'(IterBits'(nest_i.iter_in - 1'b1));
+    if (state_q == Add) begin
+      uop_dst_q <= index_t'(uop_dst_i);
+      room_q <= span_q < index_t'(AccDepth) ? index_t'(AccDepth) - span_q : '0;
+    end
+    // Less one row and one, for these are counted twice.
+    if (state_q == Prove) span_q <= index_t'(rows_q) + ~nest_i.dst_factor_out + index_t'(nest_i.iter_in);
   end
 
   // ---- Joining ---------------------------------------------------------------------------------------------------------------
@@ -93,24 +85,31 @@ module vta_chain
   assign look = state_q == Open && insn_valid_i && enable_i && repeat_i;
   always_comb begin
     join_o = 1'b0;
-    if (look) join_o = clamps(insn_i) && same_destinations(insn_i, nest_i);
+    if (look) join_o = insn_continues_i;
   end
-  assign hold_o = state_q != Closed;
+  logic hold_q;
+  assign hold_o = hold_q;
 
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      state_q <= Closed;
-    end else if (take_i) begin
-      state_q <= HazardInterlock && immediate(insn_i) && !pushes(insn_i) ? Measure : Closed;
+  state_e state_d;
+  always_comb begin
+    state_d = state_q;
+    if (take_i) begin
+      state_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul && !pushes(insn_i) ? Measure : Closed;
     end else begin
       unique case (state_q)
-        Measure: state_q <= Prove;
-        Prove: state_q <= Decide;
-        Decide: state_q <= apart_q && last < index_t'(AccDepth) ? Open : Closed;
-        Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_q <= Closed;
-        default: state_q <= Closed;
+        Measure: state_d = Prove;
+        Prove: state_d = Add;
+        Add: state_d = Decide;
+        Decide: state_d = apart_q && uop_dst_q < room_q ? Open : Closed;
+        Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_d = Closed;
+        default: state_d = Closed;
       endcase
     end
+  end
+
+  always_ff @(posedge clk_i) begin
+    state_q <= rst_ni ? state_d : Closed;
+    hold_q <= rst_ni && state_d != Closed;
   end
 
   // ---- Clamp -----------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ module vta_compute
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
   input  logic                   drain_i,
+  input  logic                   stop_i,    // as drain_i
   output logic                   idle_o,
   input  logic                   enable_i,
   input  logic                   repeat_i,  // started once for all instructions
@@ -22,6 +23,7 @@ module vta_compute
   // Instruction queue.
   input  logic                   insn_valid_i,
   input  logic [   InsnBits-1:0] insn_i,
+  input  logic                   insn_continues_i,  // see vta_chain
   output logic                   insn_ready_o,
   // Tokens from and to the load stage (prev) and the store stage (next).
   input  logic                   prev_valid_i,
@@ -68,7 +70,7 @@ module vta_compute
   localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
 
   // ---- Instruction -----------------------------------------------------------------------------------------------------------
-  logic take, join_insn, done, insn_end;
+  logic take, join_insn, done, insn_end, pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -89,6 +91,7 @@ module vta_compute
     .next_push_o,
     .take_o(take),
     .busy_o,
+    .pushes_next_o(pushes_next),
     .join_i(join_insn),
     .done_i(done),
     .retire_o(insn_end)
@@ -96,13 +99,18 @@ module vta_compute
   assign insn_ready_o = take || join_insn;
   assign retire_o = insn_end || join_insn;  // one that is joined by the next ends with that
 
-  // The kind of the instruction; launch_q marks its first busy cycle.
-  logic launch_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
+  // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which a LOAD of UOP begins,
+  // and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM before has written its results.
+  logic launch_q, begin_q, settled_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
   transfer_t transfer_q;
   nest_t nest_q;
+  logic [1:0] settling_q;
 
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
+    begin_q <= launch_q && rst_ni;
+    settling_q <= rst_ni ? {settling_q[0], begin_q && (load_acc_q || load_acc8_q)} : '0;
+    settled_q <= settling_q[1] && rst_ni;
     if (take) begin
       load_uop_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemUop;
       load_acc_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc;
@@ -119,40 +127,39 @@ module vta_compute
   // ---- Memory ------------------------------------------------------------------------------------------------------------------
   // Micro-ops may begin anywhere in a beat.
   address_t uop_address;
-  logic [LogBusBytes-1:0] uop_first_lane;
-  logic [RowBeatsBits-1:0] uop_beats;
+  logic [LogBusBytes-1:0] uop_first_lane, uop_first_lane_q;
+  logic [RowBeatsBits-1:0] uop_row_last;
   assign uop_address = block_address(uop_addr_i, transfer_q.dram_base, LogUopBytes);
   assign uop_first_lane = uop_address[LogBusBytes-1:0] >> LogUopBytes;
-  assign uop_beats = (((RowBeatsBits'(transfer_q.x_size) + RowBeatsBits'(uop_first_lane)) << LogUopBytes)
-      + RowBeatsBits'(BusBytes - 1)) >> LogBusBytes;
+  assign uop_row_last = (RowBeatsBits'(transfer_q.x_size) + RowBeatsBits'(uop_first_lane) - 1'b1)
+      >> (LogBusBytes - LogUopBytes);
 
-  logic dma_start, beat_valid, beat_ready;
+  logic dma_start_q, beat_valid, beat_ready;
   logic [BusBits-1:0] beat_data;
-  address_t dma_address, dma_stride;
-  logic [RowBeatsBits-1:0] dma_row_beats;
+  address_t dma_address_q, dma_stride_q;
+  logic [RowBeatsBits-1:0] dma_row_last_q;
   logic dma_fault;
   fault_e dma_fault_code;
   address_t dma_fault_address;
 
-  always_comb begin
-    dma_address = {uop_address[AddrBits-1:LogBusBytes], {LogBusBytes{1'b0}}};
-    dma_row_beats = uop_beats;
-    dma_stride = '0;
-    if (load_acc_q) begin
-      dma_address = block_address(bias_addr_i, transfer_q.dram_base, LogAccBytes);
-      dma_row_beats = RowBeatsBits'(transfer_q.x_size) << LogAccBeats;
-      dma_stride = address_t'(transfer_q.x_stride) << LogAccBytes;
-    end else if (load_acc8_q) begin
-      dma_address = block_address(bias_addr_i, transfer_q.dram_base, LogAcc8Bytes);
-      dma_row_beats = RowBeatsBits'(transfer_q.x_size) << LogAcc8Beats;
-      dma_stride = address_t'(transfer_q.x_stride) << LogAcc8Bytes;
-    end
-  end
-  always_comb begin
-    dma_start = 1'b0;
+  always_ff @(posedge clk_i) begin
+    dma_start_q <= rst_ni && transfer_q.x_size != '0
+        && ((launch_q && load_uop_q) || (settling_q[1] && transfer_q.y_size != '0));
     if (launch_q) begin
-      dma_start = transfer_q.x_size != '0
-          && (load_uop_q || ((load_acc_q || load_acc8_q) && transfer_q.y_size != '0));
+      uop_first_lane_q <= uop_first_lane;
+      if (load_uop_q) begin
+        dma_address_q <= uop_address;
+        dma_row_last_q <= uop_row_last;
+        dma_stride_q <= '0;
+      end else if (load_acc_q) begin
+        dma_address_q <= block_address(bias_addr_i, transfer_q.dram_base, LogAccBytes);
+        dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << LogAccBeats) - 1'b1;
+        dma_stride_q <= address_t'(transfer_q.x_stride) << LogAccBytes;
+      end else begin
+        dma_address_q <= block_address(bias_addr_i, transfer_q.dram_base, LogAcc8Bytes);
+        dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << LogAcc8Beats) - 1'b1;
+        dma_stride_q <= address_t'(transfer_q.x_stride) << LogAcc8Bytes;
+      end
     end
   end
 
@@ -161,11 +168,11 @@ module vta_compute
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(dma_start),
-    .address_i(dma_address),
-    .row_beats_i(dma_row_beats),
+    .start_i(dma_start_q),
+    .address_i(dma_address_q),
+    .row_last_i(dma_row_last_q),
     .rows_i(load_uop_q ? 16'd1 : transfer_q.y_size),
-    .stride_i(dma_stride),
+    .stride_i(dma_stride_q),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
     .beat_data_o(beat_data),
@@ -195,10 +202,10 @@ module vta_compute
   vta_uop_buffer u_uop (
     .clk_i,
     .rst_ni,
-    .start_i(launch_q && load_uop_q),
+    .start_i(begin_q && load_uop_q),
     .sram_base_i(transfer_q.sram_base),
     .x_size_i(transfer_q.x_size),
-    .first_lane_i(uop_first_lane),
+    .first_lane_i(uop_first_lane_q),
     .done_o(uop_done),
     .waiting_o(uop_waiting),
     .fault_o(uop_fault),
@@ -222,7 +229,8 @@ module vta_compute
   ) u_acc_loader (
     .clk_i,
     .rst_ni,
-    .start_i(launch_q && (load_acc_q || load_acc8_q)),
+    .prepare_i(launch_q),
+    .start_i(settled_q),
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),
     .x_size_i(transfer_q.x_size),
@@ -262,6 +270,7 @@ module vta_compute
     .repeat_i,
     .insn_valid_i,
     .insn_i,
+    .insn_continues_i,
     .take_i(take),
     .join_o(join_insn),
     .nest_i(nest_q),
@@ -278,13 +287,14 @@ module vta_compute
   vta_execute u_execute (
     .clk_i,
     .rst_ni,
-    .stop_i(drain_i),
+    .stop_i,
     .start_i(launch_q && (gemm_q || alu_q) && !illegal_q),
     .gemm_i(gemm_q),
     .nest_i(nest_q),
     .hold_i(hold),
     .low_i(low),
     .high_i(high),
+    .pushes_next_i(pushes_next),
     .done_o(execute_done),
     .fault_o(execute_fault),
     .fault_code_o(execute_fault_code),
@@ -309,7 +319,7 @@ module vta_compute
   // ---- End, faults and counters ---------------------------------------------------------------------------------------------
   logic finish;
   assign finish = launch_q && finish_q && busy_o;
-  assign finish_o = finish;
+  always_ff @(posedge clk_i) finish_o <= finish && rst_ni;
   always_comb begin
     done = 1'b0;
     if (busy_o && !drain_i) done = uop_done || acc_done || execute_done || finish;

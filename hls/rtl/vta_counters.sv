@@ -21,16 +21,26 @@ module vta_counters
   output logic [         63:0] instructions_o
 );
 
+  // Inputs are registered: a count follows by a cycle.
+  logic count_q, busy_1_q, starved_1_q, stalled_1_q, beat_1_q, retire_1_q;
+  logic [LogBusBytes:0] beat_bytes_1_q;
   logic [63:0] busy_q, starved_q, stalled_q, bytes_q, instructions_q;
 
   always_ff @(posedge clk_i) begin
-    if (count_i) begin
-      busy_q <= busy_q + 64'(busy_i);
-      starved_q <= starved_q + 64'(starved_i);
-      stalled_q <= stalled_q + 64'(stalled_i);
-      if (beat_i) bytes_q <= bytes_q + 64'(beat_bytes_i);
-      if (retire_i) instructions_q <= instructions_q + 1'b1;
+    if (count_q) begin
+      if (busy_1_q) busy_q <= busy_q + 1'b1;
+      if (starved_1_q) starved_q <= starved_q + 1'b1;
+      if (stalled_1_q) stalled_q <= stalled_q + 1'b1;
+      if (beat_1_q) bytes_q <= bytes_q + 64'(beat_bytes_1_q);
+      if (retire_1_q) instructions_q <= instructions_q + 1'b1;
     end
+    count_q <= count_i && !clear_i;
+    busy_1_q <= busy_i;
+    starved_1_q <= starved_i;
+    stalled_1_q <= stalled_i;
+    beat_1_q <= beat_i;
+    beat_bytes_1_q <= beat_bytes_i;
+    retire_1_q <= retire_i;
     if (clear_i) begin
       busy_q <= '0;
       starved_q <= '0;

@@ -2,8 +2,8 @@
 //
 // Reads a two-dimensional block of memory over AXI4 and hands its beats on in order.
 //
-// Addresses run ahead of data: bursts are asked for, one a cycle, until MaxBursts are outstanding or MaxBeats beats are
-// on their way or not yet taken (beat_taken_i). The first address is on the bus two cycles after start_i. Beats pass
+// Addresses run ahead of data: bursts are asked for, one a cycle, until MaxBursts are outstanding or there is no room for
+// a whole burst among the MaxBeats beats that may be on their way or not yet taken (beat_taken_i). The first address is on the bus two cycles after start_i. Beats pass
 // straight from the bus: beat_ready_i must not depend on them.
 //
 // An error response ends the transfer: fault_o for one cycle, with the address of the beat. While drain_i is high
@@ -25,7 +25,7 @@ module vta_dma_read
   // The block; see vta_burst_splitter.
   input  logic                    start_i,
   input  address_t                address_i,
-  input  logic [RowBeatsBits-1:0] row_beats_i,
+  input  logic [RowBeatsBits-1:0] row_last_i,
   input  logic [            15:0] rows_i,
   input  address_t                stride_i,
   // Its beats.
@@ -60,7 +60,7 @@ module vta_dma_read
   // ---- Addresses -------------------------------------------------------------------------------------------------------
   logic ask_valid, ask;
   address_t ask_address;
-  logic [8:0] ask_beats;
+  logic [7:0] ask_last;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats)
@@ -70,48 +70,64 @@ module vta_dma_read
     .clear_i(drain_i),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(ask_valid),
     .address_o(ask_address),
-    .beats_o(ask_beats),
+    .last_beat_o(ask_last),
     .next_i(ask)
   );
 
   logic arvalid_q;
   address_t araddr_q;
   logic [7:0] arlen_q;
-  logic [BurstsBits-1:0] bursts_q;
-  logic [BeatsBits-1:0] beats_q;
+  // Outstanding bursts, and beats asked for and not taken; whether there is room for another burst.
+  logic [BurstsBits-1:0] bursts_q, bursts_d;
+  logic [BeatsBits-1:0] beats_q, beats_d;
+  logic room_q;
 
-  logic beat, burst_ends;
-  assign beat = axi_rvalid_i && axi_rready_o;
-  assign burst_ends = beat && axi_rlast_i;
+  // What arrives and what is taken counts a cycle later.
+  logic beat_1_q, burst_ends_1_q, taken_1_q;
+  always_ff @(posedge clk_i) begin
+    beat_1_q <= rst_ni && axi_rvalid_i && axi_rready_o;
+    burst_ends_1_q <= rst_ni && axi_rvalid_i && axi_rready_o && axi_rlast_i;
+    taken_1_q <= rst_ni && !drain_i && beat_taken_i;
+  end
   always_comb begin
     ask = 1'b0;
-    if (ask_valid) begin
-      ask = !drain_i && (!arvalid_q || axi_arready_i) && bursts_q != BurstsBits'(MaxBursts)
-          && beats_q <= BeatsBits'(MaxBeats) - BeatsBits'(ask_beats);
-    end
+    if (ask_valid) ask = !drain_i && (!arvalid_q || axi_arready_i) && room_q;
+  end
+
+  always_comb begin
+    bursts_d = bursts_q;
+    if (ask != burst_ends_1_q) bursts_d = ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
+    beats_d = beats_q;
+    if (ask) beats_d = beats_q + BeatsBits'(ask_last) + BeatsBits'(!taken_1_q);
+    else if (taken_1_q) beats_d = beats_q - 1'b1;
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       arvalid_q <= 1'b0;
-      bursts_q <= '0;
-    end else begin
-      if (ask) begin
-        arvalid_q <= 1'b1;
-        araddr_q <= ask_address;
-        arlen_q <= 8'(ask_beats - 9'd1);
-      end else if (axi_arready_i) begin
-        arvalid_q <= 1'b0;
-      end
-      if (ask != burst_ends) bursts_q <= ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
+    end else if (ask) begin
+      arvalid_q <= 1'b1;
+      araddr_q <= ask_address;
+      arlen_q <= ask_last;
+    end else if (axi_arready_i) begin
+      arvalid_q <= 1'b0;
     end
-    if (ask || beat_taken_i) beats_q <= beats_q + (ask ? BeatsBits'(ask_beats) : '0) - BeatsBits'(beat_taken_i);
-    if (!rst_ni || drain_i) beats_q <= '0;
+    bursts_q <= bursts_d;
+    beats_q <= beats_d;
+    room_q <= bursts_d != BurstsBits'(MaxBursts) && beats_d <= BeatsBits'(MaxBeats - MaxBurstBeats);
+    if (!rst_ni || drain_i) begin
+      beats_q <= '0;
+      room_q <= bursts_d != BurstsBits'(MaxBursts);
+    end
+    if (!rst_ni) begin
+      bursts_q <= '0;
+      room_q <= 1'b1;
+    end
   end
 
   assign axi_araddr_o = araddr_q;
@@ -126,9 +142,11 @@ module vta_dma_read
 
   // The same bursts again, as their last beats arrive: only to name the address of an error.
   address_t burst_address;
-  logic [8:0] burst_beats;
+  logic [7:0] burst_last;
   logic [7:0] beat_q;
   logic unused_valid;
+  logic [7:0] unused_last;  // only an assertion looks at it
+  assign unused_last = burst_last;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats)
@@ -138,22 +156,26 @@ module vta_dma_read
     .clear_i(drain_i),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(unused_valid),
     .address_o(burst_address),
-    .beats_o(burst_beats),
-    .next_i(burst_ends)
+    .last_beat_o(burst_last),
+    .next_i(burst_ends_1_q)
   );
 
+  logic error_1_q;
+  logic [1:0] response_1_q;
   always_ff @(posedge clk_i) begin
-    if (beat) beat_q <= beat_q + 1'b1;
-    if (!rst_ni || drain_i || burst_ends) beat_q <= '0;
+    if (beat_1_q) beat_q <= beat_q + 1'b1;
+    if (!rst_ni || drain_i || burst_ends_1_q) beat_q <= '0;
+    error_1_q <= rst_ni && axi_rvalid_i && axi_rresp_i[1] && axi_rready_o;
+    if (axi_rvalid_i) response_1_q <= axi_rresp_i;
   end
 
-  assign fault_o = axi_rvalid_i && axi_rresp_i[1] && !drain_i;
-  assign fault_code_o = fault_of_response(axi_rresp_i);
+  assign fault_o = error_1_q && !drain_i;
+  assign fault_code_o = fault_of_response(response_1_q);
   always_comb begin
     fault_address_o = burst_address;
     if (fault_o) fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
@@ -164,7 +186,7 @@ module vta_dma_read
       axi_arvalid_o && !axi_arready_i |=> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
   else $error("an AXI read address changed before it was accepted");
   assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      beat && !drain_i |-> axi_rlast_i == (9'(beat_q) + 9'd1 == burst_beats))
+      beat_1_q && !drain_i |-> burst_ends_1_q == (beat_q == burst_last))
   else $error("an AXI read burst has not the length that was asked for");
   assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rvalid_i |-> bursts_q != '0)
   else $error("AXI read data that nobody asked for");

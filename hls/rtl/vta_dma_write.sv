@@ -22,7 +22,7 @@ module vta_dma_write
   // The block; see vta_burst_splitter.
   input  logic                    start_i,
   input  address_t                address_i,
-  input  logic [RowBeatsBits-1:0] row_beats_i,
+  input  logic [RowBeatsBits-1:0] row_last_i,
   input  logic [            15:0] rows_i,
   input  address_t                stride_i,
   output logic                    done_o,
@@ -59,7 +59,7 @@ module vta_dma_write
   // ---- Addresses -------------------------------------------------------------------------------------------------------
   logic ask_valid, ask;
   address_t ask_address;
-  logic [8:0] ask_beats;
+  logic [7:0] ask_last;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats)
@@ -69,12 +69,12 @@ module vta_dma_write
     .clear_i(drain_i),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(ask_valid),
     .address_o(ask_address),
-    .beats_o(ask_beats),
+    .last_beat_o(ask_last),
     .next_i(ask)
   );
 
@@ -83,6 +83,7 @@ module vta_dma_write
   logic [7:0] awlen_q;
   logic [BurstsBits-1:0] unanswered_q;  // bursts asked for without a response
   logic [BurstsBits-1:0] unsent_q;      // bursts asked for whose data has not all left
+  logic unsent_any_q;                   // there are such
 
   logic answer, burst_sent;
   assign answer = axi_bvalid_i && axi_bready_o;
@@ -96,16 +97,20 @@ module vta_dma_write
       awvalid_q <= 1'b0;
       unanswered_q <= '0;
       unsent_q <= '0;
+      unsent_any_q <= 1'b0;
     end else begin
       if (ask) begin
         awvalid_q <= 1'b1;
         awaddr_q <= ask_address;
-        awlen_q <= 8'(ask_beats - 9'd1);
+        awlen_q <= ask_last;
       end else if (axi_awready_i) begin
         awvalid_q <= 1'b0;
       end
       if (ask != answer) unanswered_q <= ask ? unanswered_q + 1'b1 : unanswered_q - 1'b1;
-      if (ask != burst_sent) unsent_q <= ask ? unsent_q + 1'b1 : unsent_q - 1'b1;
+      if (ask != burst_sent) begin
+        unsent_q <= ask ? unsent_q + 1'b1 : unsent_q - 1'b1;
+        unsent_any_q <= ask || unsent_q != BurstsBits'(1);
+      end
     end
   end
 
@@ -119,7 +124,7 @@ module vta_dma_write
   // ---- Data --------------------------------------------------------------------------------------------------------------
   // The same bursts again, as their data leaves. Not cleared by drain_i, for requested bursts must be sent.
   logic send_valid, send;
-  logic [8:0] send_beats;
+  logic [7:0] send_last;
   logic [7:0] beat_q;
   address_t unused_send_address;
 
@@ -128,15 +133,15 @@ module vta_dma_write
   ) u_send (
     .clk_i,
     .rst_ni,
-    .clear_i(drain_i && unsent_q == '0),
+    .clear_i(drain_i && !unsent_any_q),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(send_valid),
     .address_o(unused_send_address),
-    .beats_o(send_beats),
+    .last_beat_o(send_last),
     .next_i(burst_sent)
   );
 
@@ -144,12 +149,12 @@ module vta_dma_write
   logic [BusBits-1:0] wdata_q;
   logic beat_last;
 
-  assign beat_last = 9'(beat_q) + 9'd1 == send_beats;
+  assign beat_last = beat_q == send_last;
   always_comb begin
     send = 1'b0;
     beat_ready_o = 1'b0;
     burst_sent = 1'b0;
-    if (send_valid && unsent_q != '0 && (!wvalid_q || axi_wready_i)) begin
+    if (send_valid && unsent_any_q && (!wvalid_q || axi_wready_i)) begin
       send = beat_valid_i || drain_i;
       beat_ready_o = !drain_i;
       burst_sent = send && beat_last;
@@ -180,7 +185,7 @@ module vta_dma_write
 
   // ---- Responses: the same bursts a third time, to name the address of an error -------------------------------------------
   logic unused_answer_valid;
-  logic [8:0] unused_answer_beats;
+  logic [7:0] unused_answer_last;
   address_t answer_address;
 
   vta_burst_splitter #(
@@ -191,12 +196,12 @@ module vta_dma_write
     .clear_i(drain_i),
     .start_i,
     .address_i(aligned),
-    .row_beats_i,
+    .row_last_i,
     .rows_i,
     .stride_i,
     .valid_o(unused_answer_valid),
     .address_o(answer_address),
-    .beats_o(unused_answer_beats),
+    .last_beat_o(unused_answer_last),
     .next_i(answer)
   );
 
@@ -205,6 +210,8 @@ module vta_dma_write
   assign fault_address_o = answer_address;
 
 `ifndef SYNTHESIS
+  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_any_q == (unsent_q != '0))
+  else $error("vta_dma_write lost count of its bursts");
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       axi_awvalid_o && !axi_awready_i |=> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
   else $error("an AXI write address changed before it was accepted");

@@ -2,10 +2,16 @@
 //
 // Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a cycle.
 //
-//   issue -> operands -> products -> sums of 4 -> dot -> new accumulator -> write
-//            ALU: issue -> accumulator -> new accumulator -> write
+//   GEMM: issue -> read operands -> operands -> products -> products + 2^15 -> sums of 4 -> dot
+//         -> new accumulator -> write
+//   ALU:  issue -> read accumulator -> accumulator -> new accumulator -> write
 //
-// done_o marks the last write, or the cycle after start_i when there is no micro-op. Instructions do not overlap.
+// done_o comes while the last micro-ops are on their way, as soon as nothing that follows can reach what they have yet to
+// write: in the cycle after the last went, or, of a GEMM with pushes_next_i, three cycles later. From done_o on
+//   - a later micro-op reads an accumulator nine cycles or more later, and the last write is seven cycles later;
+//   - a LOAD of ACC begins after the last write (vta_compute);
+//   - a STORE reads the output buffer five cycles or more later.
+// Where there is no micro-op it is the cycle after start_i.
 
 module vta_execute
   import vta_pkg::*;
@@ -20,6 +26,7 @@ module vta_execute
   input  logic                   hold_i,  // issue nothing yet
   input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still but with hold_i
   input  logic signed [31:0]     high_i,
+  input  logic                   pushes_next_i,  // the instruction pushes a token to the store stage
   output logic                   done_o,
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -46,6 +53,7 @@ module vta_execute
 );
 
   logic issue_busy;
+  logic [1:0] issue_count;
   banks_t dst_issue, gemm_issue, alu_issue, src_issue, src_bank;
   rows_t dst_row, src_row;
 
@@ -61,6 +69,7 @@ module vta_execute
     .fault_o,
     .fault_code_o,
     .fault_index_o,
+    .count_o(issue_count),
     .uop_read_o,
     .uop_index_o,
     .uop_i,
@@ -75,17 +84,20 @@ module vta_execute
   assign gemm_issue = gemm_i ? dst_issue : '0;
   assign alu_issue = gemm_i ? '0 : dst_issue;
   assign operand_read_o = gemm_issue != '0;
-  assign gemm_issue_o = 2'(gemm_issue[0]) + 2'(gemm_issue[1]);
+  assign gemm_issue_o = gemm_i ? issue_count : '0;
 
-  // ---- GEMM: reads its operands at issue and its accumulators three cycles later ----------------------------------------
-  localparam int unsigned GemmStages = 5;
+  // ---- GEMM: reads its operands when issued and its accumulators four cycles later --------
+  localparam int unsigned GemmStages = 6;
+  localparam int unsigned GemmRead = 4;  // read accumulators
+  localparam int unsigned GemmAdd = 6;
   banks_t gemm_q[1:GemmStages];  // gemm_q[n]: issued n cycles ago
   rows_t gemm_row_q[1:GemmStages];
-  logic [GemmStages-1:1] gemm_valid;
+  logic [GemmStages:1] gemm_valid;
   logic [AccBits-1:0] gemm_dot;
+  logic clear_q;
 
   always_comb begin
-    for (int n = 1; n < GemmStages; n++) gemm_valid[n] = gemm_q[n] != '0;
+    for (int n = 1; n <= GemmStages; n++) gemm_valid[n] = gemm_q[n] != '0;
   end
 
   always_ff @(posedge clk_i) begin
@@ -95,66 +107,93 @@ module vta_execute
       gemm_q[n] <= rst_ni ? gemm_q[n-1] : '0;
       gemm_row_q[n] <= gemm_row_q[n-1];
     end
+    // The instruction may have changed by the time of the write.
+    if (gemm_valid[1]) clear_q <= nest_i.reset;
   end
 
   vta_gemm u_gemm (
     .clk_i,
-    .valid_i(gemm_valid[3:1]),
+    .valid_i(gemm_valid[5:1]),
     .inp_i,
     .wgt_i,
     .dot_o(gemm_dot)
   );
 
-  // ---- ALU: reads sources, if there are any, then destinations ----------------------------------------------------------
-  logic alu_src_q;  // sources are read
-  banks_t alu_src_bank_q, alu_dst_1_q, alu_dst_2_q;  // destinations are read; their results are there
+  // ---- ALU: reads sources, if there are any, then destinations ----------------------------
+  logic alu_src_1_q, alu_src_2_q;  // sources were read one and two cycles ago
+  banks_t alu_src_bank_1_q, alu_src_bank_2_q;
+  banks_t alu_dst_1_q, alu_dst_2_q;  // destinations were read one and two cycles ago
   rows_t alu_row_1_q, alu_row_2_q;
+  // Of the instruction, which may have changed by the time of the operation.
+  logic [2:0] opcode_q;
+  logic signed [31:0] low_q, high_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      alu_src_q <= 1'b0;
+      alu_src_1_q <= 1'b0;
+      alu_src_2_q <= 1'b0;
       alu_dst_1_q <= '0;
       alu_dst_2_q <= '0;
     end else begin
-      alu_src_q <= src_issue != '0;
+      alu_src_1_q <= src_issue != '0;
+      alu_src_2_q <= alu_src_1_q;
       alu_dst_1_q <= alu_issue;
       alu_dst_2_q <= alu_dst_1_q;
     end
-    alu_src_bank_q <= src_bank;
+    alu_src_bank_1_q <= src_bank;
+    alu_src_bank_2_q <= alu_src_bank_1_q;
     alu_row_1_q <= dst_row;
     alu_row_2_q <= alu_row_1_q;
+    if (alu_dst_1_q != '0) begin
+      opcode_q <= nest_i.alu_opcode;
+      low_q <= low_i;
+      high_q <= high_i;
+    end
   end
 
-  // ---- Accumulator ---------------------------------------------------------------------------------------------------------
+  // ---- Accumulator -------------------------------------------------------------------------
   banks_t read;
   rows_t read_row;
-  assign read = gemm_q[3] | src_issue | alu_issue;
-  assign read_row = gemm_valid[3] ? gemm_row_q[3] : (src_issue != '0 ? src_row : dst_row);
-  assign write_o = rst_ni ? gemm_q[GemmStages] | alu_dst_2_q : '0;
-  assign write_row_o = gemm_i ? gemm_row_q[GemmStages] : alu_row_2_q;
+  logic [AccBits-1:0] acc[AccBanks];
+  assign read = gemm_q[GemmRead] | src_issue | alu_issue;
+  assign read_row = gemm_valid[GemmRead] ? gemm_row_q[GemmRead] : (src_issue != '0 ? src_row : dst_row);
+
+  // The results are registers of the banks, and so is all that goes with their write.
+  banks_t write_q;
+  rows_t write_row_q;
+  logic write_gemm_q, write_zero_q;
+  always_ff @(posedge clk_i) begin
+    write_q <= rst_ni ? gemm_q[GemmAdd] | alu_dst_2_q : '0;
+    write_row_q <= gemm_valid[GemmAdd] ? gemm_row_q[GemmAdd] : alu_row_2_q;
+    write_gemm_q <= gemm_valid[GemmAdd];
+    write_zero_q <= gemm_valid[GemmAdd] && clear_q;
+  end
+  assign write_o = write_q;
+  assign write_row_o = write_row_q;
 
   for (genvar bank = 0; bank < AccBanks; bank++) begin : g_bank
-    logic [AccBits-1:0] acc, source_q;
-    always_ff @(posedge clk_i) if (alu_src_q) source_q <= alu_src_bank_q[bank] ? g_bank[1].acc : g_bank[0].acc;
+    logic [AccBits-1:0] source_q;
+    always_ff @(posedge clk_i) begin
+      if (alu_src_2_q) source_q <= acc[alu_src_bank_2_q[bank]];
+      else if (alu_dst_1_q[bank] && nest_i.use_imm) source_q <= {(Batch * Block) {32'($signed(nest_i.imm))}};
+    end
 
     vta_acc_bank u_bank (
       .clk_i,
       .read_i(read[bank]),
       .read_row_i(read_row[bank]),
-      .acc_o(acc),
-      .add_i(gemm_q[4][bank]),
+      .acc_o(acc[bank]),
+      .add_i(gemm_q[GemmAdd][bank]),
       .dot_i(gemm_dot),
-      .execute_i(alu_dst_1_q[bank]),
-      .opcode_i(nest_i.alu_opcode),
-      .use_imm_i(nest_i.use_imm),
-      .imm_i(nest_i.imm),
-      .low_i,
-      .high_i,
+      .execute_i(alu_dst_2_q[bank]),
+      .opcode_i(opcode_q),
+      .low_i(low_q),
+      .high_i(high_q),
       .src_i(source_q),
-      .write_i(write_o[bank]),
-      .write_row_i(write_row_o[bank]),
-      .gemm_i,
-      .clear_i(gemm_i && nest_i.reset),
+      .write_i(write_q[bank]),
+      .write_row_i(write_row_q[bank]),
+      .gemm_i(write_gemm_q),
+      .clear_i(write_zero_q),
       .out_o(out_o[bank]),
       .load_i(load_i && load_index_i[0] == 1'(bank)),
       .load_row_i(LogAccRows'(load_index_i >> 1)),
@@ -162,9 +201,10 @@ module vta_execute
     );
   end
 
-  // ---- End ---------------------------------------------------------------------------------------------------------------------
-  logic running_q;
-  assign done_o = running_q && !issue_busy && gemm_valid == '0 && !alu_src_q && alu_dst_1_q == '0;
+  // ---- End ---------------------------------------------------------------------------------
+  logic running_q, writes_soon;
+  assign writes_soon = !pushes_next_i || (gemm_issue == '0 && gemm_valid[2:1] == '0);
+  assign done_o = running_q && !issue_busy && writes_soon;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || done_o) running_q <= 1'b0;
@@ -173,11 +213,14 @@ module vta_execute
 
 `ifndef SYNTHESIS
   assert_one_writer : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      gemm_q[GemmStages] == '0 || alu_dst_2_q == '0)
+      gemm_q[GemmAdd] == '0 || alu_dst_2_q == '0)
   else $error("GEMM and ALU write the accumulator in one cycle");
-  assert_one_reader : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      !gemm_valid[3] || (src_issue == '0 && alu_issue == '0))
-  else $error("GEMM and ALU read the accumulator in one cycle");
+  assert_written : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      src_issue != '0 || alu_issue != '0 |-> gemm_valid == '0)
+  else $error("the ALU reads accumulators that GEMM has yet to write");
+  assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      load_i |-> write_o == '0 && gemm_valid == '0 && alu_dst_1_q == '0 && alu_dst_2_q == '0)
+  else $error("a LOAD writes accumulators that an instruction has yet to write");
 `endif
 
 endmodule

@@ -23,6 +23,7 @@ module vta_fetch
   output logic                done_o,
   // Queues.
   output logic [InsnBits-1:0] insn_o,
+  output logic                continues_o,  // insn_o clamps what the last one to compute went over (vta_chain)
   output logic                load_valid_o,
   input  logic                load_ready_i,
   output logic                compute_valid_o,
@@ -56,7 +57,8 @@ module vta_fetch
   localparam int unsigned PrefetchBeats = 64;
 
   // ---- The program in beats ----------------------------------------------------------------------------------------------
-  logic running_q, launch_q;
+  logic running_q, launch_q, dma_start_q;
+  logic [RowBeatsBits-1:0] dma_row_last_q;
   logic [31:0] left_q, number_q;
 
   logic dma_valid, dma_ready, beat_valid, beat_ready;
@@ -70,9 +72,9 @@ module vta_fetch
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(launch_q && left_q != '0),
+    .start_i(dma_start_q),
     .address_i({{(AddrBits - 32) {1'b0}}, insn_addr_i[31:LogInsnBytes], {LogInsnBytes{1'b0}}}),
-    .row_beats_i(RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)),
+    .row_last_i(dma_row_last_q),
     .rows_i(16'd1),
     .stride_i('0),
     .beat_valid_o(dma_valid),
@@ -115,13 +117,21 @@ module vta_fetch
   logic [BeatBits-1:0] beat_q;
   logic [InsnBits-1:0] insn_q;
   logic route, take;
+  logic to_load_q, to_store_q;  // neither: to compute
 
-  assign beat_ready = running_q && !drain_i && (!full_q || route);
+  // Routing goes on while the stages drain: none takes an instruction then.
+  assign beat_ready = running_q && (!full_q || route);
   assign take = beat_valid && beat_ready;
 
   always_ff @(posedge clk_i) begin
     if (take) begin
       insn_q[32'(beat_q)*BusBits+:BusBits] <= beat_data;
+      if (beat_q == '0) begin
+        to_store_q <= beat_data[OpcodeBits-1:0] == OpStore;
+        to_load_q <= beat_data[OpcodeBits-1:0] == OpLoad
+            && (3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemInp
+                || 3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemWgt);
+      end
       full_q <= beat_q == BeatBits'(InsnBeats - 1);
       beat_q <= beat_q == BeatBits'(InsnBeats - 1) ? '0 : beat_q + 1'b1;
     end else if (route) begin
@@ -134,22 +144,21 @@ module vta_fetch
   end
 
   // ---- Routing -----------------------------------------------------------------------------------------------------------------
-  logic to_load, to_store, offer;
-  assign offer = full_q && !drain_i;
-  always_comb begin
-    to_store = 1'b0;
-    to_load = 1'b0;
-    if (full_q) begin
-      to_store = opcode_of(insn_q) == OpStore;
-      to_load = opcode_of(insn_q) == OpLoad && (memory_type_of(insn_q) == MemInp || memory_type_of(insn_q) == MemWgt);
-    end
-  end
-  assign load_valid_o = offer && to_load;
-  assign store_valid_o = offer && to_store;
-  assign compute_valid_o = offer && !to_load && !to_store;
+  logic offer;
+  assign offer = full_q;
+  assign load_valid_o = offer && to_load_q;
+  assign store_valid_o = offer && to_store_q;
+  assign compute_valid_o = offer && !to_load_q && !to_store_q;
   assign route = (load_valid_o && load_ready_i) || (store_valid_o && store_ready_i)
       || (compute_valid_o && compute_ready_i);
   assign insn_o = insn_q;
+
+  logic [DestinationsBits-1:0] destinations_q;  // of the last one to compute
+  always_comb begin
+    continues_o = 1'b0;
+    if (compute_valid_o) continues_o = clamps(insn_q) && destinations_of(insn_q) == destinations_q;
+  end
+  always_ff @(posedge clk_i) if (compute_valid_o && compute_ready_i) destinations_q <= destinations_of(insn_q);
 
   logic illegal_seen_q;
   logic [31:0] illegal_number_q;
@@ -159,6 +168,8 @@ module vta_fetch
 
   always_ff @(posedge clk_i) begin
     launch_q <= begin_o;
+    dma_start_q <= begin_o && insn_count_i != '0;
+    if (begin_o) dma_row_last_q <= (RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)) - 1'b1;
     if (done_o) running_q <= 1'b0;
     if (route) begin
       if (illegal(insn_q) && !illegal_seen_q) begin

@@ -32,10 +32,11 @@ module vta_fifo #(
   logic [Width-1:0] head_q;
 
   logic push, pop, advance;
-  assign ready_o = total_q != CountBits'(Depth);
+  logic full_q, stored_any_q;  // as the counts say
+  assign ready_o = !full_q;
   assign push = valid_i && ready_o;
   assign pop = head_valid_q && ready_i;
-  assign advance = stored_q != '0 && (!head_valid_q || pop);
+  assign advance = stored_any_q && (!head_valid_q || pop);
 
   always_ff @(posedge clk_i) begin
     if (push || pop || advance) begin
@@ -47,8 +48,14 @@ module vta_fifo #(
         memory[write_q] <= data_i;
         write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
       end
-      stored_q <= stored_q + CountBits'(push) - CountBits'(advance);
-      total_q <= total_q + CountBits'(push) - CountBits'(pop);
+      if (push != advance) begin
+        stored_q <= push ? stored_q + 1'b1 : stored_q - 1'b1;
+        stored_any_q <= push || stored_q != CountBits'(1);
+      end
+      if (push != pop) begin
+        total_q <= push ? total_q + 1'b1 : total_q - 1'b1;
+        full_q <= push && total_q == CountBits'(Depth - 1);
+      end
       head_valid_q <= advance || (head_valid_q && !pop);
     end
     if (!rst_ni) begin
@@ -56,6 +63,8 @@ module vta_fifo #(
       read_q <= '0;
       stored_q <= '0;
       total_q <= '0;
+      full_q <= 1'b0;
+      stored_any_q <= 1'b0;
       head_valid_q <= 1'b0;
     end
   end
@@ -72,6 +81,13 @@ module vta_fifo #(
   else $error("vta_fifo holds more than its depth");
   assert_head : assert property (@(posedge clk_i) disable iff (!rst_ni) total_q == stored_q + CountBits'(head_valid_q))
   else $error("vta_fifo lost count of its head");
+  assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      full_q == (total_q == CountBits'(Depth)) && stored_any_q == (stored_q != '0))
+  else $error("vta_fifo: a flag differs from its count");
+  assert_output_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_o && !ready_i |=> valid_o && $stable(data_o))
+  else $error("vta_fifo: the head changed before it was taken");
+  cover_full : cover property (@(posedge clk_i) full_q);
 `endif
 
 endmodule

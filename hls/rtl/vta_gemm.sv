@@ -5,15 +5,16 @@
 // The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18 bits or more):
 // (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 * x is negative, in its high 16.
 //
-// Three register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i; its products are
-// registered at the end of 1, sums of four at the end of 2, the dot products at the end of 3: dot_o has them in cycle 4.
-// valid_i[n] says that cycle n has a micro-op, so that idle stages hold still.
+// Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i, and are registered
+// at its end, as are products at the end of 2, products plus half at the end of 3, sums of four at the end of 4, dot
+// products at the end of 5: dot_o has them in cycle 6. The first three registers are those of a DSP slice (A, B, D; M;
+// P). valid_i[n] says that cycle n has a micro-op, so that idle stages hold still.
 
 module vta_gemm
   import vta_pkg::*;
 (
   input  logic               clk_i,
-  input  logic [3:1]         valid_i,
+  input  logic [5:1]         valid_i,
   input  logic [InpBits-1:0] inp_i,
   input  logic [WgtBits-1:0] wgt_i,
   output logic [AccBits-1:0] dot_o
@@ -28,13 +29,17 @@ module vta_gemm
   // added, so that it never borrows from the high one.
   localparam int unsigned Pairs = Block / 2;
   localparam logic signed [31:0] LowHalf = 32'sh8000;
+  logic signed [31:0] raw_q[Batch*Pairs*Block];
   logic signed [31:0] product_q[Batch*Pairs*Block];
   logic signed [17:0] partial_q[Batch*Block*Groups];
 
-  // The operands of the products and the dot products, no registers.
+  // Operands: an input, and the weights of an even output and the odd one after it.
+  logic signed [7:0] inputs_q[Batch*Block];
+  logic signed [7:0] even_q[Pairs*Block];
+  logic signed [7:0] odd_q[Pairs*Block];
+
+  // No registers.
   logic signed [31:0] inputs[Batch*Block];
-  logic signed [7:0] even[Pairs*Block];
-  logic signed [7:0] odd[Pairs*Block];
   logic signed [24:0] pair[Pairs*Block];
   logic signed [31:0] dot[Batch*Block];
 
@@ -42,7 +47,7 @@ module vta_gemm
   // signals that only this block reads are blocking, and loops stay loops, for the simulator's sake: it then works on
   // arrays in place, each loop over elements that lie one after another, which the compiler makes vectors of.
   always_ff @(posedge clk_i) begin
-    if (valid_i[3]) begin
+    if (valid_i[5]) begin
       /* verilator unroll_disable */
       for (int n = 0; n < Batch * Block; n++) begin
         automatic logic signed [31:0] total = '0;
@@ -53,7 +58,7 @@ module vta_gemm
       /* verilator unroll_full */
       for (int n = 0; n < Batch * Block; n++) dot_o[n*32+:32] <= dot[n];
     end
-    if (valid_i[2]) begin
+    if (valid_i[4]) begin
       /* verilator unroll_disable */
       for (int n = 0; n < Batch * Pairs; n++) begin
         /* verilator unroll_disable */
@@ -70,27 +75,35 @@ module vta_gemm
         end
       end
     end
-    if (valid_i[1]) begin
-      /* verilator unroll_full */
-      for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'($signed(inp_i[n*8+:8]));
-      /* verilator unroll_full */
-      for (int p = 0; p < Pairs; p++) begin
-        /* verilator unroll_full */
-        for (int i = 0; i < Block; i++) begin
-          even[p*Block+i] = wgt_i[(2*p*Block+i)*8+:8];
-          odd[p*Block+i] = wgt_i[((2*p+1)*Block+i)*8+:8];
-        end
-      end
+    if (valid_i[3]) begin
       /* verilator unroll_disable */
-      for (int n = 0; n < Pairs * Block; n++) pair[n] = (25'(odd[n]) <<< 16) + 25'(even[n]);
+      for (int n = 0; n < Batch * Pairs * Block; n++) product_q[n] = raw_q[n] + LowHalf;
+    end
+    if (valid_i[2]) begin
+      /* verilator unroll_full */
+      for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'(inputs_q[n]);
+      /* verilator unroll_disable */
+      for (int n = 0; n < Pairs * Block; n++) pair[n] = (25'(odd_q[n]) <<< 16) + 25'(even_q[n]);
       /* verilator unroll_disable */
       for (int b = 0; b < Batch; b++) begin
         /* verilator unroll_disable */
         for (int p = 0; p < Pairs; p++) begin
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
-            product_q[(b*Pairs+p)*Block+i] = inputs[b*Block+i] * 32'(pair[p*Block+i]) + LowHalf;
+            raw_q[(b*Pairs+p)*Block+i] = inputs[b*Block+i] * 32'(pair[p*Block+i]);
           end
+        end
+      end
+    end
+    if (valid_i[1]) begin
+      /* verilator unroll_full */
+      for (int n = 0; n < Batch * Block; n++) inputs_q[n] = inp_i[n*8+:8];
+      /* verilator unroll_full */
+      for (int p = 0; p < Pairs; p++) begin
+        /* verilator unroll_full */
+        for (int i = 0; i < Block; i++) begin
+          even_q[p*Block+i] = wgt_i[(2*p*Block+i)*8+:8];
+          odd_q[p*Block+i] = wgt_i[((2*p+1)*Block+i)*8+:8];
         end
       end
     end

@@ -2,7 +2,7 @@
 //
 // Decides which micro-ops of GEMM and ALU begin in which cycle: one, or two together in one cycle.
 //
-//   loops -> micro-op buffer -> indices -> issue
+//   loops -> micro-op buffer -> its word -> indices -> checks -> queue -> issue
 //
 // Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so on. The two of a pair go
 // together where their destinations are in different banks and
@@ -11,8 +11,11 @@
 // Otherwise the second goes after the first. An ALU micro-op of two tensors takes two cycles, together or not: for the
 // sources, then for the destinations.
 //
-// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU: destination, source); the
-// first that is past its buffer raises fault_o and nothing follows. Micro-ops before it have gone.
+// The stages before the queue never wait: the loops advance while the queue has room for all pairs that left them.
+// Everything about a pair that does not depend on time is decided before it is queued.
+//
+// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU: destination, source). The
+// first that is past its buffer raises fault_o when its turn comes, and nothing follows. Micro-ops before it have gone.
 //
 // An accumulator is read three cycles before its new value can be read. With the interlock a micro-op whose
 // destination (or ALU source) was issued in the last two cycles waits. Without it the older update is lost, and
@@ -33,11 +36,12 @@ module vta_issue
   output logic                   fault_o,
   output fault_e                 fault_code_o,
   output index_t                 fault_index_o,
+  output logic [            1:0] count_o,  // micro-ops whose destinations go
   // Micro-op buffer, one cycle.
   output logic                   uop_read_o,
   output logic [LogUopDepth-1:0] uop_index_o[2],
   input  logic [    UopBits-1:0] uop_i[2],
-  // The banks of destinations that go, with their rows; GEMM: their operands.
+  // All from here on a cycle after they go. The banks of destinations that go, with their rows; GEMM: their operands.
   output banks_t                 dst_o,
   output rows_t                  dst_row_o,
   output logic [LogInpDepth-1:0] inp_index_o,
@@ -61,6 +65,7 @@ module vta_issue
     .start_i,
     .uop_bgn_i(nest_i.uop_bgn),
     .uop_end_i(nest_i.uop_end),
+    .uop_count_i(nest_i.uop_count),
     .iter_out_i(nest_i.iter_out),
     .iter_in_i(nest_i.iter_in),
     .dst_factor_out_i(nest_i.dst_factor_out),
@@ -77,124 +82,331 @@ module vta_issue
     .wgt_o(nest_wgt)
   );
 
-  logic [1:0] uop_valid_q, uop_past_q;  // past: the index is past the buffer, and is in uop_dst_q
-  logic uop_ready;
-  index_t uop_dst_q[2], uop_src_q[2], uop_wgt_q[2];
-  assign nest_ready = !uop_valid_q[0] || uop_ready;
-  assign uop_read_o = nest_valid[0] && nest_ready;
+  // Pairs that left the loops and have not gone. Each has a place in the queue, so that no stage before it waits.
+  localparam int unsigned QueueDepth = 8;
+  localparam int unsigned PlaceBits = $clog2(QueueDepth);
+  logic [PlaceBits:0] pairs_q, pairs_d;
+  logic nest_ready_q, pop, pop_q;  // the count follows a pop by a cycle
+  assign nest_ready = nest_ready_q;
+  assign uop_read_o = nest_valid[0] && nest_ready_q;
+
+  always_comb begin
+    pairs_d = pairs_q;
+    if (uop_read_o != pop_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
+  end
+
+  // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are there in the next.
+  // past: the index is past the buffer.
+  logic [1:0] read_valid_q, read_past_q, uop_valid_q, uop_past_q;
+  logic [UopEndBits-1:0] read_index_q[2], uop_index_q[2];
+  logic [UopBits-1:0] uop_q[2];
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) uop_valid_q <= '0;
-    else if (nest_ready) uop_valid_q <= nest_valid;
+    if (!rst_ni) begin
+      pairs_q <= '0;
+      nest_ready_q <= 1'b1;
+      read_valid_q <= '0;
+      uop_valid_q <= '0;
+      pop_q <= 1'b0;
+    end else begin
+      pop_q <= pop;
+      pairs_q <= pairs_d;
+      nest_ready_q <= pairs_d != (PlaceBits + 1)'(QueueDepth);
+      read_valid_q <= uop_read_o ? nest_valid : '0;
+      uop_valid_q <= read_valid_q;
+    end
   end
 
   for (genvar n = 0; n < 2; n++) begin : g_uop
-    logic past;
-    assign past = nest_uop[n] >= UopEndBits'(UopDepth);
     assign uop_index_o[n] = LogUopDepth'(nest_uop[n]);
 
     always_ff @(posedge clk_i) begin
       if (uop_read_o) begin
-        uop_past_q[n] <= past;
-        uop_dst_q[n] <= past ? index_t'(nest_uop[n]) : nest_dst[n];
-        uop_src_q[n] <= nest_src[n];
-        uop_wgt_q[n] <= nest_wgt[n];
+        read_index_q[n] <= nest_uop[n];
+        read_past_q[n] <= nest_uop[n] >= UopEndBits'(UopDepth);
+      end
+      if (read_valid_q[0]) begin
+        uop_index_q[n] <= read_index_q[n];
+        uop_past_q[n] <= read_past_q[n];
+        uop_q[n] <= uop_i[n];
       end
     end
 
     logic [UopBits-1:0] unused_uop;  // its fields need not fill the word
-    assign unused_uop = uop_i[n];
+    assign unused_uop = uop_q[n];
   end
 
   logic [19:0] unused_nest;  // the operation on the accumulators does not matter here
   assign unused_nest = {nest_i.reset, nest_i.alu_opcode, nest_i.imm};
 
-  // ---- Indices ---------------------------------------------------------------------------------------------------------------
+  // ---- Indices -----------------------------------------------------------------------------
   logic [1:0] index_valid_q, past_q;
-  index_t dst_q[2], src_q[2], wgt_q[2];
-  logic dst_issue, pair;
-  assign uop_ready = !index_valid_q[0] || (dst_issue && (pair || !index_valid_q[1]));
+  index_t dst_index_q[2], src_index_q[2], wgt_index_q[2];  // dst: of one that is past the buffer the micro-op's own
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) index_valid_q <= '0;
-    else if (uop_ready) index_valid_q <= uop_valid_q;
-    else if (dst_issue) index_valid_q <= 2'b01;
-    if (uop_ready && uop_valid_q[0]) begin
+    index_valid_q <= rst_ni ? uop_valid_q : '0;
+    if (uop_valid_q[0]) begin
       past_q <= uop_past_q;
       for (int n = 0; n < 2; n++) begin
-        dst_q[n] <= uop_dst_q[n] + (uop_past_q[n] ? '0 : index_t'(uop_i[n][UopDstBits-1:0]));
-        src_q[n] <= uop_src_q[n] + index_t'(uop_i[n][UopSrcLsb+:UopSrcBits]);
-        wgt_q[n] <= uop_wgt_q[n] + index_t'(uop_i[n][UopWgtLsb+:UopWgtBits]);
+        dst_index_q[n] <= (uop_past_q[n] ? index_t'(uop_index_q[n]) : nest_dst[n])
+            + (uop_past_q[n] ? '0 : index_t'(uop_q[n][UopDstBits-1:0]));
+        src_index_q[n] <= nest_src[n] + index_t'(uop_q[n][UopSrcLsb+:UopSrcBits]);
+        wgt_index_q[n] <= nest_wgt[n] + index_t'(uop_q[n][UopWgtLsb+:UopWgtBits]);
       end
-    end else if (dst_issue) begin
-      past_q[0] <= past_q[1];
-      dst_q[0] <= dst_q[1];
-      src_q[0] <= src_q[1];
-      wgt_q[0] <= wgt_q[1];
     end
   end
 
-  logic two_tensors;
-  assign two_tensors = !gemm_i && !nest_i.use_imm;
+  // ---- Checks ------------------------------------------------------------------------------
+  // Kinds are registered: they hold still from the cycle after start_i.
+  logic two_tensors_q, gemm_q;
+  always_ff @(posedge clk_i) begin
+    gemm_q <= gemm_i;
+    two_tensors_q <= !gemm_i && !nest_i.use_imm;
+  end
 
+  // Whether a micro-op has a fault. Which is told of the first one of the instruction, a cycle later.
+  typedef struct packed {
+    logic uop;
+    logic inp;
+    logic wgt;
+    logic dst;
+    logic src;
+  } past_t;
+  past_t [1:0] past, past_1_q;
+  logic [1:0] faults, faults_1_q;
+  index_t dst_index_1_q[2], src_index_1_q[2], wgt_index_1_q[2];
   always_comb begin
-    fault_code_o = FaultNone;
-    fault_index_o = dst_q[0];
-    if (past_q[0]) begin
-      fault_code_o = FaultUop;
-    end else if (gemm_i && src_q[0] >= index_t'(InpDepth)) begin
-      fault_code_o = FaultInp;
-      fault_index_o = src_q[0];
-    end else if (gemm_i && wgt_q[0] >= index_t'(WgtDepth)) begin
-      fault_code_o = FaultWgt;
-      fault_index_o = wgt_q[0];
-    end else if (dst_q[0] >= index_t'(AccDepth)) begin
-      fault_code_o = FaultAcc;
-    end else if (two_tensors && src_q[0] >= index_t'(AccDepth)) begin
-      fault_code_o = FaultAcc;
-      fault_index_o = src_q[0];
+    past = '0;
+    for (int n = 0; n < 2; n++) begin
+      if (index_valid_q[n]) begin
+        past[n].uop = past_q[n];
+        past[n].inp = gemm_q && src_index_q[n] >= index_t'(InpDepth);
+        past[n].wgt = gemm_q && wgt_index_q[n] >= index_t'(WgtDepth);
+        past[n].dst = dst_index_q[n] >= index_t'(AccDepth);
+        past[n].src = two_tensors_q && src_index_q[n] >= index_t'(AccDepth);
+      end
+      faults[n] = past[n] != '0;
     end
   end
-  assign fault_o = index_valid_q[0] && fault_code_o != FaultNone;
 
-  // ---- Issue ------------------------------------------------------------------------------------------------------------------
-  // Destinations issued one and two cycles ago.
-  banks_t issued_1_q, issued_2_q;
-  rows_t issued_row_1_q, issued_row_2_q;
+  logic fault_seen_q;
+  fault_e fault_code_q;
+  index_t fault_index_q;
+  logic faulty;  // which of the two
+  assign faulty = !faults_1_q[0];
+  always_ff @(posedge clk_i) begin
+    if (faults_1_q != '0 && !fault_seen_q) begin
+      fault_seen_q <= 1'b1;
+      fault_code_q <= FaultAcc;
+      fault_index_q <= dst_index_1_q[faulty];
+      if (past_1_q[faulty].uop) begin
+        fault_code_q <= FaultUop;
+      end else if (past_1_q[faulty].inp) begin
+        fault_code_q <= FaultInp;
+        fault_index_q <= src_index_1_q[faulty];
+      end else if (past_1_q[faulty].wgt) begin
+        fault_code_q <= FaultWgt;
+        fault_index_q <= wgt_index_1_q[faulty];
+      end else if (!past_1_q[faulty].dst) begin
+        fault_index_q <= src_index_1_q[faulty];
+      end
+    end
+    faults_1_q <= faults;
+    if (index_valid_q[0] && !fault_seen_q) begin
+      past_1_q <= past;
+      for (int n = 0; n < 2; n++) begin
+        dst_index_1_q[n] <= dst_index_q[n];
+        src_index_1_q[n] <= src_index_q[n];
+        wgt_index_1_q[n] <= wgt_index_q[n];
+      end
+    end
+    if (!rst_ni || start_i) begin
+      fault_seen_q <= 1'b0;
+      faults_1_q <= '0;
+    end
+  end
 
-  function automatic logic pending(input logic [LogAccDepth-1:0] index, input banks_t issued, input rows_t row);
-    return (index[0] ? issued[1] : issued[0]) && (index[0] ? row[1] : row[0]) == index[LogAccDepth-1:1];
+  // Two micro-ops with all that can be said of them beforehand. Indices are within their buffers unless there is a fault.
+  localparam int unsigned SrcBits = LogAccDepth > LogInpDepth ? LogAccDepth : LogInpDepth;
+  typedef logic [LogAccDepth-1:0] dst_t;
+  typedef logic [SrcBits-1:0] src_t;
+  typedef logic [LogWgtDepth-1:0] wgt_t;
+  typedef struct packed {
+    logic [1:0] valid;
+    logic [1:0] fault;
+    logic       may_pair;  // the two may go in one cycle, if the second need not wait and has no fault
+    // Whether a micro-op reads the destination of one of before_q, and whether the second reads that of the first.
+    logic [1:0][3:0] conflicts;
+    logic       second_conflicts;
+    dst_t [1:0] dst;
+    src_t [1:0] src;
+    wgt_t [1:0] wgt;
+  } pair_t;
+
+  // The destinations of the two pairs before, the nearer one first, and whether there were such.
+  dst_t before_q[4];
+  logic [3:0] before_valid_q;
+
+  pair_t checked, checked_q;
+  logic same_operands, sources_fit;
+  always_comb begin
+    checked = '0;
+    same_operands = 1'b0;
+    sources_fit = 1'b0;
+    if (index_valid_q[0]) begin
+      checked.valid = index_valid_q;
+      checked.fault = faults;
+      for (int n = 0; n < 2; n++) begin
+        checked.dst[n] = dst_t'(dst_index_q[n]);
+        checked.src[n] = src_t'(src_index_q[n]);
+        checked.wgt[n] = wgt_t'(wgt_index_q[n]);
+      end
+      same_operands = src_t'(src_index_q[0]) == src_t'(src_index_q[1]) && wgt_t'(wgt_index_q[0]) == wgt_t'(wgt_index_q[1]);
+      sources_fit = dst_t'(src_index_q[1]) != dst_t'(dst_index_q[0])
+          && (src_index_q[0][0] != src_index_q[1][0] || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
+      checked.may_pair = HazardInterlock && index_valid_q[1] && dst_index_q[0][0] != dst_index_q[1][0]
+          && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
+      if (HazardInterlock) begin
+        for (int n = 0; n < 2; n++) begin
+          for (int m = 0; m < 4; m++) begin
+            checked.conflicts[n][m] = before_valid_q[m] && reads(checked.dst[n], checked.src[n], before_q[m]);
+          end
+        end
+        checked.second_conflicts = reads(checked.dst[1], checked.src[1], checked.dst[0]);
+      end
+    end
+  end
+
+  function automatic logic reads(input dst_t dst, input src_t src, input dst_t earlier);
+    return dst == earlier || (two_tensors_q && dst_t'(src) == earlier);
   endfunction
 
-  logic [LogAccDepth-1:0] dst[2], src[2];
-  logic [1:0] waits;
-  for (genvar n = 0; n < 2; n++) begin : g_wait
-    assign dst[n] = LogAccDepth'(dst_q[n]);
-    assign src[n] = LogAccDepth'(src_q[n]);
-    always_comb begin
-      waits[n] = pending(dst[n], issued_1_q, issued_row_1_q) || pending(dst[n], issued_2_q, issued_row_2_q);
-      if (two_tensors) begin
-        waits[n] = waits[n] || pending(src[n], issued_1_q, issued_row_1_q) || pending(src[n], issued_2_q, issued_row_2_q);
-      end
+  always_ff @(posedge clk_i) begin
+    if (index_valid_q[0]) begin
+      before_q[0] <= checked.dst[0];
+      before_q[1] <= checked.dst[1];
+      before_q[2] <= before_q[0];
+      before_q[3] <= before_q[1];
+      before_valid_q <= {before_valid_q[1:0], index_valid_q};
     end
+    if (!rst_ni || start_i) before_valid_q <= '0;
+    if (index_valid_q[0]) checked_q <= checked;
+    checked_q.valid <= rst_ni ? index_valid_q : '0;
   end
 
-  logic can_pair, pair_q, src_phase_q;
+  // ---- Queue -------------------------------------------------------------------------------
+  // The head is a register. A pair that finds the queue empty and the head free goes there at once. It is written to the
+  // queue all the same, where the next one takes its place.
+  pair_t queue[QueueDepth];
+  pair_t head_q, next;
+  logic next_valid;
+  logic [PlaceBits-1:0] write_q, read_q;
+  logic [PlaceBits:0] queued_q;  // without the head
+  logic queued_any_q, push, enqueue, dequeue, head_free;
+  assign push = checked_q.valid[0];
+  assign head_free = !head_q.valid[0] || pop;
+  assign dequeue = queued_any_q && head_free;
+  assign enqueue = push && (queued_any_q || !head_free);
+  assign next_valid = queued_any_q || push;
   always_comb begin
-    can_pair = 1'b0;
-    if (HazardInterlock && dst[0][0] != dst[1][0]) begin
-      can_pair = index_valid_q[1] && !past_q[1] && !waits[1] && dst_q[1] < index_t'(AccDepth)
-          && (gemm_i ? src_q[0] == src_q[1] && wgt_q[0] == wgt_q[1]
-                     : !two_tensors || (src_q[1] < index_t'(AccDepth) && src[1] != dst[0]
-                                        && (src[0][0] != src[1][0] || src[0] == src[1])));
+    next = checked_q;
+    if (queued_any_q) next = queue[read_q];
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (head_free) head_q <= next;
+    if (push) queue[write_q] <= checked_q;
+    if (enqueue) write_q <= write_q + 1'b1;
+    if (dequeue) read_q <= read_q + 1'b1;
+    if (enqueue != dequeue) begin
+      queued_q <= enqueue ? queued_q + 1'b1 : queued_q - 1'b1;
+      queued_any_q <= enqueue || queued_q != (PlaceBits + 1)'(1);
+    end
+    if (!rst_ni) begin
+      head_q.valid <= '0;
+      write_q <= '0;
+      read_q <= '0;
+      queued_q <= '0;
+      queued_any_q <= 1'b0;
     end
   end
-  assign pair = src_phase_q ? pair_q : can_pair;
 
-  logic go, src_issue;
-  assign go = index_valid_q[0] && fault_code_o == FaultNone && !(HazardInterlock && waits[0]) && !hold_i && !stop_i;
-  assign src_issue = go && two_tensors && !src_phase_q;
-  assign dst_issue = go && !src_issue;
+  // ---- Issue -------------------------------------------------------------------------------
+  // All that an issue depends on is a register, but for hold_i and stop_i. Of the head:
+  logic second_q;      // its first micro-op has gone alone
+  logic can_go_q;      // its next micro-op may go: no fault, no hazard
+  logic pair_q;        // with it goes the second
+  logic goes_whole_q;  // and then the head has gone
+  logic src_phase_q;   // the sources went in the last cycle
+
+  logic go, src_issue, dst_issue;
+  assign go = can_go_q && !hold_i && !stop_i;
+  assign src_issue = go && two_tensors_q && !src_phase_q;
+  assign dst_issue = go && !(two_tensors_q && !src_phase_q);
+  assign pop = dst_issue && goes_whole_q;
+  assign fault_o = head_q.valid[0] && (second_q ? head_q.fault[1] : head_q.fault[0]);
+  assign fault_code_o = fault_code_q;
+  assign fault_index_o = fault_index_q;
+  assign count_o = dst_issue ? (pair_q ? 2'd2 : 2'd1) : 2'd0;
+
+  // Which destinations were issued in the last two cycles, in the order of before_q: those that the head meets in the next
+  // cycle, and those that the pair after it meets if the head goes now. last_q: of the pair before the head, those issued
+  // in the last cycle; first_last_q: the head's first.
+  logic [1:0] last_q;
+  logic first_last_q;
+  logic [3:0] head_recent, next_recent;
+  assign head_recent = {2'b00, last_q};
+  assign next_recent = head_q.valid[0] ? {last_q, head_q.valid[1], !second_q || first_last_q} : head_recent;
+
+  logic [1:0] head_waits, next_waits;
+  for (genvar n = 0; n < 2; n++) begin : g_waits
+    assign head_waits[n] = (head_q.conflicts[n] & head_recent) != '0;
+    assign next_waits[n] = (next.conflicts[n] & next_recent) != '0;
+  end
+
+  logic can_go_d, pair_d, goes_whole_d, second_d;
+  always_comb begin
+    second_d = 1'b0;
+    if (head_free) begin
+      can_go_d = next_valid && !next.fault[0] && !next_waits[0];
+      pair_d = next.may_pair && !next.fault[1] && !next_waits[1];
+      goes_whole_d = pair_d || !next.valid[1];
+    end else if (dst_issue || second_q) begin
+      second_d = 1'b1;
+      can_go_d = !head_q.fault[1] && !head_waits[1] && !(head_q.second_conflicts && (dst_issue || first_last_q));
+      pair_d = 1'b0;
+      goes_whole_d = 1'b1;
+    end else begin
+      can_go_d = !head_q.fault[0] && !head_waits[0];
+      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_q.fault[1] && !head_waits[1];
+      goes_whole_d = pair_d || !head_q.valid[1];
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      can_go_q <= 1'b0;
+      second_q <= 1'b0;
+      src_phase_q <= 1'b0;
+      last_q <= '0;
+      first_last_q <= 1'b0;
+    end else begin
+      can_go_q <= can_go_d;
+      second_q <= second_d;
+      if (go) src_phase_q <= src_issue;
+      last_q <= pop ? {head_q.valid[1], !second_q} : '0;
+      first_last_q <= dst_issue && !pop;
+    end
+    pair_q <= pair_d;
+    goes_whole_q <= goes_whole_d;
+  end
+
+  // The micro-op whose turn it is, and its companion if the two go together.
+  dst_t dst[2], src[2];
+  assign dst[0] = second_q ? head_q.dst[1] : head_q.dst[0];
+  assign dst[1] = head_q.dst[1];
+  assign src[0] = dst_t'(second_q ? head_q.src[1] : head_q.src[0]);
+  assign src[1] = dst_t'(head_q.src[1]);
 
   // By bank, the odd one first: the first micro-op's row and the second's, if that goes too.
   logic [LogAccRows-1:0] dst_row[2], src_row[2];
@@ -207,34 +419,84 @@ module vta_issue
     return odd ? 2'b10 : 2'b01;
   endfunction
 
-  assign dst_row_o = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
-  assign src_row_o = src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
-  assign src_bank_o = dst[0][0] ? {src[0][0], src[1][0]} : {src[1][0], src[0][0]};
-
+  banks_t dst_banks, src_banks;
   always_comb begin
-    dst_o = '0;
-    src_o = '0;
-    if (dst_issue) dst_o = pair ? 2'b11 : bank_of(dst[0][0]);
-    if (src_issue) src_o = pair ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
+    dst_banks = '0;
+    src_banks = '0;
+    if (dst_issue) dst_banks = pair_q ? 2'b11 : bank_of(dst[0][0]);
+    if (src_issue) src_banks = pair_q ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
-  assign inp_index_o = LogInpDepth'(src_q[0]);
-  assign wgt_index_o = LogWgtDepth'(wgt_q[0]);
 
+  banks_t dst_q_o, src_q_o, src_bank_q;
+  rows_t dst_row_q, src_row_q;
+  logic [LogInpDepth-1:0] inp_read_q;
+  logic [LogWgtDepth-1:0] wgt_read_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      issued_1_q <= '0;
-      issued_2_q <= '0;
-      src_phase_q <= 1'b0;
+      dst_q_o <= '0;
+      src_q_o <= '0;
     end else begin
-      issued_1_q <= dst_o;
-      issued_2_q <= issued_1_q;
-      if (go) src_phase_q <= src_issue;
+      dst_q_o <= dst_banks;
+      src_q_o <= src_banks;
     end
-    if (dst_issue) issued_row_1_q <= dst_row_o;
-    issued_row_2_q <= issued_row_1_q;
-    if (src_issue) pair_q <= pair;
+    dst_row_q <= dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
+    src_row_q <= src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
+    src_bank_q <= dst[0][0] ? {src[0][0], src[1][0]} : {src[1][0], src[0][0]};
+    inp_read_q <= LogInpDepth'(second_q ? head_q.src[1] : head_q.src[0]);
+    wgt_read_q <= second_q ? head_q.wgt[1] : head_q.wgt[0];
   end
 
-  assign busy_o = nest_valid[0] || uop_valid_q[0] || index_valid_q[0];
+  assign dst_o = dst_q_o;
+  assign dst_row_o = dst_row_q;
+  assign src_o = src_q_o;
+  assign src_row_o = src_row_q;
+  assign src_bank_o = src_bank_q;
+  assign inp_index_o = inp_read_q;
+  assign wgt_index_o = wgt_read_q;
+
+  assign busy_o = nest_valid[0] || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push || queued_any_q
+      || head_q.valid[0];
+
+`ifndef SYNTHESIS
+  assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      enqueue |-> queued_q != (PlaceBits + 1)'(QueueDepth))
+  else $error("a pair of micro-ops found no room in its queue");
+  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      pairs_q >= queued_q + (PlaceBits + 1)'(head_q.valid[0]))
+  else $error("vta_issue lost count of its pairs");
+  assert_go : assert property (@(posedge clk_i) disable iff (!rst_ni) can_go_q |-> head_q.valid[0] && !fault_o)
+  else $error("a micro-op may go that is not there, or has a fault");
+  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) queued_any_q == (queued_q != '0))
+  else $error("vta_issue lost count of its queue");
+  assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
+  else $error("the second micro-op of a pair without the first");
+  assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      dst_issue && pair_q |-> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
+  else $error("two micro-ops went together that may not");
+  assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni) src_phase_q |-> two_tensors_q)
+  else $error("a source was read for an instruction that has none");
+
+  // The interlock by the rows themselves: nothing goes to a destination of the last two cycles.
+  banks_t issued_2_q;
+  rows_t issued_row_2_q;
+  always_ff @(posedge clk_i) begin
+    issued_2_q <= rst_ni ? dst_q_o : '0;
+    issued_row_2_q <= dst_row_q;
+  end
+  for (genvar bank = 0; bank < AccBanks; bank++) begin : g_interlock
+    assert_interlock : assert property (@(posedge clk_i) disable iff (!rst_ni)
+        HazardInterlock && dst_banks[bank] |->
+        !(dst_q_o[bank] && dst_row_q[bank] == next_row[bank])
+        && !(issued_2_q[bank] && issued_row_2_q[bank] == next_row[bank]))
+    else $error("a destination was issued within two cycles of itself");
+  end
+  rows_t next_row;
+  assign next_row = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
+
+  cover_pair : cover property (@(posedge clk_i) dst_issue && pair_q);
+  cover_wait : cover property (@(posedge clk_i) head_q.valid[0] && !fault_o && !can_go_q);
+  cover_full : cover property (@(posedge clk_i) nest_valid[0] && !nest_ready_q);
+`endif
 
 endmodule

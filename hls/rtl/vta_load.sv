@@ -58,7 +58,7 @@ module vta_load
 
   // ---- Instruction -----------------------------------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
-  logic unused_prev_pop, unused_prev_push;
+  logic unused_prev_pop, unused_prev_push, unused_pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -79,6 +79,7 @@ module vta_load
     .next_push_o,
     .take_o(take),
     .busy_o(sequencer_busy),
+    .pushes_next_o(unused_pushes_next),
     .join_i(1'b0),
     .done_i(done),
     .retire_o
@@ -87,9 +88,10 @@ module vta_load
   assign busy_o = sequencer_busy;
 
   transfer_t transfer_q;
-  logic launch_q, wgt_q;  // launch_q: its first busy cycle
+  logic launch_q, begin_q, wgt_q;  // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
+    begin_q <= launch_q && rst_ni;
     if (take) begin
       transfer_q <= transfer_of(insn_i);
       wgt_q <= memory_type_of(insn_i) == MemWgt;
@@ -103,10 +105,18 @@ module vta_load
   fault_e dma_fault_code;
   address_t dma_fault_address;
 
-  logic dma_start;
-  always_comb begin
-    dma_start = 1'b0;
-    if (launch_q) dma_start = transfer_q.y_size != '0 && transfer_q.x_size != '0;
+  logic dma_start_q;
+  address_t dma_address_q, dma_stride_q;
+  logic [RowBeatsBits-1:0] dma_row_last_q;
+  always_ff @(posedge clk_i) begin
+    dma_start_q <= 1'b0;
+    if (launch_q) begin
+      dma_start_q <= rst_ni && transfer_q.y_size != '0 && transfer_q.x_size != '0;
+      dma_address_q <= wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
+                             : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes);
+      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats : LogInpBeats)) - 1'b1;
+      dma_stride_q <= address_t'(transfer_q.x_stride) << (wgt_q ? LogWgtBytes : LogInpBytes);
+    end
   end
 
   vta_dma_read u_dma (
@@ -114,12 +124,11 @@ module vta_load
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(dma_start),
-    .address_i(wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
-                   : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes)),
-    .row_beats_i(RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats : LogInpBeats)),
+    .start_i(dma_start_q),
+    .address_i(dma_address_q),
+    .row_last_i(dma_row_last_q),
     .rows_i(transfer_q.y_size),
-    .stride_i(address_t'(transfer_q.x_stride) << (wgt_q ? LogWgtBytes : LogInpBytes)),
+    .stride_i(dma_stride_q),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
     .beat_data_o(beat_data),
@@ -149,7 +158,8 @@ module vta_load
   ) u_loader (
     .clk_i,
     .rst_ni,
-    .start_i(launch_q),
+    .prepare_i(launch_q),
+    .start_i(begin_q),
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),
     .x_size_i(transfer_q.x_size),

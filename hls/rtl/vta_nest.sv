@@ -2,9 +2,14 @@
 //
 // Walks the two loops of GEMM and ALU around their range of micro-ops, two micro-ops a cycle.
 //
-// From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there is one: their indices
-// and the loops' additions to their fields. It moves on past both with ready_i; valid_o falls after the last.
-// Multiplications are turned into running sums. The instruction's fields must hold still while valid_o is high.
+// From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there is one, and
+// uop_index_o their indices. It moves on past both with ready_i; valid_o falls after the last. Two cycles after a pair was
+// taken, dst_o, src_o and wgt_o have the loops' additions to its fields. The instruction's fields must hold still from
+// start_i until then.
+//
+// Two stages: the first decides which loops move on, the second adds. Multiplications are running sums. A pair moves on by
+// two micro-ops, and passes the end of the range up to twice: once for each micro-op. The sums of the first and of the
+// second micro-op are kept apart, so that each is one addition behind the one of the pair before.
 
 module vta_nest
   import vta_pkg::*;
@@ -14,6 +19,7 @@ module vta_nest
   input  logic                  start_i,
   input  logic [UopEndBits-1:0] uop_bgn_i,
   input  logic [UopEndBits-1:0] uop_end_i,
+  input  logic [           3:1] uop_count_i,  // whether there are so many from the one to the other
   input  logic [  IterBits-1:0] iter_out_i,
   input  logic [  IterBits-1:0] iter_in_i,
   input  index_t                dst_factor_out_i,
@@ -30,97 +36,200 @@ module vta_nest
   output index_t                wgt_o[2]
 );
 
+  // ---- Which loops move on -----------------------------------------------------------------
   logic active_q;
   logic [UopEndBits-1:0] uop_q;
-  logic [UopEndBits-1:0] uop_last_q, uop_before_last_q;  // of the range, which may be one micro-op long
-  logic uop_single_q;
   logic [IterBits-1:0] out_left_q, in_left_q;
-  index_t dst_out_q, src_out_q, wgt_out_q;  // the outer loop's part alone
-  index_t dst_q, src_q, wgt_q;
+  // Comparisons with what the counters will be are registers of their own.
+  logic first_last_q, second_last_q;  // the micro-op is the last of the range
+  logic in_one_q, in_two_q, out_one_q, out_two_q;  // iterations left
+  // Of the instruction: the length of the inner loop, and the range's end less 3 and less 4.
+  logic iter_in_one_q, iter_in_two_q, iter_in_three_q;
+  logic [UopEndBits-1:0] end_less_3_q, end_less_4_q;
 
-  // Past both micro-ops.
-  logic active;
-  logic [UopEndBits-1:0] uop;
-  logic [IterBits-1:0] out_left, in_left;
-  index_t dst_out, src_out, wgt_out, dst, src, wgt;
-  // Whether a micro-op is the last of the range, of the inner loop, of the outer one: told of the second, too, from
-  // registers alone, so that no sum waits for another one to be compared.
-  logic uop_ends, in_ends, out_ends;
+  // Of the first and the second micro-op: past it the range begins anew, and with it the outer loop moves on.
+  typedef struct packed {
+    logic run;
+    logic outer;
+  } step_t;
+  step_t first, second;
+  logic take;
 
   always_comb begin
-    active = active_q;
-    uop = uop_q;
-    out_left = out_left_q;
-    in_left = in_left_q;
-    dst_out = dst_out_q;
-    src_out = src_out_q;
-    wgt_out = wgt_out_q;
-    dst = dst_q;
-    src = src_q;
-    wgt = wgt_q;
-    uop_ends = uop_q == uop_last_q;
-    in_ends = in_left_q == IterBits'(1);
-    out_ends = out_left_q == IterBits'(1);
-    for (int n = 0; n < 2; n++) begin
-      valid_o[n] = active;
-      uop_index_o[n] = uop;
-      dst_o[n] = dst;
-      src_o[n] = src;
-      wgt_o[n] = wgt;
-      if (!uop_ends) begin
-        uop = uop + 1'b1;
-        uop_ends = uop_q == uop_before_last_q;
+    first.run = first_last_q;
+    first.outer = first_last_q && in_one_q;
+    second.run = second_last_q;
+    second.outer = second_last_q && (first.run ? (in_one_q ? iter_in_one_q : in_two_q) : in_one_q);
+  end
+
+  logic second_valid;
+  assign second_valid = active_q && !(first.outer && out_one_q);
+  assign valid_o = {second_valid, active_q};
+  assign uop_index_o[0] = uop_q;
+  assign uop_index_o[1] = first.run ? uop_bgn_i : uop_q + 1'b1;
+  assign take = active_q && ready_i;
+
+  always_ff @(posedge clk_i) begin
+    if (take) begin
+      active_q <= second_valid && !(second.outer && (first.outer ? out_two_q : out_one_q));
+      // Micro-ops.
+      if (second.run) begin
+        uop_q <= uop_bgn_i;
+        first_last_q <= uop_count_i[1];
+        second_last_q <= uop_count_i[1] || uop_count_i[2];
+      end else if (first.run) begin
+        uop_q <= uop_bgn_i + 1'b1;
+        first_last_q <= uop_count_i[2];
+        second_last_q <= uop_count_i[3];
       end else begin
-        uop = uop_bgn_i;
-        uop_ends = uop_single_q;
-        if (!in_ends) begin
-          in_left = in_left - 1'b1;
-          in_ends = in_left_q == IterBits'(2);
-          dst = dst + dst_factor_in_i;
-          src = src + src_factor_in_i;
-          wgt = wgt + wgt_factor_in_i;
-        end else begin
-          active = active && !out_ends;
-          out_ends = out_left_q == IterBits'(2);
-          in_left = iter_in_i;
-          in_ends = iter_in_i == IterBits'(1);
-          out_left = out_left - 1'b1;
-          dst_out = dst_out + dst_factor_out_i;
-          src_out = src_out + src_factor_out_i;
-          wgt_out = wgt_out + wgt_factor_out_i;
-          dst = dst_out;
-          src = src_out;
-          wgt = wgt_out;
-        end
+        uop_q <= uop_q + UopEndBits'(2);
+        first_last_q <= uop_q == end_less_3_q;
+        second_last_q <= uop_q == end_less_4_q;
       end
+      // Inner loop.
+      if (second.outer) begin
+        in_left_q <= iter_in_i;
+        in_one_q <= iter_in_one_q;
+        in_two_q <= iter_in_two_q;
+      end else if (first.outer) begin
+        in_left_q <= second.run ? iter_in_i - 1'b1 : iter_in_i;
+        in_one_q <= second.run ? iter_in_two_q : iter_in_one_q;
+        in_two_q <= second.run ? iter_in_three_q : iter_in_two_q;
+      end else if (first.run && second.run) begin
+        in_left_q <= in_left_q - IterBits'(2);
+        in_one_q <= in_left_q == IterBits'(3);
+        in_two_q <= in_left_q == IterBits'(4);
+      end else if (first.run || second.run) begin
+        in_left_q <= in_left_q - 1'b1;
+        in_one_q <= in_two_q;
+        in_two_q <= in_left_q == IterBits'(3);
+      end
+      // Outer loop.
+      if (first.outer && second.outer) begin
+        out_left_q <= out_left_q - IterBits'(2);
+        out_one_q <= out_left_q == IterBits'(3);
+        out_two_q <= out_left_q == IterBits'(4);
+      end else if (first.outer || second.outer) begin
+        out_left_q <= out_left_q - 1'b1;
+        out_one_q <= out_two_q;
+        out_two_q <= out_left_q == IterBits'(3);
+      end
+    end
+    if (start_i) begin
+      active_q <= uop_bgn_i < uop_end_i && iter_out_i != '0 && iter_in_i != '0;
+      uop_q <= uop_bgn_i;
+      first_last_q <= uop_count_i[1];
+      second_last_q <= uop_count_i[1] || uop_count_i[2];
+      end_less_3_q <= uop_end_i - UopEndBits'(3);
+      end_less_4_q <= uop_end_i - UopEndBits'(4);
+      in_left_q <= iter_in_i;
+      {in_one_q, iter_in_one_q} <= {2{iter_in_i == IterBits'(1)}};
+      {in_two_q, iter_in_two_q} <= {2{iter_in_i == IterBits'(2)}};
+      iter_in_three_q <= iter_in_i == IterBits'(3);
+      out_left_q <= iter_out_i;
+      out_one_q <= iter_out_i == IterBits'(1);
+      out_two_q <= iter_out_i == IterBits'(2);
+    end
+    if (!rst_ni) active_q <= 1'b0;
+  end
+
+  // ---- Sums ----------------------------------------------------------------------------------
+  // From a micro-op to the same one of the next pair there are two steps. They add to the sum, or to the outer loop's part
+  // of it, a multiple of the factors.
+  typedef enum logic [2:0] {
+    Nothing,
+    In,
+    TwiceIn,
+    Out,
+    OutAndIn,
+    TwiceOut
+  } addend_e;
+
+  typedef struct packed {
+    logic       from_zero;
+    logic       from_outer;
+    addend_e    addend;
+    logic [1:0] outer;  // outer iterations
+  } advance_t;
+
+  function automatic advance_t advance(input step_t one, input step_t other);
+    advance_t result;
+    result.from_zero = 1'b0;
+    result.from_outer = one.outer || other.outer;
+    result.outer = 2'(one.outer) + 2'(other.outer);
+    if (one.outer && other.outer) result.addend = TwiceOut;
+    else if (one.outer && other.run) result.addend = OutAndIn;
+    else if (one.outer || other.outer) result.addend = Out;
+    else if (one.run && other.run) result.addend = TwiceIn;
+    else result.addend = one.run || other.run ? In : Nothing;
+    return result;
+  endfunction
+
+  // A pair's own advance from the one before; of the second micro-op, by the step of the pair's own first one too.
+  logic taken_q, begin_q;
+  step_t last_first_q, last_second_q;  // of the pair before
+  advance_t advance_q[2];
+
+  always_ff @(posedge clk_i) begin
+    taken_q <= take;
+    if (take) begin
+      advance_q[0] <= advance(last_first_q, last_second_q);
+      advance_q[1] <= advance(last_second_q, first);
+      if (begin_q) begin
+        advance_q[0].from_zero <= 1'b1;
+        advance_q[1].from_zero <= 1'b1;
+      end
+      last_first_q <= first;
+      last_second_q <= second;
+      begin_q <= 1'b0;
+    end
+    if (start_i) begin
+      begin_q <= 1'b1;
+      last_first_q <= '0;
+      last_second_q <= '0;
     end
   end
 
+  // Destination, source and weight.
+  localparam int unsigned Fields = 3;
+  index_t factor_out[Fields], factor_in[Fields], out_and_in_q[Fields];
+  index_t outer_q[2][Fields], sum_q[2][Fields];
+  assign factor_out[0] = dst_factor_out_i;
+  assign factor_out[1] = src_factor_out_i;
+  assign factor_out[2] = wgt_factor_out_i;
+  assign factor_in[0] = dst_factor_in_i;
+  assign factor_in[1] = src_factor_in_i;
+  assign factor_in[2] = wgt_factor_in_i;
+
+  function automatic index_t addend(input addend_e kind, input index_t out, input index_t in, input index_t both);
+    unique case (kind)
+      In: return in;
+      TwiceIn: return in << 1;
+      Out: return out;
+      OutAndIn: return both;
+      TwiceOut: return out << 1;
+      default: return '0;
+    endcase
+  endfunction
+
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      active_q <= 1'b0;
-    end else if (start_i) begin
-      active_q <= uop_bgn_i < uop_end_i && iter_out_i != '0 && iter_in_i != '0;
-      uop_q <= uop_bgn_i;
-      uop_last_q <= uop_end_i - 1'b1;
-      uop_before_last_q <= uop_end_i - UopEndBits'(2);
-      uop_single_q <= uop_end_i == uop_bgn_i + 1'b1;
-      out_left_q <= iter_out_i;
-      in_left_q <= iter_in_i;
-      {dst_out_q, src_out_q, wgt_out_q} <= '0;
-      {dst_q, src_q, wgt_q} <= '0;
-    end else if (active_q && ready_i) begin
-      active_q <= active;
-      uop_q <= uop;
-      out_left_q <= out_left;
-      in_left_q <= in_left;
-      dst_out_q <= dst_out;
-      src_out_q <= src_out;
-      wgt_out_q <= wgt_out;
-      dst_q <= dst;
-      src_q <= src;
-      wgt_q <= wgt;
+    if (taken_q) begin
+      for (int n = 0; n < 2; n++) begin
+        for (int f = 0; f < Fields; f++) begin
+          sum_q[n][f] <= (advance_q[n].from_zero ? '0 : advance_q[n].from_outer ? outer_q[n][f] : sum_q[n][f])
+              + addend(advance_q[n].addend, factor_out[f], factor_in[f], out_and_in_q[f]);
+          outer_q[n][f] <= (advance_q[n].from_zero ? '0 : outer_q[n][f])
+              + (advance_q[n].outer == 2'd0 ? '0 : advance_q[n].outer[1] ? factor_out[f] << 1 : factor_out[f]);
+        end
+      end
     end
+    if (start_i) for (int f = 0; f < Fields; f++) out_and_in_q[f] <= factor_out[f] + factor_in[f];
+  end
+
+  for (genvar n = 0; n < 2; n++) begin : g_sum
+    assign dst_o[n] = sum_q[n][0];
+    assign src_o[n] = sum_q[n][1];
+    assign wgt_o[n] = sum_q[n][2];
   end
 
 endmodule

@@ -218,6 +218,7 @@ package vta_pkg;
     logic                  reset;
     logic [UopEndBits-1:0] uop_bgn;
     logic [UopEndBits-1:0] uop_end;
+    logic [3:1]            uop_count;  // whether there are so many micro-ops
     logic [IterBits-1:0]   iter_out;
     logic [IterBits-1:0]   iter_in;
     index_t                dst_factor_out;
@@ -267,11 +268,14 @@ package vta_pkg;
 
   function automatic nest_t nest_of(input logic [InsnBits-1:0] insn);
     logic gemm;
+    logic [UopEndBits-1:0] count;
     gemm = opcode_of(insn) == OpGemm;
+    count = insn[UopEndLsb +: UopEndBits] - UopEndBits'(insn[UopBgnLsb +: UopBgnBits]);
     return '{
       reset: insn[ResetBit],
       uop_bgn: UopEndBits'(insn[UopBgnLsb +: UopBgnBits]),
       uop_end: insn[UopEndLsb +: UopEndBits],
+      uop_count: {count == UopEndBits'(3), count == UopEndBits'(2), count == UopEndBits'(1)},
       iter_out: insn[IterOutLsb +: IterBits],
       iter_in: insn[IterInLsb +: IterBits],
       dst_factor_out: index_t'(insn[DstFactorOutLsb +: DstFactorBits]),
@@ -288,13 +292,13 @@ package vta_pkg;
     };
   endfunction
 
-  // Whether GEMM or ALU goes over the same micro-ops and destinations as that of `nest`.
-  function automatic logic same_destinations(input logic [InsnBits-1:0] insn, input nest_t nest);
-    return UopEndBits'(insn[UopBgnLsb +: UopBgnBits]) == nest.uop_bgn
-        && UopEndBits'(insn[UopEndLsb +: UopEndBits]) == nest.uop_end
-        && insn[IterOutLsb +: IterBits] == nest.iter_out && insn[IterInLsb +: IterBits] == nest.iter_in
-        && index_t'(insn[DstFactorOutLsb +: DstFactorBits]) == nest.dst_factor_out
-        && index_t'(insn[DstFactorInLsb +: DstFactorBits]) == nest.dst_factor_in;
+  // The micro-ops and destinations that GEMM or ALU goes over.
+  localparam int unsigned DestinationsBits = UopBgnBits + UopEndBits + 2 * IterBits + 2 * DstFactorBits;
+  function automatic logic [DestinationsBits-1:0] destinations_of(input logic [InsnBits-1:0] insn);
+    return {
+      insn[UopBgnLsb +: UopBgnBits], insn[UopEndLsb +: UopEndBits], insn[IterOutLsb +: IterBits],
+      insn[IterInLsb +: IterBits], insn[DstFactorOutLsb +: DstFactorBits], insn[DstFactorInLsb +: DstFactorBits]
+    };
   endfunction
 
   // Whether no stage can execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU operations 5 to 7.
@@ -305,6 +309,17 @@ package vta_pkg;
       OpAlu: return alu_opcode_of(insn) > AluMul;
       default: return 1'b1;
     endcase
+  endfunction
+
+  // Whether it is an ALU operation with immediate that can be executed.
+  function automatic logic immediate(input logic [InsnBits-1:0] insn);
+    return opcode_of(insn) == OpAlu && use_imm_of(insn) && !illegal(insn);
+  endfunction
+
+  // Whether it may join one before it that goes over the same destinations (vta_chain): a MIN or MAX that pops no token.
+  function automatic logic clamps(input logic [InsnBits-1:0] insn);
+    return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax)
+        && !insn[PopPrevBit] && !insn[PopNextBit];
   endfunction
 
   // Where a block begins: an address register plus dram_base elements of 1 << log_bytes bytes.

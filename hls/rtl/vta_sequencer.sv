@@ -4,8 +4,8 @@
 //
 // An instruction is taken in the cycle (take_o) in which it is at the head of the queue, the stage is enabled and every
 // token that it pops is there; the tokens are popped in that cycle. busy_o is high from the next cycle until the stage
-// says done_i, which it may do in the first busy cycle. Its tokens are pushed with done_i, or later when a token queue
-// is full, and retire_o marks the push. The next instruction can be taken in the cycle after that.
+// says done_i, which it may do in the first busy cycle. Its tokens are pushed in the cycle after done_i, or later when a
+// token queue is full, and retire_o marks the push. The next instruction can be taken in the cycle after that.
 //
 // With join_i the instruction at the head becomes part of the one in execution: its tokens are pushed instead.
 //
@@ -36,6 +36,7 @@ module vta_sequencer
   // Stage.
   output logic take_o,
   output logic busy_o,
+  output logic pushes_next_o,  // the instruction in execution does
   input  logic join_i,
   input  logic done_i,
   output logic retire_o
@@ -57,7 +58,7 @@ module vta_sequencer
     retire_o = 1'b0;
     if (state_q == Idle) begin
       take_o = enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i) && (next_valid_i || !insn_pop_next_i);
-    end else if (state_q == Push || done_i) begin
+    end else if (state_q == Push) begin
       retire_o = pushes_fit && enable_i;
     end
   end
@@ -82,6 +83,7 @@ module vta_sequencer
   end
 
   assign busy_o = state_q == Busy;
+  assign pushes_next_o = push_next_q;
   assign prev_pop_o = take_o && insn_pop_prev_i;
   assign next_pop_o = take_o && insn_pop_next_i;
   assign prev_push_o = retire_o && push_prev_q;

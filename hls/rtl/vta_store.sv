@@ -57,7 +57,7 @@ module vta_store
 
   // ---- Instruction -----------------------------------------------------------------------------------------------------------
   logic take, done;
-  logic unused_next_pop, unused_next_push;
+  logic unused_next_pop, unused_next_push, unused_pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -78,6 +78,7 @@ module vta_store
     .next_push_o(unused_next_push),
     .take_o(take),
     .busy_o,
+    .pushes_next_o(unused_pushes_next),
     .join_i(1'b0),
     .done_i(done),
     .retire_o
@@ -85,9 +86,10 @@ module vta_store
   assign insn_ready_o = take;
 
   transfer_t transfer_q;
-  logic launch_q;
+  logic launch_q, begin_q;  // the first busy cycle; the second, in which the transfer begins
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
+    begin_q <= launch_q && rst_ni;
     if (take) transfer_q <= transfer_of(insn_i);
   end
 
@@ -114,8 +116,8 @@ module vta_store
       next_q <= next_q + 1'b1;
     end
     if (beat_o) beat_q <= element_ends ? '0 : beat_q + 1'b1;
-    if (!rst_ni || launch_q) begin
-      reading_q <= launch_q && rst_ni;
+    if (!rst_ni || begin_q) begin
+      reading_q <= begin_q && rst_ni;
       element_q <= 1'b0;
       beat_q <= '0;
       next_q <= SramIndexBits'(transfer_q.sram_base);
@@ -130,10 +132,16 @@ module vta_store
   fault_e dma_fault_code;
   address_t dma_fault_address;
 
-  logic dma_start;
-  always_comb begin
-    dma_start = 1'b0;
-    if (launch_q) dma_start = transfer_q.y_size != '0 && transfer_q.x_size != '0;
+  logic dma_start_q;
+  address_t dma_address_q;
+  logic [RowBeatsBits-1:0] dma_row_last_q;
+  always_ff @(posedge clk_i) begin
+    dma_start_q <= 1'b0;
+    if (launch_q) begin
+      dma_start_q <= rst_ni && transfer_q.y_size != '0 && transfer_q.x_size != '0;
+      dma_address_q <= block_address(out_addr_i, transfer_q.dram_base, LogOutBytes);
+      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << LogOutBeats) - 1'b1;
+    end
   end
 
   vta_dma_write u_dma (
@@ -141,9 +149,9 @@ module vta_store
     .rst_ni(bus_rst_ni),
     .drain_i,
     .idle_o,
-    .start_i(dma_start),
-    .address_i(block_address(out_addr_i, transfer_q.dram_base, LogOutBytes)),
-    .row_beats_i(RowBeatsBits'(transfer_q.x_size) << LogOutBeats),
+    .start_i(dma_start_q),
+    .address_i(dma_address_q),
+    .row_last_i(dma_row_last_q),
     .rows_i(transfer_q.y_size),
     .stride_i(address_t'(transfer_q.x_stride) << LogOutBytes),
     .done_o(dma_done),
@@ -172,7 +180,7 @@ module vta_store
   always_comb begin
     done = 1'b0;
     stalled_o = 1'b0;
-    if (busy_o && !launch_q) begin
+    if (busy_o && !launch_q && !begin_q) begin
       done = dma_done && !drain_i;
       stalled_o = !done && element_q && !beat_ready;
     end

@@ -17,20 +17,31 @@ module vta_token_queue #(
   localparam int unsigned CountBits = $clog2(Depth + 1);
 
   logic [CountBits-1:0] count_q;
+  logic any_q, full_q;  // as the count says
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) count_q <= '0;
-    else if (push_i != pop_i) count_q <= push_i ? count_q + 1'b1 : count_q - 1'b1;
+    if (!rst_ni) begin
+      count_q <= '0;
+      any_q <= 1'b0;
+      full_q <= 1'b0;
+    end else if (push_i != pop_i) begin
+      count_q <= push_i ? count_q + 1'b1 : count_q - 1'b1;
+      any_q <= push_i || count_q != CountBits'(1);
+      full_q <= push_i && count_q == CountBits'(Depth - 1);
+    end
   end
 
-  assign valid_o = count_q != '0;
-  assign ready_o = count_q != CountBits'(Depth);
+  assign valid_o = any_q;
+  assign ready_o = !full_q;
 
 `ifndef SYNTHESIS
   assert_no_underflow : assert property (@(posedge clk_i) disable iff (!rst_ni) pop_i |-> valid_o)
   else $error("a token was popped from an empty queue");
   assert_no_overflow : assert property (@(posedge clk_i) disable iff (!rst_ni) push_i |-> ready_o)
   else $error("a token was pushed to a full queue");
+  assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      any_q == (count_q != '0) && full_q == (count_q == CountBits'(Depth)) && count_q <= CountBits'(Depth))
+  else $error("vta_token_queue: a flag differs from its count");
 `endif
 
 endmodule

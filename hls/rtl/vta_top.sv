@@ -164,31 +164,59 @@ module vta_top
   );
 
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
-  logic stage_rst_n, drain, finish;
+  // Reset of the stages and the order to drain are registers: both go to every stage.
+  (* keep *) logic stopped;  // as drain, for the few that begin instructions and micro-ops
+  logic stage_rst_n = 1'b0;  // before the first edge, too
+  logic drain, finish, resetting, ends, faults;
   logic [1:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
   fault_e stage_fault_code[Stages];
   address_t stage_fault_address[Stages];
-  assign stage_rst_n = rst_n && !resetting_q;
-  assign drain = fault_code_q != FaultNone || resetting_q;
-  assign any_fault = stage_fault[0] || stage_fault[1] || stage_fault[2] || stage_fault[3];
 
+  // Faults are registered: a fault stops the stages two cycles after the one that shows it.
+  logic stage_fault_q[Stages];
+  fault_e stage_fault_code_q[Stages];
+  address_t stage_fault_address_q[Stages];
   always_ff @(posedge clk) begin
-    if (running_q) begin
-      cycles_q <= cycles_q + 1'b1;
-      gemms_q <= gemms_q + 64'(gemm_issue);
+    for (int s = 0; s < Stages; s++) begin
+      stage_fault_q[s] <= stage_rst_n && running_q && stage_fault[s];
+      if (stage_fault[s]) begin
+        stage_fault_code_q[s] <= stage_fault_code[s];
+        stage_fault_address_q[s] <= stage_fault_address[s];
+      end
     end
-    if (!rst_n || resetting_q || start_fetch) begin
+  end
+  assign any_fault = stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3];
+
+  always_comb begin
+    resetting = 1'b0;
+    if (rst_n) begin
+      resetting = soft_reset || (resetting_q && !(idle[0] && idle[1] && idle[2] && idle[3]));
+    end
+  end
+  assign ends = (any_fault || finish) && !drain && !finished_q && !start_fetch;
+  assign faults = ends && any_fault;
+
+  // The count of micro-ops follows by a cycle.
+  logic counting_q;
+  logic [1:0] gemm_issue_q;
+  always_ff @(posedge clk) begin
+    counting_q <= running_q;
+    gemm_issue_q <= gemm_issue;
+    if (running_q) cycles_q <= cycles_q + 1'b1;
+    if (counting_q) gemms_q <= gemms_q + 64'(gemm_issue_q);
+    if (!stage_rst_n || start_fetch) begin
       cycles_q <= '0;
       gemms_q <= '0;
+      counting_q <= 1'b0;
     end
 
-    if ((any_fault || finish) && fault_code_q == FaultNone && !finished_q && !start_fetch) begin
-      // Of faults in one cycle that of the stage nearest to fetch is told.
+    if (ends) begin
+      // Of faults in one cycle that of the stage nearest to fetch is kept.
       for (int s = Stages - 1; s >= 0; s--) begin
-        if (stage_fault[s]) begin
-          fault_code_q <= stage_fault_code[s];
-          fault_address_q <= stage_fault_address[s];
+        if (stage_fault_q[s]) begin
+          fault_code_q <= stage_fault_code_q[s];
+          fault_address_q <= stage_fault_address_q[s];
         end
       end
       running_q <= 1'b0;
@@ -198,16 +226,17 @@ module vta_top
       running_q <= 1'b1;
       finished_q <= 1'b0;
     end
-    if (!rst_n || resetting_q) begin
+    if (!stage_rst_n) begin
       running_q <= 1'b0;
       finished_q <= 1'b0;
       fault_code_q <= FaultNone;
       fault_address_q <= '0;
     end
 
-    if (!rst_n) resetting_q <= 1'b0;
-    else if (soft_reset) resetting_q <= 1'b1;
-    else if (resetting_q) resetting_q <= !(idle[0] && idle[1] && idle[2] && idle[3]);
+    resetting_q <= resetting;
+    stage_rst_n <= rst_n && !resetting;
+    drain <= resetting || (stage_rst_n && (fault || faults));
+    stopped <= resetting || (stage_rst_n && (fault || faults));
   end
 
   assign running = running_q || start[0];
@@ -232,20 +261,20 @@ module vta_top
     .ready_i(load_insn_ready),
     .data_o(load_insn)
   );
-  logic compute_insn_valid, compute_insn_ready;
+  logic compute_insn_valid, compute_insn_ready, fetch_continues, compute_continues;
   logic [InsnBits-1:0] compute_insn;
   vta_fifo #(
-    .Width(InsnBits),
+    .Width(InsnBits + 1),
     .Depth(InsnQueueDepth)
   ) u_compute_queue (
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .valid_i(fetch_compute_valid),
     .ready_o(fetch_compute_ready),
-    .data_i(fetch_insn),
+    .data_i({fetch_continues, fetch_insn}),
     .valid_o(compute_insn_valid),
     .ready_i(compute_insn_ready),
-    .data_o(compute_insn)
+    .data_o({compute_continues, compute_insn})
   );
   logic store_insn_valid, store_insn_ready;
   logic [InsnBits-1:0] store_insn;
@@ -325,6 +354,7 @@ module vta_top
     .begin_o(start_fetch),
     .done_o(fetch_done),
     .insn_o(fetch_insn),
+    .continues_o(fetch_continues),
     .load_valid_o(fetch_load_valid),
     .load_ready_i(fetch_load_ready),
     .compute_valid_o(fetch_compute_valid),
@@ -368,7 +398,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[1]),
-    .enable_i(start[1] && !drain),
+    .enable_i(start[1] && !stopped),
     .inp_addr_i(inp_addr),
     .wgt_addr_i(wgt_addr),
     .insn_valid_i(load_insn_valid),
@@ -407,8 +437,9 @@ module vta_top
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
     .drain_i(drain),
+    .stop_i(stopped),
     .idle_o(idle[2]),
-    .enable_i(start[2] && !drain),
+    .enable_i(start[2] && !stopped),
     .repeat_i(compute_repeat),
     .uop_addr_i(uop_addr),
     .bias_addr_i(bias_addr),
@@ -416,6 +447,7 @@ module vta_top
     .finish_o(finish),
     .insn_valid_i(compute_insn_valid),
     .insn_i(compute_insn),
+    .insn_continues_i(compute_continues),
     .insn_ready_o(compute_insn_ready),
     .prev_valid_i(load_to_compute_valid),
     .prev_pop_o(load_to_compute_pop),
@@ -459,7 +491,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[3]),
-    .enable_i(start[3] && !drain),
+    .enable_i(start[3] && !stopped),
     .out_addr_i(out_addr),
     .insn_valid_i(store_insn_valid),
     .insn_i(store_insn),

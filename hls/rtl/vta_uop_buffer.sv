@@ -43,7 +43,7 @@ module vta_uop_buffer
   // The buffer index of lane 0 of the coming beat; below zero where the first beat begins before the block.
   logic [CountBits-1:0] lane0_q;
   logic [CountBits-1:0] begin_q, end_q;  // the block's indices are begin_q to end_q - 1
-  logic active_q, empty_q, fault_q;
+  logic active_q, empty_q, fault_q, last_q;  // last_q: the coming beat is the last one
 
   logic [CountBits-1:0] block_end;
   assign block_end = CountBits'(sram_base_i) + CountBits'(x_size_i);
@@ -51,7 +51,7 @@ module vta_uop_buffer
   logic take, last;
   assign beat_ready_o = active_q;
   assign take = active_q && beat_valid_i;
-  assign last = $signed(lane0_q + CountBits'(Lanes)) >= $signed(end_q);
+  assign last = last_q;
 
   always_ff @(posedge clk_i) begin
     empty_q <= 1'b0;
@@ -59,6 +59,7 @@ module vta_uop_buffer
     if (take) begin
       active_q <= !last;
       lane0_q <= lane0_q + CountBits'(Lanes);
+      last_q <= $signed(lane0_q + CountBits'(2 * Lanes)) >= $signed(end_q);
     end
     if (start_i) begin
       empty_q <= x_size_i == '0;
@@ -66,6 +67,7 @@ module vta_uop_buffer
       active_q <= x_size_i != '0 && block_end <= CountBits'(UopDepth);
       lane0_q <= CountBits'(sram_base_i) - CountBits'(first_lane_i);
       begin_q <= CountBits'(sram_base_i);
+      last_q <= 17'(first_lane_i) + 17'(x_size_i) <= 17'(Lanes);
       end_q <= block_end;
     end
     if (!rst_ni) {active_q, empty_q, fault_q} <= '0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One C API for the executable forms of the accelerator: the Verilated RTL (rtl) and the bit-exact untimed reference
  * (golden). Each is its own shared library that exports these names. (The twin, which moves no data, has its own:
  * ../timing/vta_timing.h.)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The memory's bandwidth, shared by the ports in turn: vta::MemoryPorts of hls/sim, for many cycles at a time.
 //
 // A cycle brings `income` of credit, of which what one beat costs may be saved; every beat takes `cost`. Ports are

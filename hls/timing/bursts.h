@@ -1,5 +1,7 @@
-// The bursts of a block of memory, as vta_burst_splitter cuts them: by row, by 4 KiB boundary, by the most that a burst
-// may have.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bursts of a block of memory, as vta_burst_splitter cuts them: by row, and at the multiples of the most beats that
+// a burst may have.
 #ifndef HILT_TIMING_BURSTS_H
 #define HILT_TIMING_BURSTS_H
 
@@ -11,7 +13,6 @@
 namespace vta {
 
 constexpr uint32_t kBusBytes = VTA_BUS_WIDTH / 8;
-constexpr uint32_t kPageBeats = 4096 / kBusBytes;
 constexpr uint32_t kMostBurstBeats = 256;
 constexpr uint32_t kMostBursts = 32;  // outstanding, of one port
 
@@ -52,8 +53,7 @@ class Bursts {
   }
 
   uint32_t peek() const {
-    const uint32_t to_page_end = kPageBeats - static_cast<uint32_t>(beat_ % kPageBeats);
-    return static_cast<uint32_t>(std::min<uint64_t>(left_, std::min(to_page_end, most_)));
+    return static_cast<uint32_t>(std::min<uint64_t>(left_, most_ - beat_ % most_));
   }
 
  private:

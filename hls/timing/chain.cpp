@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "chain.h"
 
 #include "issue.h"
@@ -20,7 +22,7 @@ bool same_indices(const Nest &one, const Nest &other) {
 
 bool opens_chain(const Instruction &first, const UopBuffer &uops) {
   const Nest &nest = first.nest;
-  if (!kInterlock || first.opcode != kAlu || !nest.use_imm || nest.alu_opcode > kMul) return false;
+  if (!kInterlock || first.opcode != kAlu || !nest.use_imm || nest.alu_opcode >= kMul) return false;
   if (nest.uop_end != nest.uop_bgn + 1 || nest.uop_bgn >= kUopDepth) return false;
   if (nest.iter_out == 0 || nest.iter_in == 0) return false;
   if (nest.iter_in > 1 && nest.dst_factor_in != 1) return false;

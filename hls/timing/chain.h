@@ -1,10 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // ALU instructions with immediate that go over their accumulators in one pass: vta_chain.
 //
-// The first is launched in cycle t. From t+3 on the head of the queue is looked at, one instruction a cycle, until one
-// does not join or pushes a token. The first micro-op goes in the cycle after, and the pass takes as long as the first
-// instruction alone.
+// The first is launched in cycle t. From t+4 on the head of the queue is looked at, one instruction a cycle, until one
+// does not join or pushes a token. The first micro-op goes in the cycle after, or in t+6 if that is later (nest_timing.h),
+// and the pass takes as long as the first instruction alone.
 #ifndef HILT_TIMING_CHAIN_H
 #define HILT_TIMING_CHAIN_H
+
+#include <algorithm>
 
 #include "cycle.h"
 #include "instruction.h"
@@ -16,18 +20,22 @@ namespace vta {
 // accumulator, for reasons that vta_chain knows.
 bool opens_chain(const Instruction &first, const UopBuffer &uops);
 
+constexpr Cycle kFirstLook = 4;  // from launch
+
 class Chain {
  public:
   bool is_open() const { return open_; }
-  // The first cycle in which the next instruction can be looked at, and what follows the last look: the pass.
+  // The first cycle in which the next instruction can be looked at.
   Cycle look() const { return look_; }
-  Cycle pass() const { return pass_; }
+  // The end of the pass, if micro-ops may go from cycle `at` on.
+  Cycle done(Cycle at) const { return std::max(at, first_issue_) + pass_; }
 
-  // `pass`: cycles from the first micro-op to the end.
-  void open(const Instruction &first, Cycle look, Cycle pass) {
+  // `pass`: cycles from the first micro-op, which goes in `first_issue` at the earliest, to the end.
+  void open(const Instruction &first, Cycle look, Cycle first_issue, Cycle pass) {
     open_ = true;
     first_ = first;
     look_ = look;
+    first_issue_ = first_issue;
     pass_ = pass;
   }
   // Whether `next`, looked at in cycle `at`, joins.
@@ -37,7 +45,7 @@ class Chain {
  private:
   bool open_ = false;
   Instruction first_{};
-  Cycle look_ = 0, pass_ = 0;
+  Cycle look_ = 0, first_issue_ = 0, pass_ = 0;
 };
 
 }  // namespace vta

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The fetch stage's read port and what follows it up to the instruction queues: vta_fetch.
 //
 // Up to 64 beats are asked for and not yet assembled to instructions. A beat granted in cycle t can be assembled in
@@ -79,14 +81,15 @@ class FetchPort : public Port {
 
   // All bursts for which there is room once the beats assembled so far are out of the way.
   void ask() {
-    while (!bursts_.empty() && asked_beats_ + bursts_.peek() <= assembled_ + kPrefetchBeats) {
-      const uint64_t last = asked_beats_ + bursts_.peek();  // one past the burst's last beat
+    while (!bursts_.empty() && asked_beats_ + kBurstBeats <= assembled_ + kPrefetchBeats) {
+      const uint64_t last = asked_beats_ + kBurstBeats;  // one past the room that a whole burst takes
       Cycle at = last_ask_ + 1;
-      if (last > kPrefetchBeats) at = std::max(at, taken_[(last - 1) % kPrefetchBeats] + 1);
+      if (last > kPrefetchBeats) at = std::max(at, taken_[(last - 1) % kPrefetchBeats] + 2);
       last_ask_ = at;
       last_ready_ = std::max(last_ready_, at + 1 + latency_.draw());
-      asked_.push({last_ready_, bursts_.next()});
-      asked_beats_ = last;
+      const uint32_t beats = bursts_.next();
+      asked_.push({last_ready_, beats});
+      asked_beats_ += beats;
     }
   }
 

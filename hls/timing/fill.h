@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A LOAD of a two-dimensional block into a buffer: the order of its data and pads, for vta_block_loader's timing.
 #ifndef HILT_TIMING_FILL_H
 #define HILT_TIMING_FILL_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // In which cycles the micro-ops of a GEMM or ALU go: vta_issue, micro-op by micro-op.
 //
 // Micro-ops come in pairs, the first and second of the instruction, the third and fourth, and so on. With the interlock

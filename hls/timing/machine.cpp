@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "machine.h"
+#include "vta_registers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,15 +12,27 @@ namespace {
 // No port wants a beat on behalf of an instruction sooner than this after the instruction's last beat was granted to
 // fetch: assembled 2 cycles later, routed, at the head of its queue, launched, and write data on the bus; or a read
 // address, and its latency.
-constexpr Cycle kFetchToWrite = 9, kFetchToReadAddress = 8;
+constexpr Cycle kFetchToWrite = 10, kFetchToReadAddress = 9;
 
-// The fault codes of docs/architecture.md.
-constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6, kFaultOut = 7, kFaultIllegal = 8;
+// From the launch of a LOAD or STORE to its beginning: the address is worked out; a LOAD of ACC waits for GEMM's writes.
+constexpr Cycle kSetUp = 1, kSetUpAcc = 4;
 
-constexpr LoadedBuffer kInpBuffer{kInpBytes, kInpDepth, true, kFaultInp};
-constexpr LoadedBuffer kWgtBuffer{kWgtBytes, kWgtDepth, false, kFaultWgt};
-constexpr LoadedBuffer kAccBuffer{kAccBytes, kAccDepth, true, kFaultAcc};
-constexpr LoadedBuffer kAcc8Buffer{kAcc8Bytes, kAccDepth, true, kFaultAcc};
+// The fault codes of docs/registers.md.
+constexpr uint32_t kFaultUop = VTA_FAULT_UOP_INDEX,
+                   kFaultInp = VTA_FAULT_INP_INDEX,
+                   kFaultWgt = VTA_FAULT_WGT_INDEX,
+                   kFaultAcc = VTA_FAULT_ACC_INDEX,
+                   kFaultOut = VTA_FAULT_OUT_INDEX,
+                   kFaultIllegal = VTA_FAULT_ILLEGAL_INSTRUCTION;
+
+constexpr LoadedBuffer kInpBuffer{kInpBytes, kInpDepth, true,
+                   kFaultInp};
+constexpr LoadedBuffer kWgtBuffer{kWgtBytes, kWgtDepth, false,
+                   kFaultWgt};
+constexpr LoadedBuffer kAccBuffer{kAccBytes, kAccDepth, true,
+                   kFaultAcc};
+constexpr LoadedBuffer kAcc8Buffer{kAcc8Bytes, kAccDepth, true,
+                   kFaultAcc};
 
 enum StageNumber : uint32_t { kLoadStage = 1, kComputeStage = 2, kStoreStage = 3 };
 
@@ -160,7 +175,8 @@ bool Machine::advance(Stage &stage, StagePort &port, Launch launch) {
       }
       if (!stage.finished()) {
         if constexpr (std::is_same_v<StagePort, WritePort>) {
-          if (port.fault() != kNever) end_by(stage, port.fault(), kFaultOut);
+          if (port.fault() != kNever) end_by(stage, port.fault(),
+                   kFaultOut);
         }
         if (port.done() == kNever || stage.halted()) break;
         if (stage.transfer_fault() != 0) {
@@ -196,7 +212,10 @@ uint64_t Machine::first_word(uint32_t number) const {
 
 // The stage's instruction ends the program in this cycle: with a fault, or as FINISH.
 void Machine::end_by(Stage &stage, Cycle at, uint32_t fault) {
-  if (fault != 0) stage.halt();
+  if (fault != 0) {
+    stage.halt();
+    ++at;  // it is registered first
+  }
   if (at > end_ || (at == end_ && fault_ != 0)) return;
   end_ = at;
   fault_ = fault;
@@ -213,15 +232,17 @@ void Machine::launch_compute(ReadPort &port, uint32_t number) {
     execute(number);
   } else if (opcode == kFinish) {
     compute_.finish(compute_.launched());
-    end_by(compute_, compute_.launched(), 0);
+    end_by(compute_, compute_.launched() + 1, 0);
   } else if (opcode == kLoad) {
     const Transfer transfer = decode(instruction(number), number).transfer;
     if (transfer.memory_type == kUop) return load_uops(port, transfer);
     if (transfer.memory_type == kAcc) return load_block(compute_, port, transfer, kAccBuffer);
     if (transfer.memory_type == kAcc8Bit) return load_block(compute_, port, transfer, kAcc8Buffer);
-    end_by(compute_, compute_.launched(), kFaultIllegal);
+    end_by(compute_, compute_.launched(),
+                   kFaultIllegal);
   } else {
-    end_by(compute_, compute_.launched(), kFaultIllegal);
+    end_by(compute_, compute_.launched(),
+                   kFaultIllegal);
   }
 }
 
@@ -233,9 +254,11 @@ void Machine::execute(uint32_t number) {
   if (time.fault != 0) {
     end_by(compute_, end, time.fault);
   } else if (time.opens_chain && !tokens.push_prev && !tokens.push_next) {
-    chain_.open(decode(instruction(number), number), compute_.launched() + kFirstIssue, time.cycles - kFirstIssue);
+    chain_.open(decode(instruction(number), number), compute_.launched() + kFirstLook, compute_.launched() + kFirstIssue,
+                time.cycles - kFirstIssue);
   } else {
-    compute_.finish(end);
+    const bool waits = opcode_of(first_word(number)) == kGemm && tokens.push_next && !time.empty;
+    compute_.finish(waits ? end + kGemmWrites : end);
   }
 }
 
@@ -251,14 +274,14 @@ bool Machine::join() {
       timeline_[number].start = static_cast<uint64_t>(at) + 1;
       compute_.join(token_bits_of(first_word(number)), at);
     }
-    if (!chain_.is_open()) compute_.finish(at + 1 + chain_.pass());
+    if (!chain_.is_open()) compute_.finish(chain_.done(at + 1));
   }
   return any;
 }
 
 void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer) {
   const Fill fill = fill_of(transfer, buffer);
-  const Cycle launch = stage.launched();
+  const Cycle launch = stage.launched() + (&stage == &compute_ ? kSetUpAcc : kSetUp);
   stage.set_transfer_fault(fill.past ? buffer.fault : 0);
   if (fill.elements != 0) {
     port.start(launch, block_of(transfer, buffer.element_bytes), fill);
@@ -271,14 +294,15 @@ void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer,
 
 // Beats may begin and end amid micro-ops. A LOAD that would pass the end of the buffer does nothing.
 void Machine::load_uops(ReadPort &port, const Transfer &transfer) {
-  const Cycle launch = compute_.launched();
+  const Cycle launch = compute_.launched() + kSetUp;
   compute_.set_transfer_fault(0);
   if (transfer.x_size == 0) {
     compute_.finish(launch + 1);
     return;
   }
   if (transfer.sram_base + transfer.x_size > kUopDepth) {
-    end_by(compute_, launch + 1, kFaultUop);
+    end_by(compute_, launch + 1,
+                   kFaultUop);
     return;
   }
   const uint64_t begin = uint64_t{transfer.dram_base} * kUopBytes;
@@ -306,7 +330,7 @@ void Machine::copy_uops(const Transfer &transfer) {
 
 void Machine::launch_store(WritePort &port, uint32_t number) {
   const Transfer transfer = decode(instruction(number), number).transfer;
-  const Cycle launch = store_.launched();
+  const Cycle launch = store_.launched() + kSetUp;
   store_.set_transfer_fault(0);
   const uint64_t elements = uint64_t{transfer.x_size} * transfer.y_size;
   if (elements == 0) {
@@ -339,7 +363,6 @@ vta_timing_result Machine::result(const Ports &ports) const {
       continue;
     }
     vta_stage_counters &stage = *stages[span.stage];
-    stage.instructions += span.end != 0 && span.end <= cycles;
     span.end = span.end == 0 ? cycles : std::min(span.end, cycles);
     stage.busy += span.end - span.start;
   }
@@ -351,6 +374,9 @@ vta_timing_result Machine::result(const Ports &ports) const {
   counters.fetch.starved = ports.fetch.blocked();
   counters.fetch.stalled = counters.fetch.busy - counters.fetch.starved - routed_;
   counters.fetch.bytes = ports.fetch.beats() * kBusBytes;
+  counters.load.instructions = load_.retired(end);
+  counters.compute.instructions = compute_.retired(end);
+  counters.store.instructions = store_.retired(end);
   counters.load.stalled = ports.load.stalled(end);
   counters.compute.stalled = ports.compute.stalled(end);
   counters.store.stalled = ports.store.stalled(end);

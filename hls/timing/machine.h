@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The accelerator and its memory as times: one program from the start of fetch to FINISH.
 //
 // Nothing is stepped. What follows from known times is computed at once, even where it lies in the future: an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "nest_timing.h"
 
 #include <algorithm>
@@ -7,15 +9,20 @@
 #include "chain.h"
 #include "issue.h"
 #include "pairs.h"
+#include "vta_registers.h"
 
 namespace vta {
 namespace {
 
-constexpr Cycle kGemmTail = 5, kAluTail = 2;
+constexpr Cycle kTail = 1;  // from the last issue
 constexpr Cycle kEmpty = 1;
 
-// The fault codes of docs/architecture.md.
-constexpr uint32_t kFaultUop = 3, kFaultInp = 4, kFaultWgt = 5, kFaultAcc = 6, kFaultIllegal = 8;
+// The fault codes of docs/registers.md.
+constexpr uint32_t kFaultUop = VTA_FAULT_UOP_INDEX,
+                   kFaultInp = VTA_FAULT_INP_INDEX,
+                   kFaultWgt = VTA_FAULT_WGT_INDEX,
+                   kFaultAcc = VTA_FAULT_ACC_INDEX,
+                   kFaultIllegal = VTA_FAULT_ILLEGAL_INSTRUCTION;
 
 // Cycles spent and the state after them: the distance of the last two issues, 1 to 3.
 struct Walk {
@@ -196,8 +203,9 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   const Nest &nest = instruction.nest;
   const bool gemm = instruction.opcode == kGemm;
   const NestKind kind = gemm ? NestKind::kGemm : nest.use_imm ? NestKind::kAluImmediate : NestKind::kAluTensors;
-  if (!gemm && nest.alu_opcode > kMul) return {0, 0, kFaultIllegal};
-  if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0};
+  if (!gemm && nest.alu_opcode > kMul) return {0, 0,
+                   kFaultIllegal};
+  if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0, false, true};
   const bool past = nest.uop_end > kUopDepth;
   const UopRange range = past ? UopRange{} : uops.range(nest.uop_bgn, nest.uop_end);
   if (past || may_fault(nest, kind, range)) {
@@ -207,7 +215,7 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   }
   const Cycle issues =
       kind == NestKind::kAluTensors ? walk(nest, kind, uops).cycles : one_tensor(nest, kind, uops, range.near);
-  return {kFirstIssue + issues + (gemm ? kGemmTail : kAluTail), gemm ? micro_ops_of(nest) : 0, 0,
+  return {kFirstIssue + issues + kTail, gemm ? micro_ops_of(nest) : 0, 0,
           opens_chain(instruction, uops)};
 }
 

@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // How long GEMM and ALU take: vta_issue and vta_execute.
 //
-// Of an instruction launched in cycle t, the first micro-op can go in t+3 (issue.h has the next ones). The instruction is
-// done 5 cycles (GEMM) or 2 (ALU) after the last issue, and one that has no micro-op in t+1.
+// The first micro-op of an instruction launched in cycle t can go in t+6 (issue.h has the next ones). The instruction is
+// done in the cycle after the last issue, and one that has no micro-op in t+1. A GEMM that pushes a token to the store
+// stage is done 3 cycles later (kGemmWrites), if it has a micro-op.
 #ifndef HILT_TIMING_NEST_TIMING_H
 #define HILT_TIMING_NEST_TIMING_H
 
@@ -15,7 +18,8 @@
 
 namespace vta {
 
-constexpr Cycle kFirstIssue = 3;  // from launch
+constexpr Cycle kFirstIssue = 6;  // from launch
+constexpr Cycle kGemmWrites = 3;
 
 struct NestTime {
   // From launch to the last cycle, or to the cycle of the fault.
@@ -26,6 +30,8 @@ struct NestTime {
   uint32_t fault;
   // Whether others may join it, if it pushes no token (chain.h).
   bool opens_chain = false;
+  // Whether it has no micro-op.
+  bool empty = false;
 };
 
 // Remembers what it was asked before: schedules repeat a few instructions many times.

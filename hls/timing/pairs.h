@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // How many pairs of micro-ops of a GEMM or an ALU with immediate go together, counted without walking its loops.
 #ifndef HILT_TIMING_PAIRS_H
 #define HILT_TIMING_PAIRS_H

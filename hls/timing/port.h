@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // What the memory's arbiter knows of a port (hls/sim/memory_ports.h has the arbiter that is modelled).
 #ifndef HILT_TIMING_PORT_H
 #define HILT_TIMING_PORT_H

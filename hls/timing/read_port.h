@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The read port of the load or the compute stage, with what its LOADs do with their beats: vta_dma_read with
 // vta_block_loader or vta_uop_buffer behind it.
 //
 // Times of one LOAD that is launched in cycle t (its first busy cycle), as the RTL has them:
-//   burst k is asked for in t+1+k, or when fewer than 32 bursts and, with it, no more than 1024 beats are asked for and
-//   not taken, a cycle after the beat that makes the room; its address is on the bus a cycle later, and its first beat
+//   burst k is asked for in t+1+k, or when fewer than 32 bursts and no more than 768 beats are asked for and not taken
+//   (room for a whole burst among 1024), a cycle after the beat that makes the room; its address is on the bus a cycle later, and its first beat
 //   can be presented `latency` cycles after that;
 //   a beat is presented when the arbiter grants it, and taken in that cycle unless the loader has a whole element that
 //   waits behind pads; the next one can be presented in the cycle after;
@@ -33,7 +35,7 @@ class ReadPort : public Port {
     bursts_asked_ = 0;
     beats_asked_ = beats_taken_ = 0;
     find_room();
-    ask(Grants::each_cycle(launch, 1), launch);
+    ask(Grants::each_cycle(launch, 1), launch - 1);
     beats_left_ = fill.elements << fill.log_element_beats;
     row_left_ = fill.row_elements;
     in_element_ = 0;
@@ -89,6 +91,7 @@ class ReadPort : public Port {
 
  private:
   static constexpr uint64_t kMostBeats = 1024;
+  static constexpr Cycle kRoom = 2;  // from a beat's taking to the burst for which there is room then
   struct Asked {
     Cycle ready;
     uint32_t beats;
@@ -100,7 +103,7 @@ class ReadPort : public Port {
       const uint64_t since = beats_taken_ - room_at_;
       Cycle room = taken;
       if (since != 0) room = since < grants.count ? grants.at(grants.count - 1 - static_cast<uint32_t>(since)) : 0;
-      last_ask_ = std::max(last_ask_, room) + 1;
+      last_ask_ = std::max(last_ask_ + 1, room + kRoom);
       last_ready_ = std::max(last_ready_, last_ask_ + 1 + latency_.draw());
       const uint32_t beats = bursts_.next();
       asked_.push({last_ready_, beats});
@@ -114,7 +117,7 @@ class ReadPort : public Port {
   void find_room() {
     room_at_ = ~uint64_t{0};
     if (bursts_.empty()) return;
-    const uint64_t end = beats_asked_ + bursts_.peek();
+    const uint64_t end = beats_asked_ + kMostBurstBeats;
     room_at_ = end > kMostBeats ? end - kMostBeats : 0;
     if (bursts_asked_ >= kMostBursts) room_at_ = std::max(room_at_, ends_[bursts_asked_ % kMostBursts]);
   }

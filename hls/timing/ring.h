@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A queue in a fixed array; Size is a power of two that its user never exceeds.
 #ifndef HILT_TIMING_RING_H
 #define HILT_TIMING_RING_H

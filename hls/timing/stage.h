@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A stage but for what its instructions do: its instruction queue (vta_fifo) and its sequencer (vta_sequencer).
 //
 // An instruction that fetch pushes in cycle t is at the head of an empty queue in t+2. It is taken when it is at the
-// head, the one before has retired and its tokens are there; it is launched in the next cycle, and retires when it is
-// done and there is room for its tokens.
+// head, the one before has retired and its tokens are there; it is launched in the next cycle, and retires in the cycle
+// after it is done, or later, when there is room for its tokens.
 #ifndef HILT_TIMING_STAGE_H
 #define HILT_TIMING_STAGE_H
 
@@ -28,6 +30,7 @@ class Stage {
     number_.clear();
     pushed_.clear();
     launched_.clear();
+    retired_.clear();
     free_ = 0;
     done_ = -1;
     executing_ = halted_ = false;
@@ -54,6 +57,10 @@ class Stage {
   uint32_t last_number() const { return number_[launched_.size() - 1]; }
   Cycle launched() const { return launched_.back(); }
   Cycle done() const { return done_; }
+  // How many have retired by the end of this cycle.
+  uint64_t retired(Cycle at) const {
+    return static_cast<uint64_t>(std::upper_bound(retired_.begin(), retired_.end(), at) - retired_.begin());
+  }
   // The first cycle in which the next one can be taken.
   Cycle free() const { return free_; }
 
@@ -76,8 +83,12 @@ class Stage {
   Cycle at_head() const { return pushed_[launched_.size()] + 2; }
   void join(const TokenBits &bits, Cycle at) {
     launched_.push_back(at + 1);
+    retired_.push_back(at);
     bits_ = bits;
   }
+
+  // The token bits of the one in execution.
+  const TokenBits &bits() const { return bits_; }
 
   // The instruction is done in this cycle.
   void finish(Cycle done) { done_ = done; }
@@ -91,13 +102,14 @@ class Stage {
 
   // Retires the instruction that is done; false while it is not known when its tokens find room.
   bool retire() {
-    Cycle at = done_;
+    Cycle at = done_ + 1;
     if (pops(bits_.push_prev, to_prev_)) at = std::max(at, to_prev_->can_push());
     if (pops(bits_.push_next, to_next_)) at = std::max(at, to_next_->can_push());
     if (at >= kNever) return false;
     if (pops(bits_.push_prev, to_prev_)) to_prev_->push(at);
     if (pops(bits_.push_next, to_next_)) to_next_->push(at);
     free_ = at + 1;
+    retired_.push_back(at);
     executing_ = false;
     return true;
   }
@@ -108,7 +120,7 @@ class Stage {
   TokenQueue *from_prev_, *from_next_, *to_prev_, *to_next_;
   std::vector<uint32_t> number_;  // of every instruction that was ever in the queue, with when it was pushed
   std::vector<Cycle> pushed_;
-  std::vector<Cycle> launched_;
+  std::vector<Cycle> launched_, retired_;
   Cycle free_ = 0;
   Cycle done_ = -1;  // of the one in execution, once it is known
   TokenBits bits_{};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A queue of dependence tokens, by the cycles in which they were pushed and popped (vta_token_queue).
 #ifndef HILT_TIMING_TOKENS_H
 #define HILT_TIMING_TOKENS_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The micro-op buffer: fields of micro-ops, and what GEMM and ALU timing asks of a range of them.
 #ifndef HILT_TIMING_UOP_BUFFER_H
 #define HILT_TIMING_UOP_BUFFER_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The C API of the twin.
 #include "vta_timing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The twin: an event model of the accelerator of hls/rtl and the memory of hls/sim. Programs in, cycles out, no data.
  *
  * It says what the RTL behind hls/sim/memory_ports counts for a program that runs alone after power-on: the same cycles

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The write port of the store stage: vta_dma_write fed from the output buffer.
 //
 // Times of one STORE that is launched in cycle t: burst k is asked for in t+1+k, or in the cycle after the answer to

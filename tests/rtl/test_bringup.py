@@ -202,8 +202,11 @@ def test_a_store_pushes_its_token_when_the_memory_has_the_data(device: Simulated
 
 
 def test_of_two_faults_in_one_cycle_the_one_nearer_to_fetch_is_told(rtl: Path) -> None:
-    """Both LOADs are taken in the cycle after the GEMM's last, one for its token."""
-    of_load = load(MemoryType.INP, 5000, 0, 0, 1, y_pad_0=1, pop_next=1)
+    """Both LOADs are taken in the cycle after the GEMM's last, one for its token.
+
+    That of ACC begins three cycles later, so that of INP has three pads before the one that is past its buffer.
+    """
+    of_load = load(MemoryType.INP, 2045, 0, 0, 4, y_pad_0=1, pop_next=1)
     of_compute = load(MemoryType.ACC, 5000, 0, 0, 1, y_pad_0=1)
     harmless = {"sram_base": 0}
 
@@ -215,7 +218,7 @@ def test_of_two_faults_in_one_cycle_the_one_nearer_to_fetch_is_told(rtl: Path) -
             return execution.cycles, execution.fault
 
     cycles, alone = ends(of_load, of_compute | harmless)
-    assert alone == Fault(FaultCode.INP_INDEX, 5000)
+    assert alone == Fault(FaultCode.INP_INDEX, 2048)
     assert ends(of_load | harmless, of_compute) == (cycles, Fault(FaultCode.ACC_INDEX, 5000))
     assert ends(of_load, of_compute) == (cycles, alone)
 

@@ -45,7 +45,7 @@ UOPS = [(0, 0, 0), (1, 0, 0), (2047, 0, 0), (0, 0, 0)]
 ROWS, COLUMNS = 4, 100
 PASS = ROWS * COLUMNS // 2  # cycles
 VALUES = np.random.default_rng(5).integers(-2000, 2000, 2048 * 16, dtype=np.int32)
-SLACK = 12  # cycles that an instruction may take beside its pass
+SLACK = 7 + 2 * (ROWS - 1)  # cycles that an instruction may take beside its pass: two where a row meets the one before
 
 SHR, ADD, MAX, MIN = AluOpcode.SHR, AluOpcode.ADD, AluOpcode.MAX, AluOpcode.MIN
 

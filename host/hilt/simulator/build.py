@@ -42,7 +42,10 @@ _FOLDERS: dict[Form, tuple[str, ...]] = {
     "machine": ("timing/public", "golden"),
     "public": ("golden", "sim", "timing/public"),
 }
-_TIMING_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h", "sim/vta_sim.h"}
+_TIMING_BORROWS = {
+    *("golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"),
+    *("sim/vta_registers.h", "sim/vta_sim.h"),
+}
 _MACHINE_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"}
 _OPTIMISATION = {"fast": ("-O3",), "debug": ("-O1", "-g"), "trace": ("-O2",), "coverage": ("-O1",)}
 _PROCESSOR = "-march=native"
