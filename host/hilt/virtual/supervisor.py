@@ -107,7 +107,9 @@ class Supervisor:
             async with self._switching:
                 if command in ("off", "cycle"):
                     await self._power_off()
-                if command in ("on", "cycle"):
+                if command == "cycle" and self._computer:
+                    self._start_system()  # as a relay does: it does not wait for the boot
+                elif command in ("on", "cycle"):
                     await self._power_on()
                 elif command == "kill_ssh":
                     if self._computer:
@@ -135,18 +137,20 @@ class Supervisor:
         }
 
     async def _power_on(self) -> None:
-        if self._system is not None:
-            return
-        self._system = PoweredSystem(self._directory.name, str(uuid.uuid4()), self._computer)
+        system = self._system or self._start_system()
         try:
-            await self._system.accepting(_COMPUTER_BOOT_SECONDS if self._computer else _BOOT_SECONDS)
+            await system.accepting(_COMPUTER_BOOT_SECONDS if self._computer else _BOOT_SECONDS)
         except VirtualBoardError as error:
             await self._power_off()
             name, log = self._directory.name, self._directory.log
             raise VirtualBoardError(f"virtual board {name} does not boot: {error}; see {log}") from None
+
+    def _start_system(self) -> PoweredSystem:
+        self._system = PoweredSystem(self._directory.name, str(uuid.uuid4()), self._computer)
         watching = asyncio.create_task(self._watch(self._system))
         self._watching.add(watching)
         watching.add_done_callback(self._watching.discard)
+        return self._system
 
     async def _watch(self, system: PoweredSystem) -> None:
         """Switch off a board whose first process dies; switch it on again after a reboot."""

@@ -28,6 +28,8 @@ from hilt_board.protocol import (
 
 from .examples import MANIFEST
 
+pytestmark = pytest.mark.slow  # starts workers
+
 _MIB = 1 << 20
 PUBLIC = replace(MANIFEST, identity=None)
 _FINISH = np.array([3, 0], dtype="<u8").tobytes()

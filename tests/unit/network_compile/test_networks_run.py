@@ -15,6 +15,8 @@ from hilt_runtime import InferenceError, InputError, MemoryNeededError, Network,
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
 
+pytestmark = pytest.mark.slow  # runs networks on the golden model
+
 
 def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form = "golden") -> list[str]:
     """Compile, run with all tensors kept, compare; the nodes that VTA ran."""
@@ -26,7 +28,6 @@ def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form 
     return [placement.node.name for placement in compiled.placements if placement.on_vta]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
 def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
     builder = residual_network()
@@ -158,7 +159,6 @@ def test_memory_is_shared_between_tensors_that_are_never_alive_together() -> Non
     assert np.array_equal(output, evaluate(graph, {"x": data})[name])
 
 
-@pytest.mark.slow
 def test_the_same_network_makes_the_same_bytes() -> None:
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])

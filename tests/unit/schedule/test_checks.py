@@ -8,6 +8,7 @@ from hilt.vta.accelerator import Accelerator
 from tests.unit.schedule.cases import BATCHED, PYNQ, RESNET18, ZCU102, describe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["compiler", "strict"])
 @pytest.mark.parametrize("accelerator", [PYNQ, ZCU102], ids=["pynq", "zcu102"])
 def test_a_verdict_is_what_lowering_says(accelerator: Accelerator, level: str) -> None:

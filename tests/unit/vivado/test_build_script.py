@@ -146,6 +146,7 @@ def test_what_is_left_is_assigned_after_the_registers(built: Build) -> None:
     assert last_joined < names.index("assign_bd_address") < names.index("validate_bd_design")
 
 
+@pytest.mark.slow
 def test_the_packaged_top_is_verilog_around_the_whole_of_vta_top(built: Build) -> None:
     """UG1118 takes no SystemVerilog top. All warnings are on: a port that is missing or of another width is one."""
     (sources,) = [call[-1].split() for call in built.calls("add_files") if "vta_pkg" in call[-1]]

@@ -148,6 +148,7 @@ def test_without_stopping_all_that_compiles_is_asked_once(
     assert sorted(each.index for each in told) == np.flatnonzero(problem.compiles).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])
 def test_a_board_on_which_all_fails_is_not_given_up(problem: TuningProblem, outcome: Outcome) -> None:
     tuner = HiltTuner(problem, 3, HiltOptions())
