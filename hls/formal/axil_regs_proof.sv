@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_axil_regs: the rules of AXI4-Lite at its port, and that a register keeps its written value until the next write.
+// vta_axil_regs: the rules of AXI4-Lite at its port (axi4_lite_checker), and that a register keeps its written
+// value until the next write.
 
 module axil_regs_proof
   import vta_pkg::*;
@@ -79,18 +80,29 @@ module axil_regs_proof
   always_ff @(posedge clk_i) started_q <= 1'b1;
   always_comb if (!started_q) assume (!rst_ni);
 
-  logic aw, w, b, ar, r;
-  assign aw = awvalid_i && awready_o;
-  assign w = wvalid_i && wready_o;
-  assign b = bvalid_o && bready_i;
-  assign ar = arvalid_i && arready_o;
-  assign r = rvalid_o && rready_i;
-
-  // Accepted and not answered; the slave may accept one more while a response waits.
-  logic [1:0] addresses_q, datas_q, reads_q;
-  logic b_waits_q, r_waits_q;
-  logic [1:0] bresp_q;
-  logic [31:0] rdata_q;
+  axi4_lite_checker #(
+    .AssumeMaster(1'b1)
+  ) u_port (
+    .clk_i,
+    .rst_ni,
+    .awaddr_i,
+    .awvalid_i,
+    .awready_i(awready_o),
+    .wdata_i,
+    .wstrb_i,
+    .wvalid_i,
+    .wready_i(wready_o),
+    .bresp_i(bresp_o),
+    .bvalid_i(bvalid_o),
+    .bready_i,
+    .araddr_i,
+    .arvalid_i,
+    .arready_i(arready_o),
+    .rdata_i(rdata_o),
+    .rresp_i(rresp_o),
+    .rvalid_i(rvalid_o),
+    .rready_i
+  );
 
   // The last whole write to INSN_COUNT that was answered, and whether the write that is now answered is one.
   logic [15:0] write_address_q;
@@ -100,41 +112,23 @@ module axil_regs_proof
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      addresses_q <= '0;
-      datas_q <= '0;
-      reads_q <= '0;
-      b_waits_q <= 1'b0;
-      r_waits_q <= 1'b0;
       count_q <= '0;
       responding_q <= 1'b0;
     end else begin
-      addresses_q <= addresses_q + 2'(aw) - 2'(b);
-      datas_q <= datas_q + 2'(w) - 2'(b);
-      reads_q <= reads_q + 2'(ar) - 2'(r);
-      b_waits_q <= bvalid_o && !bready_i;
-      r_waits_q <= rvalid_o && !rready_i;
       responding_q <= bvalid_o && !bready_i;
       if (bvalid_o && !responding_q && write_address_q == 16'(RegInsnCount) && write_strobe_q == 4'hF) begin
         count_q <= write_data_q;
       end
     end
-    if (aw) write_address_q <= awaddr_i;
-    if (w) {write_strobe_q, write_data_q} <= {wstrb_i, wdata_i};
-    bresp_q <= bresp_o;
-    rdata_q <= rdata_o;
+    if (awvalid_i && awready_o) write_address_q <= awaddr_i;
+    if (wvalid_i && wready_o) {write_strobe_q, write_data_q} <= {wstrb_i, wdata_i};
     if (started_q && rst_ni) begin
-      a_b_needs_both : assert (!bvalid_o || (addresses_q != 0 && datas_q != 0));
-      a_r_needs_address : assert (!rvalid_o || reads_q != 0);
-      a_b_stable : assert (!b_waits_q || (bvalid_o && bresp_o == bresp_q));
-      a_r_stable : assert (!r_waits_q || (rvalid_o && rdata_o == rdata_q));
-      a_no_overrun : assert (addresses_q <= 2 && datas_q <= 2 && reads_q <= 2);
-      a_no_exclusive : assert (!bvalid_o || bresp_o == 2'b00 || bresp_o == 2'b10);
-      a_r_ok : assert (!rvalid_o || rresp_o == 2'b00);
       a_kept : assert (bvalid_o || insn_count_o == count_q);
+      a_responses : assert ((!bvalid_o || bresp_o == 2'b00 || bresp_o == 2'b10) && (!rvalid_o || rresp_o == 2'b00));
     end
     c_write : cover (started_q && rst_ni && count_q == 32'h1234_5678);
     c_refused : cover (started_q && rst_ni && bvalid_o && bresp_o == 2'b10);
-    c_read : cover (started_q && rst_ni && r && rdata_o == 32'h4849_4C54);
+    c_read : cover (started_q && rst_ni && rvalid_o && rready_i && rdata_o == 32'h4849_4C54);
     c_reset : cover (started_q && rst_ni && soft_reset_o);
   end
 

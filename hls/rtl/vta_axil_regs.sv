@@ -261,4 +261,25 @@ module vta_axil_regs
     $error("vta_axil_regs: a register is past the first 256 bytes of its page");
   end
 
+`ifndef SYNTHESIS
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_b_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && bvalid_o && !bready_i) -> bvalid_o && $stable(bresp_o))
+  else $error("an AXI4-Lite write response changed before it was accepted");
+  assert_r_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && rvalid_o && !rready_i) -> rvalid_o && $stable(rdata_o))
+  else $error("AXI4-Lite read data changed before it was accepted");
+  assert_one_write : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && write_both) -> bvalid_o && !aw_held_q && !w_held_q)
+  else $error("a write was not answered once");
+  assert_soft_reset : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni && soft_reset_o) -> start_o == '0 && !compute_repeat_o)
+  else $error("a stage stays started over a soft reset");
+  assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $past(rst_ni) && (start_o & ~$past(start_o)) != '0 -> $past(write))
+  else $error("a stage was started by no write");
+  cover_refused : cover property (@(posedge clk_i) rst_ni && bvalid_o && bresp_o == AxiRespSlverr);
+  cover_soft_reset : cover property (@(posedge clk_i) rst_ni && soft_reset_o);
+`endif
+
 endmodule

@@ -95,16 +95,27 @@ module vta_burst_splitter
 
 `ifndef SYNTHESIS
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      start_i |-> rows_i != '0 && address_i[LogBusBytes-1:0] == '0)
+      start_i -> rows_i != '0 && address_i[LogBusBytes-1:0] == '0)
   else $error("vta_burst_splitter: an empty or unaligned block");
   assert_page : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      valid_q |-> 13'(address_q[11:0]) + ((13'(last_beat_o) + 13'd1) << LogBusBytes) <= 13'd4096)
+      valid_q -> 13'(address_q[11:0]) + ((13'(last_beat_o) + 13'd1) << LogBusBytes) <= 13'd4096)
   else $error("a burst crosses a 4 KiB boundary");
   assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      valid_o && !next_i && !start_i && !clear_i |=> valid_o && $stable(address_o) && $stable(last_beat_o))
+      $past(rst_ni && valid_o && !next_i && !start_i && !clear_i)
+      -> valid_o && $stable(address_o) && $stable(last_beat_o))
   else $error("a burst changed before it was taken");
-  cover_rows : cover property (@(posedge clk_i) valid_o && next_i && row_ends_q && !last_row_q);
-  cover_cut : cover property (@(posedge clk_i) valid_o && next_i && !row_ends_q);
+  assert_aligned : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_q -> address_q[LogBusBytes-1:0] == '0 && next_row_q[LogBusBytes-1:0] == '0)
+  else $error("a burst is not aligned to the bus");
+  assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_q -> row_ends_q == (rest_q == '0) && last_row_q == (rows_left_q == 16'd1))
+  else $error("vta_burst_splitter: a flag differs from its count");
+  assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_q -> (ChunkBits + 1)'(address_q[LogBusBytes+:ChunkBits]) + (ChunkBits + 1)'(last_beat_q)
+      == {1'b0, row_ends_q ? tail_q : {ChunkBits{1'b1}}})
+  else $error("a burst ends neither at a multiple of its longest length nor at its row's end");
+  cover_rows : cover property (@(posedge clk_i) rst_ni && valid_o && next_i && row_ends_q && !last_row_q);
+  cover_cut : cover property (@(posedge clk_i) rst_ni && valid_o && next_i && !row_ends_q);
 `endif
 
 endmodule

@@ -183,13 +183,24 @@ module vta_dma_read
 
 `ifndef SYNTHESIS
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      axi_arvalid_o && !axi_arready_i |=> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
+      $past(rst_ni && axi_arvalid_o && !axi_arready_i)
+      -> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
   else $error("an AXI read address changed before it was accepted");
   assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      beat_1_q && !drain_i |-> burst_ends_1_q == (beat_q == burst_last))
+      beat_1_q && !drain_i -> burst_ends_1_q == (beat_q == burst_last))
   else $error("an AXI read burst has not the length that was asked for");
-  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rvalid_i |-> bursts_q != '0)
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rvalid_i -> bursts_q != '0)
   else $error("AXI read data that nobody asked for");
+  assert_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_arvalid_o -> 32'(axi_arlen_o) < MaxBurstBeats)
+  else $error("an AXI read burst is too long");
+  assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      bursts_q <= BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats) && room_q
+      == (bursts_q != BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats - MaxBurstBeats)))
+  else $error("more was asked for than there is room for");
+  cover_waits : cover property (@(posedge clk_i) rst_ni && axi_arvalid_o && !axi_arready_i);
+  cover_full : cover property (@(posedge clk_i) rst_ni && ask_valid && !room_q);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);
 `endif
 
 endmodule

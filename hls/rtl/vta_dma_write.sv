@@ -213,13 +213,25 @@ module vta_dma_write
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_any_q == (unsent_q != '0))
   else $error("vta_dma_write lost count of its bursts");
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      axi_awvalid_o && !axi_awready_i |=> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
+      $past(rst_ni && axi_awvalid_o && !axi_awready_i)
+      -> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
   else $error("an AXI write address changed before it was accepted");
   assert_w_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      axi_wvalid_o && !axi_wready_i |=> axi_wvalid_o && $stable(axi_wdata_o) && $stable(axi_wlast_o))
+      $past(rst_ni && axi_wvalid_o && !axi_wready_i) -> axi_wvalid_o && $stable(axi_wdata_o) && $stable(axi_wlast_o))
   else $error("AXI write data changed before it was accepted");
-  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_bvalid_i |-> unanswered_q != '0)
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_bvalid_i -> unanswered_q != '0)
   else $error("an AXI write response that nobody waits for");
+  assert_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_awvalid_o -> 32'(axi_awlen_o) < MaxBurstBeats)
+  else $error("an AXI write burst is too long");
+  assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      unanswered_q <= BurstsBits'(MaxBursts))
+  else $error("more bursts were asked for than may be outstanding");
+  assert_unsent : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_q <= unanswered_q)
+  else $error("a burst was answered before its data left");
+  cover_waits : cover property (@(posedge clk_i) rst_ni && axi_wvalid_o && !axi_wready_i);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);
+  cover_drained : cover property (@(posedge clk_i) rst_ni && axi_wvalid_o && axi_wstrb_o == '0);
 `endif
 
 endmodule

@@ -85,9 +85,12 @@ module vta_fifo #(
       full_q == (total_q == CountBits'(Depth)) && stored_any_q == (stored_q != '0))
   else $error("vta_fifo: a flag differs from its count");
   assert_output_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      valid_o && !ready_i |=> valid_o && $stable(data_o))
+      $past(rst_ni && valid_o && !ready_i) -> valid_o && $stable(data_o))
   else $error("vta_fifo: the head changed before it was taken");
-  cover_full : cover property (@(posedge clk_i) full_q);
+  cover_full : cover property (@(posedge clk_i) rst_ni && full_q);
+  assert_empty : assert property (@(posedge clk_i) disable iff (!rst_ni) pop -> total_q != '0)
+  else $error("vta_fifo was popped while it was empty");
+  cover_both : cover property (@(posedge clk_i) rst_ni && push && pop);
 `endif
 
 endmodule
