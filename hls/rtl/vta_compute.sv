@@ -360,7 +360,8 @@ module vta_compute
   assert_load : assert property (@(posedge clk_i) disable iff (!rst_ni)
       acc_load -> busy_o && (load_acc_q || load_acc8_q))
   else $error("the accumulator is loaded by an instruction that does not load it");
-  assert_finish : assert property (@(posedge clk_i) disable iff (!rst_ni) finish_o -> busy_o && !illegal_q)
+  assert_finish : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      finish_o -> $past(busy_o && finish_q && !illegal_q))
   else $error("FINISH without an instruction");
   assert_illegal : assert property (@(posedge clk_i) disable iff (!rst_ni)
       launch_q && illegal_q -> fault_o && fault_code_o == FaultIllegal)

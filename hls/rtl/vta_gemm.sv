@@ -128,9 +128,12 @@ module vta_gemm
   logic [5:1][AccBits-1:0] expected;
   always @(posedge clk_i) begin
     if (valid_i[1]) begin
+      /* verilator unroll_disable */
       for (int b = 0; b < Batch; b++) begin
+        /* verilator unroll_disable */
         for (int n = 0; n < Block; n++) begin
           automatic logic signed [31:0] sum = '0;
+          /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
             sum = sum + 32'($signed(inp_i[(b*Block+i)*8+:8])) * 32'($signed(wgt_i[(n*Block+i)*8+:8]));
           end

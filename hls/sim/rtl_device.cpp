@@ -54,6 +54,7 @@ void lower_clock(Vvta_top &top, Root *, long) {
 
 // The steps after the edge if no input changed since the last evaluation, which has settled the inputs' effects.
 // Of triggers this design has one, the rising clock. False where this Verilator calls it otherwise, or there are more.
+// Assertions sample their values in the evaluation that this saves: a build with --assert traces, which does without it.
 template <typename Root>
 auto only_edge(Root *root, int)
     -> decltype(root->__VnbaTriggered[0] = 1, root->__Vtrigprevexpr___TOP__clk__0, bool()) {

