@@ -31,7 +31,6 @@ from hilt.trial import Outcome
 
 if TYPE_CHECKING:
     from hilt.campaign.network_bundle import TunedInference
-    from hilt.store import Campaign
 
 
 def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json: bool, wake: bool = False) -> Exit:
@@ -97,7 +96,7 @@ def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunSta
     from hilt.campaign.network_bundle import BUNDLE, has_graph
 
     if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
-        finish_with_bundle(home, campaign, folder, quiet=quiet)
+        _finish_with_bundle(home, campaign, folder, quiet=quiet)
 
 
 def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> None:
@@ -166,18 +165,16 @@ def _exit(record: Record, ending: Ending, verified: bool, console: Console) -> E
     return exit_after(record, ending, verified)
 
 
-def finish_with_bundle(home: Path, campaign: Campaign, folder: Path, *, quiet: bool = False) -> None:
+def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path, *, quiet: bool = False) -> None:
     """Write the bundle of a campaign to a folder, run one verified inference, and write the report anew.
 
     Print the network's latency with the campaign's fallback schedules and with its best ones, layer by layer. All of
     it goes to standard error if `quiet`. Raises the errors of compiling and running.
     """
     from hilt.campaign.network_bundle import end_with_bundle
-    from hilt.campaign.outputs import write_outputs
     from hilt.cli.run_network import print_profile, tell
     from hilt.engine.campaign_results import board_of
     from hilt.measure import board_names_of
-    from hilt.store import Store, database_path
 
     with Store(database_path(home)) as store:
         board = board_names_of(board_of(store, campaign))[0]

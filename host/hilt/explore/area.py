@@ -30,6 +30,17 @@ from hilt.vta.parameters import VTAParameters
 
 COUNTS = ("lut", "ff", "dsp", "bram36")
 Floats = npt.NDArray[np.float64]
+PARTS = {
+    "7z020": (53_200, 106_400, 220, 140),
+    "xczu3eg": (70_560, 141_120, 360, 216),
+    "xczu7ev": (230_400, 460_800, 1_728, 312),
+    "xczu9eg": (274_080, 548_160, 2_520, 912),
+}
+"""LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
+_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 5]}
+"""The inputs that each count is fitted to."""
+_PART = "7z020clg400"
+"""The family that is synthesised for; counts of the others differ by a few percent (README)."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +56,6 @@ class Area:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
-
-
-PARTS = {
-    "7z020": (53_200, 106_400, 220, 140),
-    "xczu3eg": (70_560, 141_120, 360, 216),
-    "xczu7ev": (230_400, 460_800, 1_728, 312),
-    "xczu9eg": (274_080, 548_160, 2_520, 912),
-}
-"""LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
 
 
 def over(area: Area, part: str) -> list[str]:
@@ -133,14 +135,6 @@ def _coefficients() -> Floats:
         column[used] = solved / scale[used]
         columns.append(column)
     return np.stack(columns, axis=1)
-
-
-_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 5]}
-"""The inputs that each count is fitted to."""
-
-
-_PART = "7z020clg400"
-"""The family that is synthesised for; counts of the others differ by a few percent (README)."""
 
 
 def synthesised_area(design: Design) -> Area:

@@ -30,6 +30,8 @@ from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
 from hilt.vta.accelerator import Accelerator
 from hilt_board.protocol import Identity, Manifest
 
+_REGISTER_MAP_VERSION = 1
+
 
 class BoardTarget(Protocol):
     """A board that can be measured on."""
@@ -257,9 +259,6 @@ class VirtualTarget:
             self._supervisor = SupervisorControl.hold(self._directory, self._board_model)
             self._directory.write_chaos(self._chaos)
             return act(self._supervisor)
-
-
-_REGISTER_MAP_VERSION = 1
 
 
 def identity_of(accelerator: Accelerator) -> Identity:

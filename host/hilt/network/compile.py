@@ -22,6 +22,8 @@ from hilt.network.target import CompileTarget
 from hilt.network.together import chosen_together
 from hilt_runtime.bundle import FORMAT, MANIFEST, VERSION
 
+_DATE = (1980, 1, 1, 0, 0, 0)
+
 
 class UnplaceableError(ValueError):
     """A node that neither VTA nor the processor can run."""
@@ -94,9 +96,6 @@ def _placement_facts(placement: Placement) -> dict[str, Any]:
     if placement.schedule is not None:
         facts["knobs"], facts["origin"] = dict(placement.schedule.knobs), placement.schedule.origin
     return facts
-
-
-_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], graph: Graph) -> bytes:

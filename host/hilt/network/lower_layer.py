@@ -26,6 +26,9 @@ from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
 
+_LOWER = 256
+_LARGEST_INPUT = 128
+
 
 def layer_code(layer: VtaLayer | PoolLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return a layer's code. Raises Rejected if the accelerator cannot run these knobs."""
@@ -103,10 +106,6 @@ def _with_uops(
     loads = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
     records["x_size"][loads] = len(every)
     return Code(records, np.concatenate(owners), code.names, every)
-
-
-_LOWER = 256
-_LARGEST_INPUT = 128
 
 
 def lowered_bias(layer: VtaLayer, accelerator: Accelerator) -> NDArray[np.int32] | None:

@@ -18,6 +18,8 @@ ByNode = Mapping[str, Sequence[Mapping[str, int]]]
 """Knobs by node, measured in the form that the network has, the fastest first."""
 Measured = tuple[float, Mapping[str, int]]
 """Microseconds of a layer, and its knobs."""
+Form = tuple[Conv2d, int, int]
+"""A layer's shape, its residual's shift (-1: no residual), and how many of its channel blocks shift differently."""
 
 
 def shape_of(workload: Conv2d) -> Conv2d:
@@ -186,10 +188,6 @@ def parts(graph: Graph, placements: Sequence[Placement]) -> list[Part]:
     if side:
         grouped.append(Part(tuple(side), on_vta))
     return grouped
-
-
-Form = tuple[Conv2d, int, int]
-"""A layer's shape, its residual's shift (-1: no residual), and how many of its channel blocks shift differently."""
 
 
 def form_of(placement: Placement) -> Form | None:

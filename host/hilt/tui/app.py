@@ -40,6 +40,7 @@ _RUN_PAGES = {
 }
 """Screens of a run by the names of PAGES. Each is loaded when it is first shown: SSH, schedules and tuners take time,
 and the run is there at once without them."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class HiltApp(App[None]):
@@ -268,9 +269,6 @@ def _loaded(name: str) -> Any:
 
 def _key(binding: Binding) -> str:
     return binding.key_display or binding.key.partition(",")[0]
-
-
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class PlainText(LineFilter):

@@ -31,6 +31,9 @@ _FRESH_TENSORS = 6
 _CLOCK_ROUNDS = (1_000_000, 4_000_000)
 _DRIFT_ROUNDS = 200_000
 _FEWEST_DRIFT_RUNS = 5
+CLOCK_SHARES = (0.5, 0.75, 1.0)
+"""Shares of the bitstream's clock. It is never driven faster than it was built for."""
+_CLOCK_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -239,11 +242,6 @@ def _bad(results: Mapping[str, Result]) -> str:
     return "; ".join(f"{name}: {result.outcome} ({result.reason})" for name, result in bad.items())
 
 
-SHARES = (0.5, 0.75, 1.0)
-"""Shares of the bitstream's clock. It is never driven faster than it was built for."""
-_SECONDS = 300.0
-
-
 def check_clocks(target: BoardTarget) -> Iterator[tuple[str, bool, str]]:
     """Run the canary at rising clocks, up to the bitstream's.
 
@@ -257,12 +255,12 @@ def check_clocks(target: BoardTarget) -> Iterator[tuple[str, bool, str]]:
     bitstream = target.bitstream()
     digest = hashlib.sha256(bitstream).hexdigest()
     canary = make_canary(target.description.accelerator, digest)
-    deadline = Deadline(_SECONDS)
+    deadline = Deadline(_CLOCK_SECONDS)
     results: list[str] = []
     well = True
     with AgentConnection.open(target.endpoint(), f"{who()}, hilt boards selftest"[:200], deadline) as agent:
         program_board(agent.client, target, bitstream, deadline)
-        for share in SHARES:
+        for share in CLOCK_SHARES:
             slower = replace(manifest, clock_hz=round(manifest.clock_hz * share))
             try:
                 agent.client.program(digest, slower, deadline, canary.trial, canary.code)

@@ -17,7 +17,7 @@ from hilt.engine.events import EngineCommand, Event
 from hilt.store import RunState
 from hilt.tui import steering
 from hilt.tui.run_view import Link, RunView
-from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.dialogs import Confirm
 from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar

@@ -21,6 +21,7 @@ from hilt.tui.widgets.text_panel import TextPanel
 _BAR_CELLS = 16
 _QUIET_SECONDS = 20.0
 """Seconds without a word from the engine, as in a long trial, after which the time left is not known any more."""
+_MOST_LINES = 1000
 
 
 class ProgressPanel(TextPanel):
@@ -144,9 +145,6 @@ class BoardPanel(TextPanel):
             for board in view.boards.values()
         ]
         self.put(Content("\n").join(lines))
-
-
-_MOST_LINES = 1000
 
 
 class LogPanel(LineView):

@@ -19,6 +19,8 @@ from hilt.tune.options import TunerOptionError, require
 from hilt.tune.problem import TuningProblem
 from hilt.tune.search_space import SearchSpace
 
+Floats = npt.NDArray[np.float64]
+
 
 class Representation(StrEnum):
     """The features of a configuration that the trees use."""
@@ -142,9 +144,6 @@ def _checked_digest(history: str, expected: str) -> str:
         f"history {history} has changed: its sha256 is {found[:12]}, not {expected[:12]}; bring back the old file",
     )
     return found
-
-
-Floats = npt.NDArray[np.float64]
 
 
 class AcquisitionRule(StrEnum):

@@ -16,6 +16,7 @@ from hilt.tune.search_space import SearchSpace
 
 ValidityCheck = Callable[[Indices], npt.NDArray[np.bool_]]
 """A check whether the configurations with these indices (n,) are valid (n,); the paper uses the compiler."""
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +82,6 @@ def _draw_outside(size: int, count: int, excluded: Indices, generator: np.random
         more = more[np.sort(np.unique(more, return_index=True)[1])]
         drawn = np.concatenate((drawn, more[~np.isin(more, excluded) & ~np.isin(more, drawn)]))
     return drawn
-
-
-Rows = npt.NDArray[np.int64]
 
 
 def balanced_epoch(space: SearchSpace, presamples: Presamples, epoch: int) -> Indices:

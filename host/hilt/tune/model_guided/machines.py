@@ -36,6 +36,18 @@ _OVERLAPPING, _SERIAL = 0.6, 0.25
 """Prior weights of the structural families; the twin has 1."""
 _HIGHEST_COST = 9.0
 """Logarithm of the highest cost in cycles of any kind of work."""
+_NAMES = {NEWER: "public HLS", OLDER: "public HLS, older build", CHISEL: "Chisel"}
+_WEIGHTS = {NEWER: 0.3, OLDER: 0.15, CHISEL: 0.15}
+"""Prior weights of a board whose accelerator has an interlock; the twin has 1."""
+_WITHOUT_INTERLOCK = 3.0
+"""Factor on the weights if it has none, as the public designs."""
+_LEAST = 0.02
+"""Least cost in cycles: logarithms need one."""
+_FITTED, _GUESSED = 0.15, 1.0
+"""Prior deviations of the logarithm of a cost: from measurements, and otherwise."""
+_MEASURED = frozenset(
+    {"row", "stored row", "byte", "gemm turn", "gemm micro-op", "alu micro-op", "missed byte"},
+)
 
 
 class Machine(Protocol):
@@ -200,20 +212,6 @@ def spread(machine: Machine, count: int) -> Floats:
     shares = (0.5 + np.arange(1, count + 1)[:, None] * root ** -np.arange(1.0, size + 1)) % 1.0
     drawn = machine.prior + ndtri(shares) * machine.deviation
     return machine.clipped(np.concatenate((machine.openings, drawn))[:count])
-
-
-_NAMES = {NEWER: "public HLS", OLDER: "public HLS, older build", CHISEL: "Chisel"}
-_WEIGHTS = {NEWER: 0.3, OLDER: 0.15, CHISEL: 0.15}
-"""Prior weights of a board whose accelerator has an interlock; the twin has 1."""
-_WITHOUT_INTERLOCK = 3.0
-"""Factor on the weights if it has none, as the public designs."""
-_LEAST = 0.02
-"""Least cost in cycles: logarithms need one."""
-_FITTED, _GUESSED = 0.15, 1.0
-"""Prior deviations of the logarithm of a cost: from measurements, and otherwise."""
-_MEASURED = frozenset(
-    {"row", "stored row", "byte", "gemm turn", "gemm micro-op", "alu micro-op", "missed byte"},
-)
 
 
 def public_machines(
