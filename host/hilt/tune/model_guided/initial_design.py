@@ -14,10 +14,9 @@ import numpy.typing as npt
 from hilt.tune.model_guided.cache_misses import CacheMisses
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
-from hilt.tune.model_guided.machines import Machine, TwinMachine, spread, structural_families
+from hilt.tune.model_guided.machines import Machine, TwinMachine, public_machines, spread, structural_families
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.prediction import predictor_for
-from hilt.tune.model_guided.public_machines import public_machines
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.model_guided.structural import StructuralEstimate, StructuralTiming
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
