@@ -62,11 +62,13 @@ def initial_design_of(
     problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
 ) -> InitialDesign:
     """Return the initial design for the problem's candidates, at least one; the options are those of HiltOptions."""
-    key = ("hilt's opening", memories, published_faults)
-    return problem.once(key, lambda: _opening(problem, candidates, memories, published_faults))
+    key = ("hilt's initial design", memories, published_faults)
+    return problem.once(key, lambda: _initial_design(problem, candidates, memories, published_faults))
 
 
-def _opening(problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool) -> InitialDesign:
+def _initial_design(
+    problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
+) -> InitialDesign:
     known = failure_priors(problem, candidates.indices, candidates.hidden, published_faults)
     lowered = LoweredPrograms(problem, candidates.indices)
     twin = TwinMachine(
