@@ -52,8 +52,6 @@ class Endpoint:
     python: str = "/usr/local/share/pynq-venv/bin/python3"
     """A path, or a name found on the board's PATH."""
     sudo: bool = True
-    virtual: bool = False
-    """A flag: the agent gets the parts that only a virtual board uses."""
 
     def __post_init__(self) -> None:
         if not _HOST.match(self.host):

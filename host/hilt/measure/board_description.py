@@ -226,7 +226,6 @@ class VirtualTarget:
             host_key=self._directory.host_public_key(),
             python="python3",
             sudo=bool(self._board_model.computer),
-            virtual=True,
         )
 
     def power(self) -> PowerSwitch:

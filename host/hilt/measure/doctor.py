@@ -101,7 +101,7 @@ def _root(session: SshSession) -> Iterator[Finding]:
 
 
 def _agent(session: SshSession) -> Iterator[Finding]:
-    archive = archive_for(session.endpoint)
+    archive = archive_for(session, Deadline(STEP_SECONDS))
     try:
         uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
     except UploadError as error:
