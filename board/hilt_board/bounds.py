@@ -58,7 +58,7 @@ def check_bounds(words: Any, dram_base_bit: int, manifest: Manifest, uop_bytes: 
     if int(kind.max()) not in sizes:
         bad = int(chosen[int(np.argmax(kind))])
         raise BoundsError("instruction {} names memory type {}, which VTA has not".format(bad, int(kind.max())))
-    size = np.array([sizes[each] for each in range(len(sizes))], dtype=np.int64)[kind]
+    size = np.array([sizes[memory] for memory in range(len(sizes))], dtype=np.int64)[kind]
     second = words[chosen, 1]
     rows, columns, stride = ((second >> np.uint64(shift)).astype(np.int64) & 0xFFFF for shift in (0, 16, 32))
     start = ((first[chosen] >> np.uint64(dram_base_bit)) & _MASK).astype(np.int64) * size
@@ -78,6 +78,6 @@ def check_bounds(words: Any, dram_base_bit: int, manifest: Manifest, uop_bytes: 
             _MEMORY_NAMES[int(kind[wrong])],
             int(start[wrong]),
             int(end[wrong]),
-            ", ".join(each[0] for each in named),
+            ", ".join(buffer[0] for buffer in named),
         )
     )

@@ -336,7 +336,7 @@ def tail(path: Path, count: int) -> bytes:
 
 
 def _tensors(trial: Optional[TrialRequest]) -> List[str]:
-    return [each.sha256 for each in trial.inputs] + [trial.output.expected] if trial else []
+    return [tensor.sha256 for tensor in trial.inputs] + [trial.output.expected] if trial else []
 
 
 def _code(message: Record) -> bytes:

@@ -27,10 +27,10 @@ class Placed:
         """Place a trial. Raises InvalidProgramError, TensorError, OutOfContiguousMemoryError, AddressError."""
         memory.begin()
         words, uops, indices = _split(trial, code)
-        self.inputs = {each.name: memory.tensor(each.sha256, each.bytes) for each in trial.inputs}
+        self.inputs = {tensor.name: memory.tensor(tensor.sha256, tensor.bytes) for tensor in trial.inputs}
         self.output = memory.scratch("output", trial.output.bytes)
         self.instructions = memory.scratch("instructions", words.nbytes)
-        elements = {each.name: each.element_bytes for each in trial.inputs}
+        elements = {tensor.name: tensor.element_bytes for tensor in trial.inputs}
         elements[trial.output.name] = trial.output.element_bytes
         elements[UOP_BUFFER] = trial.uop_bytes
         places: Dict[str, Any] = {**self.inputs, trial.output.name: self.output}

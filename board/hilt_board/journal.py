@@ -68,7 +68,7 @@ class Journal:
 
     def since(self, sequence: int, most: int) -> List[Measured]:
         """Return the oldest `most` results above `sequence`."""
-        return [self._results[each] for each in sorted(self._results) if each > sequence][:most]
+        return [self._results[number] for number in sorted(self._results) if number > sequence][:most]
 
     def check_room(self, key: str = "") -> None:
         """Make room for the result of `key`; call it before a trial.
@@ -114,12 +114,12 @@ class Journal:
         return through
 
     def _forget_abandoned(self, run: str) -> None:
-        others = [self._results[each] for each in sorted(self._results) if run_of(self._results[each].key) != run]
+        others = [self._results[number] for number in sorted(self._results) if run_of(self._results[number].key) != run]
         if others:
             self.acknowledge(self.next - 1, run_of(others[0].key))
 
     def _chosen(self, through: int, run: str) -> List[int]:
-        return [n for n, each in self._results.items() if n <= through and (not run or run_of(each.key) == run)]
+        return [n for n, result in self._results.items() if n <= through and (not run or run_of(result.key) == run)]
 
     def _keep(self, result: Measured) -> None:
         self._results[result.sequence] = result

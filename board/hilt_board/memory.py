@@ -159,7 +159,7 @@ class ContiguousMemory:
 
     def _take_spare(self, least: int, most: float) -> Any:
         """Return the smallest spare buffer of `least` to `most` bytes; None if there is none."""
-        fitting = [index for index, each in enumerate(self._spare) if least <= each.nbytes <= most]
+        fitting = [index for index, buffer in enumerate(self._spare) if least <= buffer.nbytes <= most]
         return self._spare.pop(min(fitting, key=lambda index: self._spare[index].nbytes)) if fitting else None
 
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from hilt import paths
 from hilt.link import agent as agent_module
-from hilt.link.agent import AgentConnection, build_archive, deploy
+from hilt.link.agent import PACKAGES, VIRTUAL_PACKAGE, AgentConnection, build_archive, deploy
 from hilt.link.board_registry import Endpoint
 from hilt.link.deadline import Deadline
 from hilt.link.errors import (
@@ -214,7 +214,7 @@ def test_a_damaged_agent_is_sent_again(fresh: Endpoint) -> None:
 
 def test_the_archive_depends_on_its_contents_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "hilt_board"
-    for package in (paths.board_package_directory(), paths.board_package_directory().with_name("hilt_runtime")):
+    for package in map(paths.board_package_directory().with_name, (*PACKAGES, VIRTUAL_PACKAGE)):
         shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in copy.rglob("*"):
         os.utime(file, (1e9, 1e9))

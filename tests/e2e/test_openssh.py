@@ -205,7 +205,7 @@ def test_the_agent_is_deployed_and_spoken_with(server: OpenSSH, monkeypatch: pyt
     before = set(directory.iterdir()) if directory.exists() else None
     try:
         with AgentConnection.open(endpoint, "test", Deadline(_SECONDS)) as agent:
-            assert agent.welcome.agent == build_archive().sha256
+            assert agent.welcome.agent == build_archive(virtual=True).sha256
             assert agent.client.status(Deadline(_SECONDS)).holder == "test"
             agent.client.shutdown(Deadline(_SECONDS))
     finally:

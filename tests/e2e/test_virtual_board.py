@@ -38,7 +38,7 @@ def endpoint_of(supervisor: SupervisorControl) -> Endpoint:
     assert port is not None
     directory = supervisor.directory
     key, host_key = directory.client_key, directory.host_public_key()
-    return Endpoint("desk", "127.0.0.1", port, USER, key, host_key, "python3", sudo=False, virtual=True)
+    return Endpoint("desk", "127.0.0.1", port, USER, key, host_key, "python3", sudo=False)
 
 
 def run_on(supervisor: SupervisorControl, *words: str) -> str:

@@ -17,7 +17,7 @@ from tests.soak.plot import draw
 from tests.soak.recorder import ROLES, Series
 from tests.soak.verdict import Growth, growth
 
-_RECORD_KIB = 2.0
+_RECORD_KIB = 0.75
 """The engine keeps every trial of its run in memory: the most KiB of one."""
 
 

@@ -129,7 +129,7 @@ def is_boolean(value: Any, where: str) -> bool:
 def one_of(*values: Any) -> Check:
     def check(value: Any, where: str) -> Any:
         # 1 == True: the type must agree too.
-        if not any(type(value) is type(each) and value == each for each in values):
+        if not any(type(value) is type(allowed) and value == allowed for allowed in values):
             raise MessageError("{}: one of {} is needed".format(where, ", ".join(map(str, values))))
         return value
 

@@ -124,7 +124,7 @@ class TrialRequest(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = [each.name for each in self.inputs] + [self.output.name, UOP_BUFFER]
+        names = [tensor.name for tensor in self.inputs] + [self.output.name, UOP_BUFFER]
         if len(set(names)) != len(names):
             raise MessageError('TrialRequest: buffer names must differ from each other and from "uop"')
         for relocation in self.relocations:

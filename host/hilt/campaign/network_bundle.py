@@ -23,12 +23,11 @@ from hilt.network.graph import Graph, GraphError
 from hilt.network.graph_file import graph_bytes, read_graph
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
-from hilt.network.partition import Measured, Tuned, shape_of
+from hilt.network.partition import Measured, Tuned, form_of, shape_of, single_layer
 from hilt.network.processor_speed import measure_processor
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
-from hilt.network.single_layer import form_of, single_layer
 from hilt.network.verify import Verified, compare
 from hilt.report.facts import INFERENCE
 from hilt.schedule import Conv2d

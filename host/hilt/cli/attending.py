@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 
 from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
@@ -26,6 +28,9 @@ from hilt.store import Campaign, Run, RunState, Store, database_path
 from hilt.store.campaigns import discard_campaign
 from hilt.store.labels import labels_of
 from hilt.trial import Outcome
+
+if TYPE_CHECKING:
+    from hilt.campaign.network_bundle import TunedInference
 
 
 def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json: bool, wake: bool = False) -> Exit:
@@ -91,9 +96,7 @@ def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunSta
     from hilt.campaign.network_bundle import BUNDLE, has_graph
 
     if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
-        from hilt.cli.campaign_bundle import finish_with_bundle
-
-        finish_with_bundle(home, campaign, folder, quiet=quiet)
+        _finish_with_bundle(home, campaign, folder, quiet=quiet)
 
 
 def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> None:
@@ -160,3 +163,35 @@ def _exit(record: Record, ending: Ending, verified: bool, console: Console) -> E
         print_text(console, f"left {name_of(record)}, which stops when the board is done; `hilt resume {name}` goes on")
         return Exit.INTERRUPTED
     return exit_after(record, ending, verified)
+
+
+def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path, *, quiet: bool = False) -> None:
+    """Write the bundle of a campaign to a folder, run one verified inference, and write the report anew.
+
+    Print the network's latency with the campaign's fallback schedules and with its best ones, layer by layer. All of
+    it goes to standard error if `quiet`. Raises the errors of compiling and running.
+    """
+    from hilt.campaign.network_bundle import end_with_bundle
+    from hilt.cli.run_network import print_profile, tell
+    from hilt.engine.campaign_results import board_of
+    from hilt.measure import board_names_of
+
+    with Store(database_path(home)) as store:
+        board = board_names_of(board_of(store, campaign))[0]
+        ending = end_with_bundle(store, campaign, board, folder, lambda line: typer.echo(f"{line} ...", err=True), tell)
+        write_outputs(store, campaign.uuid, folder)
+    if not quiet:
+        print_profile(ending.after)
+    typer.echo(_latencies(ending), err=quiet)
+    typer.echo(f"{ending.path}: `hilt run {ending.path} --board {board} --input x.npy` runs it", err=quiet)
+
+
+def _latencies(ending: TunedInference) -> str:
+    first, second = ending.before, ending.after
+    return (
+        f"{ending.network} on {ending.board}, one inference: VTA {first.vta:,.1f} µs with the fallback schedules, "
+        f"{second.vta:,.1f} µs with the best ones ({first.vta / second.vta:.2f} times as fast; {ending.chosen}), "
+        f"{100 * second.utilisation:.1f}% of its peak; the processor {second.processor:,.1f} µs; "
+        f"verified: {ending.verified.tensors} tensors, {ending.verified.elements:,} elements equal to the integer "
+        "reference"
+    )

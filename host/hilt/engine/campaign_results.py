@@ -122,12 +122,12 @@ class CampaignResult:
     @cached_property
     def compared(self) -> tuple[LayerResult, ...]:
         """Layers with a verified best and a verified fallback: only over these a gain is stated."""
-        return tuple(each for each in self.layers if each.gain is not None)
+        return tuple(layer for layer in self.layers if layer.gain is not None)
 
     @property
     def unsolved(self) -> tuple[LayerResult, ...]:
         """Layers for which nothing verified was found."""
-        return tuple(each for each in self.layers if each.microseconds is None)
+        return tuple(layer for layer in self.layers if layer.microseconds is None)
 
     @property
     def estimate(self) -> Estimate:
@@ -144,22 +144,22 @@ class CampaignResult:
     @property
     def microseconds(self) -> float:
         """The measured part: all layers that have a verified best. The network's latency is `estimate`."""
-        return sum(each.microseconds or 0.0 for each in self.layers)
+        return sum(layer.microseconds or 0.0 for layer in self.layers)
 
     @property
     def fallback_microseconds(self) -> float:
         """The sum over the layers that are compared."""
-        return sum(each.fallback_microseconds or 0.0 for each in self.compared)
+        return sum(layer.fallback_microseconds or 0.0 for layer in self.compared)
 
     @property
     def gain(self) -> float | None:
         """The fallback's latency over the best one, over the layers that are compared."""
-        tuned = sum(each.microseconds or 0.0 for each in self.compared)
+        tuned = sum(layer.microseconds or 0.0 for layer in self.compared)
         return self.fallback_microseconds / tuned if tuned else None
 
     @property
     def trials(self) -> int:
-        return sum(each.trials for each in self.layers)
+        return sum(layer.trials for layer in self.layers)
 
 
 def network_of(campaign: Campaign) -> Network:

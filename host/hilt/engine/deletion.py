@@ -30,10 +30,10 @@ def delete(store: Store, home: Path, record: Run | Campaign) -> int:
     runs = store.runs_of(record.uuid) if isinstance(record, Campaign) else [record]
     files = [RunFiles(home, uuid) for uuid in dict.fromkeys([record.uuid, *(run.uuid for run in runs)])]
     with ExitStack() as stack:
-        for each in files:
-            stack.enter_context(each.locked())
+        for run_files in files:
+            stack.enter_context(run_files.locked())
         trials = sum(sum(store.counts(run.uuid).values()) for run in runs)
         remove(store, record)
-    for each in files:
-        shutil.rmtree(each.directory, ignore_errors=True)
+    for run_files in files:
+        shutil.rmtree(run_files.directory, ignore_errors=True)
     return trials

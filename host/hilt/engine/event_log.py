@@ -64,9 +64,9 @@ def previous(path: Path) -> Path:
 def read_event_log(path: Path, most_bytes: int = 1024 * 1024) -> list[Event]:
     """Return the last events, oldest first; none if there is no such file. Unreadable lines are left out."""
     found: list[Event] = []
-    for each in (previous(path), path):
+    for log_path in (previous(path), path):
         try:
-            with each.open("rb") as file:
+            with log_path.open("rb") as file:
                 size = file.seek(0, 2)
                 file.seek(max(0, size - most_bytes))
                 lines = file.read(most_bytes).split(b"\n")

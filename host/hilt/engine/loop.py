@@ -203,7 +203,8 @@ class TuningLoop:
         indices = dict(batch.trials())
         waiting = deque(_Pending(ordinal, indices[ordinal]) for ordinal in batch.programs)
         while waiting and self._may_measure():
-            group = {each.ordinal: each for each in (waiting.popleft() for _ in range(min(self._group, len(waiting))))}
+            taken = [waiting.popleft() for _ in range(min(self._group, len(waiting)))]
+            group = {pending.ordinal: pending for pending in taken}
             waiting.extendleft(reversed(self._measure_group(batch, group)))
             self._remeasurer.look_for_drift(self._statistics.trials)
 
@@ -240,8 +241,8 @@ class TuningLoop:
                 )
         for ordinal in group.keys() - again.keys():
             del batch.programs[ordinal]
-        each = (monotonic() - began) / len(group)
-        self._group = max(_FIRST_GROUP, int(_GROUP_SECONDS / each)) if each else self._run.batch
+        seconds = (monotonic() - began) / len(group)
+        self._group = max(_FIRST_GROUP, int(_GROUP_SECONDS / seconds)) if seconds else self._run.batch
         return [again[ordinal] for ordinal in group if ordinal in again]
 
     def _after_loss(self, pending: _Pending, reason: str) -> _Pending:
@@ -292,7 +293,7 @@ class TuningLoop:
     def tell(self, batch: TrialBatch) -> None:
         """Tell the tuner the results of a measured batch."""
         trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
-        self._tuner.tell([Feedback(each.index, each.outcome, each.microseconds) for each in trials])
+        self._tuner.tell([Feedback(trial.index, trial.outcome, trial.microseconds) for trial in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
         assessment = assess(self._tuner)
         text = "" if assessment is None else assessment.text

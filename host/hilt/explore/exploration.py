@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.atomic_write import atomic_write
-from hilt.explore.area import Area, modelled_area, over
+from hilt.explore.area import Area, modelled_area, over, synthesised_area
 from hilt.explore.design import Design
 from hilt.explore.errors import ExploreError
 from hilt.explore.schedules import NetworkSchedule, schedule_network
-from hilt.explore.yosys import synthesised_area
 from hilt.schedule.onnx_model import Network
 from hilt.simulator.build import design_key
 

@@ -47,11 +47,13 @@ PACKAGES = ("hilt_board", "hilt_runtime")
 """The packages of a real board's archive."""
 VIRTUAL_PACKAGE = "hilt_virtual_board"
 """The package that a virtual board's archive has too: its device and its injected faults."""
+VIRTUAL_SETTING = "HILT_VERILATED"
+"""Set in every session on a virtual board, however it was registered: the path of its board model."""
 
 
-def archive_for(endpoint: Endpoint) -> Archive:
-    """Return the archive of the agent for this board."""
-    return build_archive(endpoint.virtual)
+def archive_for(session: SshSession, deadline: Deadline) -> Archive:
+    """Return the archive of the agent for this board, which knows whether it is a virtual one. Raises LinkError."""
+    return build_archive(session.execute(["printenv", VIRTUAL_SETTING], deadline).status == 0)
 
 
 @functools.cache
@@ -104,7 +106,7 @@ class AgentConnection:
 
     @classmethod
     def _on(cls, session: SshSession, who: str, deadline: Deadline) -> AgentConnection:
-        archive = archive_for(session.endpoint)
+        archive = archive_for(session, deadline)
         uploaded = deploy(session, archive, deadline)
         client, welcome, replaced = _connect(session, archive, who, deadline)
         if welcome.agent != archive.sha256:
@@ -142,7 +144,7 @@ def deploy(session: SshSession, archive: Archive, deadline: Deadline) -> bool:
 def run_agent(endpoint: Endpoint, words: Sequence[str], deadline: Deadline) -> str:
     """Run a command of the agent's to its end and return its output. Raises LinkError."""
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
-        archive = archive_for(endpoint)
+        archive = archive_for(session, deadline)
         deploy(session, archive, deadline)
         completed = session.execute([*command(endpoint, archive.remote_path), *words], deadline)
     if completed.status != 0:

@@ -52,8 +52,6 @@ class Endpoint:
     python: str = "/usr/local/share/pynq-venv/bin/python3"
     """A path, or a name found on the board's PATH."""
     sudo: bool = True
-    virtual: bool = False
-    """A flag: the agent gets the parts that only a virtual board uses."""
 
     def __post_init__(self) -> None:
         if not _HOST.match(self.host):
@@ -225,9 +223,9 @@ def _memory(where: str, table: Any) -> Mapping[str, float] | None:
 def _power(where: str, table: Any) -> Mapping[str, Any] | None:
     if table is None:
         return None
-    arguments = [each for kind in table.values() if isinstance(kind, dict) for each in kind.values()]
+    arguments = [settings for kind in table.values() if isinstance(kind, dict) for settings in kind.values()]
     well_formed = all(isinstance(kind, dict) for kind in table.values()) and all(
-        isinstance(each, dict) for each in arguments
+        isinstance(settings, dict) for settings in arguments
     )
     if not set(table) <= _POWER_TABLES or "drivers" not in table or not well_formed:
         raise BoardFileError(

@@ -129,7 +129,7 @@ class AgentClient:
             waiting.append(self.send(UploadBlob(sha256, len(data), offset, data[offset : offset + CHUNK_BYTES])))
             if len(waiting) > _CHUNKS_IN_FLIGHT:
                 self.reply(waiting.pop(0), BlobStored, deadline)
-        stored = [self.reply(each, BlobStored, deadline) for each in waiting]
+        stored = [self.reply(future, BlobStored, deadline) for future in waiting]
         if not stored[-1].complete:
             raise AgentError(f"agent on {self._board} took {stored[-1].received} of {len(data)} bytes and is content")
 

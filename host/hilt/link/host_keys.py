@@ -26,7 +26,7 @@ class HostKeys:
         except FileNotFoundError:
             return []
         fields = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-        return [f"{each[1]} {each[2]}" for each in fields if len(each) >= 3 and wanted in each[0].split(",")]
+        return [f"{field[1]} {field[2]}" for field in fields if len(field) >= 3 and wanted in field[0].split(",")]
 
     def accept(self, unknown: UnknownHostKeyError) -> None:
         """Remember the key of a first contact: somebody has compared its fingerprint."""

@@ -112,14 +112,14 @@ async def _hold(session: ClientSession, place: str, ended: asyncio.Event) -> Non
 
 async def _turn(session: ClientSession, place: str, reservation: Any, ended: asyncio.Event) -> bool:
     """Wait until the place is ours to acquire; return False if the input ended first."""
-    told: str | None = None
+    reported: str | None = None
     while reservation.state != ReservationState.allocated.value:
         if reservation.state not in (ReservationState.waiting.value, ReservationState.acquired.value):
             raise _RefusedError(f"the reservation of place {place} has ended")
         holder = session.places[place].acquired or "another reservation"
-        if holder != told:
+        if holder != reported:
             _tell(state="waiting", holder=holder)
-            told = holder
+            reported = holder
         try:
             await asyncio.wait_for(ended.wait(), _POLL_SECONDS)
             return False

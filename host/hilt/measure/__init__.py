@@ -43,7 +43,7 @@ def describe_board(name: str) -> BoardDescription:
     from .board_description import resolve
     from .fleet import describe_fleet
 
-    described = [resolve(each).description for each in board_names_of(name)]
+    described = [resolve(board).description for board in board_names_of(name)]
     return described[0] if len(described) == 1 else describe_fleet(described)
 
 
@@ -64,7 +64,7 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
     from .board_measurer import BoardMeasurer
     from .fleet import FleetMeasurer
 
-    targets = [resolve(each) for each in board_names_of(name)]
+    targets = [resolve(board) for board in board_names_of(name)]
     return BoardMeasurer.open(targets[0], listen) if len(targets) == 1 else FleetMeasurer.open(targets, listen)
 
 
@@ -72,4 +72,4 @@ def board_names_of(name: str) -> list[str]:
     """Return the single boards of `a,b`; a dataset is one, whatever its name."""
     if name.startswith(DATASET_PREFIX):
         return [name]
-    return [each.strip() for each in name.split(",") if each.strip()] or [name]
+    return [board.strip() for board in name.split(",") if board.strip()] or [name]

@@ -15,7 +15,6 @@ from hilt.link.errors import BoardFileError
 from hilt.link.labgrid_place import PREFIX as LABGRID
 from hilt.link.labgrid_place import HeldPlace, look
 from hilt.link.power import PowerSwitch
-from hilt.measure.identity import identity_of
 from hilt.measure.interfaces import BoardDescription
 from hilt.simulator.build import Form
 from hilt.virtual import board_environment
@@ -28,7 +27,10 @@ from hilt.virtual.linux.image import ensure_image
 from hilt.virtual.names import PREFIX, chaos_of, parse_virtual_name
 from hilt.virtual.own_models import kept_names
 from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
-from hilt_board.protocol import Manifest
+from hilt.vta.accelerator import Accelerator
+from hilt_board.protocol import Identity, Manifest
+
+_REGISTER_MAP_VERSION = 1
 
 
 class BoardTarget(Protocol):
@@ -224,7 +226,6 @@ class VirtualTarget:
             host_key=self._directory.host_public_key(),
             python="python3",
             sudo=bool(self._board_model.computer),
-            virtual=True,
         )
 
     def power(self) -> PowerSwitch:
@@ -257,3 +258,26 @@ class VirtualTarget:
             self._supervisor = SupervisorControl.hold(self._directory, self._board_model)
             self._directory.write_chaos(self._chaos)
             return act(self._supervisor)
+
+
+def identity_of(accelerator: Accelerator) -> Identity:
+    """Return the words that the board compares after it has loaded a bitstream of this accelerator.
+
+    They are the values of hilt's identity registers, at 0x44 to 0x50 of the fetch page (docs/registers.md).
+    """
+    parameters = accelerator.parameters
+    return Identity(
+        version=_REGISTER_MAP_VERSION,
+        geometry=parameters.log_batch
+        | parameters.log_block << 4
+        | parameters.log_inp_width << 8
+        | parameters.log_wgt_width << 12
+        | parameters.log_acc_width << 16,
+        buffer_sizes=parameters.log_uop_buff_size
+        | parameters.log_inp_buff_size << 8
+        | parameters.log_wgt_buff_size << 16
+        | parameters.log_acc_buff_size << 24,
+        build=accelerator.isa.number
+        | (accelerator.bus_bits.bit_length() - 1) << 8
+        | int(accelerator.hazards == "interlock") << 12,
+    )

@@ -61,7 +61,7 @@ class Suspects:
             return accused
         if len(taken) == 1 and self.has(taken[0]):
             return taken[0]
-        self._trials.update(_trial(each) for each in taken)
+        self._trials.update(_trial(request) for request in taken)
         return None
 
 
@@ -148,7 +148,7 @@ class BoardMeasurer:
                 blameless = isinstance(error, _FAULTS_OF_NO_TRIAL)
                 suspect = None if blameless else self._suspects.after_loss(list(taken.values()))
                 # Another board may have the others at once; mending this one takes its time.
-                work.put_back([each for each in taken.values() if each is not suspect], str(error))
+                work.put_back([request for request in taken.values() if request is not suspect], str(error))
                 # The agent has tried a new worker before it says that memory is short: no step frees more of it.
                 hopeless = setbacks > SETBACKS_ALLOWED or isinstance(error, OutOfMemoryError)
                 reason = error if hopeless else self.recovery.recover_from(error)

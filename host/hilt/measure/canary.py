@@ -78,14 +78,14 @@ def make_canary(accelerator: Accelerator, bitstream: str) -> Canary:
 
 
 def _instructions() -> NDArray[np.void]:
-    one = {"opcode": Opcode.LOAD, "y_size": 1, "x_size": 1, "x_stride": 1}
+    single = {"opcode": Opcode.LOAD, "y_size": 1, "x_size": 1, "x_stride": 1}
     many = {"y_size": 1, "x_size": ELEMENTS, "x_stride": ELEMENTS}
     loop = {"uop_end": 1, "iter_out": 1, "iter_in": ELEMENTS, "dst_factor_in": 1, "src_factor_in": 1}
     rows = [
-        {**one, "memory_type": MemoryType.UOP},
-        {**one, **many, "memory_type": MemoryType.INP},
-        {**one, "memory_type": MemoryType.WGT, "push_next": 1},
-        {**one, **many, "memory_type": MemoryType.ACC},
+        {**single, "memory_type": MemoryType.UOP},
+        {**single, **many, "memory_type": MemoryType.INP},
+        {**single, "memory_type": MemoryType.WGT, "push_next": 1},
+        {**single, **many, "memory_type": MemoryType.ACC},
         {**loop, "opcode": Opcode.GEMM, "pop_prev": 1},
         {**loop, "opcode": Opcode.ALU, "alu_opcode": AluOpcode.ADD, "use_imm": 1, "imm": _ADDED, "push_next": 1},
         {**many, "opcode": Opcode.STORE, "memory_type": MemoryType.OUT, "pop_prev": 1, "push_prev": 1},

@@ -40,7 +40,7 @@ class Connected:
         """The start of its daemon, by this process' monotonic clock."""
         self.agent = agent
         self.bitstream = bitstream
-        self.journal = {each.key: each for each in journal}
+        self.journal = {measured.key: measured for measured in journal}
         """Results of trials that we may not know of yet."""
         self.present: set[str] = set()
         self.acknowledge_through: dict[str, int] = {}

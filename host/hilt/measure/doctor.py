@@ -83,7 +83,7 @@ def _python(session: SshSession) -> Iterator[Finding]:
         mend = f"set `python` of the board to the interpreter that imports pynq; {python} says: {asked.last_line}"
         yield Finding("Python", False, f"{python} does not run", mend)
         raise _StopError
-    well = tuple(int(each) for each in version.groups()) >= _OLDEST_PYTHON
+    well = tuple(int(number) for number in version.groups()) >= _OLDEST_PYTHON
     yield Finding("Python", well, f"{words} ({python})", "3.8 or newer is needed: PYNQ image 2.7 or newer")
     if not well:
         raise _StopError
@@ -101,7 +101,7 @@ def _root(session: SshSession) -> Iterator[Finding]:
 
 
 def _agent(session: SshSession) -> Iterator[Finding]:
-    archive = archive_for(session.endpoint)
+    archive = archive_for(session, Deadline(STEP_SECONDS))
     try:
         uploaded = deploy(session, archive, Deadline(STEP_SECONDS))
     except UploadError as error:
@@ -124,7 +124,7 @@ def _agent(session: SshSession) -> Iterator[Finding]:
 def _facts(facts: dict[str, Any]) -> Iterator[Finding]:
     """Yield a finding for each fact of the agent's `inspect` (hilt_board.inspection)."""
     virtual = facts["virtual"]
-    yield Finding("image", True, ", ".join(str(facts[each]) for each in ("image", "machine") if facts[each]))
+    yield Finding("image", True, ", ".join(str(facts[fact]) for fact in ("image", "machine") if facts[fact]))
     mend = "registers and contiguous memory need root: set sudo = true for the board, or log in as root"
     yield Finding("root", facts["root"] or virtual, "yes" if facts["root"] else "no", mend)
     mend = "the image has no FPGA manager: is it a PYNQ image for this board?"

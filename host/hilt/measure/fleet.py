@@ -39,7 +39,7 @@ def describe_fleet(boards: Sequence[BoardDescription]) -> BoardDescription:
     return replace(first, name=",".join(names), deterministic=all(board.deterministic for board in boards))
 
 
-def _differences(one: BoardDescription, other: BoardDescription) -> list[tuple[str, object, object]]:
+def _differences(first: BoardDescription, other: BoardDescription) -> list[tuple[str, object, object]]:
     facts: list[tuple[str, Callable[[BoardDescription], object]]] = [
         ("parameters", lambda board: board.accelerator.parameters.name),
         ("ISA", lambda board: str(board.accelerator.isa)),
@@ -49,7 +49,7 @@ def _differences(one: BoardDescription, other: BoardDescription) -> list[tuple[s
         ("clock", lambda board: f"{board.clock_hz / 1e6:g} MHz"),
         ("bitstream and memory", lambda board: board.bitstream[:12]),
     ]
-    return [(fact, of(one), of(other)) for fact, of in facts if of(one) != of(other)]
+    return [(fact, of(first), of(other)) for fact, of in facts if of(first) != of(other)]
 
 
 class FleetMeasurer:
@@ -60,9 +60,9 @@ class FleetMeasurer:
         self.boards = list(boards)
         self._pool = Pool(SETBACKS_ALLOWED)
         self._closing = threading.Event()
-        for each in self.boards:
-            self._pool.join(each.description.name)
-        self._threads = [threading.Thread(target=self._serve, args=(each,), daemon=True) for each in self.boards]
+        for board in self.boards:
+            self._pool.join(board.description.name)
+        self._threads = [threading.Thread(target=self._serve, args=(board,), daemon=True) for board in self.boards]
         for thread in self._threads:
             thread.start()
 

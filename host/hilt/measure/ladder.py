@@ -62,7 +62,8 @@ def restart_daemon(endpoint: Endpoint) -> None:
     """Kill the agent's daemon, and its worker with it; connecting starts another. Raises LinkError."""
     deadline = Deadline(ACT_SECONDS)
     with SshSession.connect(endpoint, HostKeys(), deadline) as session:
-        session.execute([*command(endpoint, archive_for(endpoint).remote_path), "kill"], deadline)
+        archive = archive_for(session, deadline)
+        session.execute([*command(endpoint, archive.remote_path), "kill"], deadline)
 
 
 def reboot(endpoint: Endpoint, *, virtual: bool) -> None:

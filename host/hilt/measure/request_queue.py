@@ -188,7 +188,7 @@ class Pool:
             self._answers.clear()
 
     def _for(self, board: str) -> Request | None:
-        return next((each for each in self._waiting if each.board in (None, board)), None)
+        return next((request for request in self._waiting if request.board in (None, board)), None)
 
     def _fail_deserted(self) -> None:
         """Answer the requests that no board is left for, or all once closed."""

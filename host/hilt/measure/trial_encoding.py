@@ -102,7 +102,7 @@ def ship(request: Request, digests: dict[str, str], bitstream: str) -> EncodedTr
     )
     if trial.code_bytes > MAX_BODY_BYTES:
         raise MessageError(f"code of {trial.code_bytes} bytes; a frame holds {MAX_BODY_BYTES}")
-    blobs = (*(each.sha256 for each in inputs), trial.output.expected)
+    blobs = (*(tensor.sha256 for tensor in inputs), trial.output.expected)
     return EncodedTrial(trial, _code(program), blobs)
 
 

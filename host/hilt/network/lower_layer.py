@@ -1,19 +1,33 @@
-"""A layer's code in the form that the network runs: with its shifts by channel block and its residual."""
+"""A layer's code in the form that the network runs: with its shifts by channel block and its residual.
+
+The lowering shifts a whole tile by one instruction. `with_shifts` shifts each channel block of the tile by an
+instruction of its own, for weights that were quantised block by block. The clip that follows is still one pass.
+
+`with_bias_first` saves the resets of all tiles but the first in each place. When a tile has been stored, its
+accumulators hold values within the clip's bounds. MIN with a bias that lies below these bounds sets them to the bias,
+whatever they hold: one instruction in place of a reset and an ADD. The bias is lowered by 256 * 2^shift, so the
+shifted sum is lower by 256. The bounds of the clip are lowered as much; the low 8 bits, which a STORE takes, stay the
+same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.layers import PoolLayer, VtaLayer
 from hilt.network.lower import Code, lower_convolution
-from hilt.network.lower_bias import lowered_bias, with_bias_first
 from hilt.network.lower_pool import lower_max_pool
-from hilt.network.lower_residual import with_residual
-from hilt.network.lower_shift import OutputStage, with_shifts
+from hilt.network.lower_residual import output_tiles, with_residual
+from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
+
+_LOWER = 256
+_LARGEST_INPUT = 128
 
 
 def layer_code(layer: VtaLayer | PoolLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
@@ -34,3 +48,108 @@ def layer_bias(layer: VtaLayer, accelerator: Accelerator) -> NDArray[np.int32]:
     """Return the bias that a layer's code adds."""
     lowered = lowered_bias(layer, accelerator)
     return layer.bias if lowered is None else lowered
+
+
+@dataclass(frozen=True)
+class OutputStage:
+    """A convolution's output in memory: channel blocks, elements of one block's plane, images of one tile."""
+
+    blocks: int
+    plane: int
+    images: int
+
+
+def with_shifts(code: Code, shifts: Sequence[int], output: OutputStage, accelerator: Accelerator) -> Code:
+    """Return `code` with the channel block b shifted right by `shifts[b]`.
+
+    `code` is a convolution's that shifts by one or more. Raises Rejected if the micro-op buffer is too small.
+    """
+    records = code.records
+    is_shift = (records["opcode"] == Opcode.ALU) & (records["alu_opcode"] == AluOpcode.SHR) & (records["imm"] > 0)
+    is_store = records["opcode"] == Opcode.STORE
+    numbers: dict[int, int] = {}
+    shards, owners, done = [], [], 0
+    for place in np.flatnonzero(is_shift).tolist():
+        store = place + int(np.argmax(is_store[place:]))
+        channel = int(records["dram_base"][store]) // output.plane % output.blocks
+        whole = records[place : place + 1]
+        rows, pixels = int(whole["iter_out"][0]), int(whole["iter_in"][0])
+        start = int(code.uops["dst"][int(whole["uop_bgn"][0])])
+        for row in range(rows):
+            target = start + row * pixels
+            number = len(code.uops) + numbers.setdefault(target, len(numbers))
+            one = whole.copy()
+            one["uop_bgn"], one["uop_end"], one["iter_out"] = number, number + 1, 1
+            one["dst_factor_out"] = one["src_factor_out"] = 0
+            one["imm"] = shifts[channel + row % (rows // output.images)]
+            shards += [records[done:place], one]
+            owners += [code.buffers[done:place], code.buffers[place : place + 1]]
+            done = place
+        done = place + 1
+    return _with_uops(code, [*shards, records[done:]], [*owners, code.buffers[done:]], list(numbers), accelerator)
+
+
+def _with_uops(
+    code: Code,
+    shards: list[NDArray[np.void]],
+    owners: list[NDArray[np.int64]],
+    targets: list[int],
+    accelerator: Accelerator,
+) -> Code:
+    """Return the joined pieces with a micro-op for each target behind the code's own."""
+    uops = np.zeros(len(targets), dtype=UOP)
+    uops["dst"] = targets
+    every = np.concatenate((code.uops, uops))
+    if len(every) > accelerator.uop_depth:
+        raise Rejected("uop_overflow", f"{len(every)} micro-ops with the shifts', of {accelerator.uop_depth}")
+    records = np.concatenate(shards)
+    loads = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
+    records["x_size"][loads] = len(every)
+    return Code(records, np.concatenate(owners), code.names, every)
+
+
+def lowered_bias(layer: VtaLayer, accelerator: Accelerator) -> NDArray[np.int32] | None:
+    """Return a layer's bias for `with_bias_first`, for whole channel blocks; None if it is not below the clip's bounds.
+
+    A layer with a residual has none either: its accumulators are shifted left before the convolution.
+    """
+    shift, clip, block = layer.workload.shift, layer.workload.clip, accelerator.parameters.block
+    if layer.residual or shift is None or clip is None:
+        return None
+    channels = len(layer.bias)
+    shifts = np.repeat(layer.shifts or (shift,), block if layer.shifts else -(-channels // block) * block)
+    bias = np.zeros(len(shifts), dtype=np.int64)
+    bias[:channels] = layer.bias
+    largest = np.zeros(len(shifts), dtype=np.int64)
+    largest[:channels] = np.abs(layer.weights.astype(np.int64)).reshape(channels, -1).sum(axis=1) * _LARGEST_INPUT
+    lowered = bias - (_LOWER << shifts)
+    fits = lowered <= clip[0] - _LOWER
+    exact = np.abs(bias) + largest + (_LOWER << shifts) < 1 << 31
+    return lowered.astype(np.int32) if shifts.min() > 0 and (fits & exact).all() else None
+
+
+def with_bias_first(code: Code, accelerator: Accelerator) -> Code:
+    """Return `code`, a convolution's with a bias, a shift and a clip, for a bias of `lowered_bias`."""
+    records = code.records.copy()
+    bounds = (records["opcode"] == Opcode.ALU) & np.isin(records["alu_opcode"], (AluOpcode.MIN, AluOpcode.MAX))
+    records["imm"][bounds & (records["use_imm"] == 1)] -= _LOWER
+    wanted = np.arange(len(records), dtype=np.float64)
+    keep = np.ones(len(records), dtype=np.bool_)
+    clean = np.zeros(accelerator.parameters.acc_depth, dtype=np.bool_)
+    for tile in output_tiles(code):
+        elements = _elements(code, records[tile.reset])
+        keep[tile.reset] = not clean[elements].all()
+        clean[elements] = True
+        records["alu_opcode"][tile.bias] = AluOpcode.MIN
+        wanted[tile.bias] = tile.reset + 0.5
+    order = np.argsort(wanted, kind="stable")
+    order = order[keep[order]]
+    return Code(records[order], code.buffers[order], code.names, code.uops)
+
+
+def _elements(code: Code, reset: np.void) -> NDArray[np.int64]:
+    """Return the accumulators that a reset of one micro-op writes."""
+    outer = np.arange(int(reset["iter_out"]))[:, None] * int(reset["dst_factor_out"])
+    inner = np.arange(int(reset["iter_in"])) * int(reset["dst_factor_in"])
+    start = int(code.uops["dst"][int(reset["uop_bgn"])])
+    return (start + outer + inner).reshape(-1)

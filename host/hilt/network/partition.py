@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from hilt.network.graph import Graph, Node
+from hilt.network.graph import Graph, Node, check
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
 from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
@@ -18,6 +18,8 @@ ByNode = Mapping[str, Sequence[Mapping[str, int]]]
 """Knobs by node, measured in the form that the network has, the fastest first."""
 Measured = tuple[float, Mapping[str, int]]
 """Microseconds of a layer, and its knobs."""
+Form = tuple[Conv2d, int, int]
+"""A layer's shape, its residual's shift (-1: no residual), and how many of its channel blocks shift differently."""
 
 
 def shape_of(workload: Conv2d) -> Conv2d:
@@ -186,3 +188,26 @@ def parts(graph: Graph, placements: Sequence[Placement]) -> list[Part]:
     if side:
         grouped.append(Part(tuple(side), on_vta))
     return grouped
+
+
+def form_of(placement: Placement) -> Form | None:
+    """Return the form in which VTA runs a node; None for a pooling, and for a node that does not run there."""
+    layer = placement.layer
+    if not isinstance(layer, VtaLayer) or layer.fold is not None:
+        return None
+    return shape_of(layer.workload), layer.residual_shift if layer.residual else -1, len(layer.shifts)
+
+
+def single_layer(graph: Graph, node: Node) -> Graph:
+    """Return a graph of this node alone, to measure its fused form; the tensors that it reads are the inputs."""
+    data = tuple(dict.fromkeys(name for name in node.inputs if name in graph.tensors))
+    made = replace(
+        graph,
+        inputs=data,
+        outputs=node.outputs,
+        nodes=(node,),
+        tensors={name: graph.tensors[name] for name in (*data, *node.outputs)},
+        constants={name: graph.constants[name] for name in node.inputs if name in graph.constants},
+    )
+    check(made)
+    return made

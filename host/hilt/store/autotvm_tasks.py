@@ -94,7 +94,7 @@ def _conv2d(data: Any, weight: Any, stride: Any, padding: Any, dilation: Any, *r
         raise LogFormatError(f"data {data}, weights {weight}, layout {layout}, {out_dtype} make no VTA convolution")
     if list(dilation) != [1, 1]:
         raise LogFormatError(f"dilation {dilation}; VTA has none")
-    if not all(isinstance(each, int) for each in (*stride, *padding)):
+    if not all(isinstance(value, int) for value in (*stride, *padding)):
         raise LogFormatError(f"stride {stride}, padding {padding}; both are whole numbers")
     top, left, bottom, right = padding if len(padding) == 4 else (*padding, *padding)
     if (top, left) != (bottom, right):

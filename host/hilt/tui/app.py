@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rich.segment import Segment
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.filter import LineFilter
 from textual.screen import Screen
 
@@ -18,14 +21,12 @@ from hilt.engine.events import Event
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, RunState, Store, StoreError, UnknownRunError
 from hilt.tui.messages import CampaignChosen, ConfigurationChosen, EngineGone, EventsArrived, RunChosen, RunLoaded
-from hilt.tui.plain_text import PlainText
 from hilt.tui.run_view import Link
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.navigation_bar import PAGES
 
-_PLAIN_TEXT = PlainText()
 _NEWEST = 100
 """Runs among which a live one is looked for."""
 _STARTED_SECONDS = 2.0
@@ -39,6 +40,7 @@ _RUN_PAGES = {
 }
 """Screens of a run by the names of PAGES. Each is loaded when it is first shown: SSH, schedules and tuners take time,
 and the run is there at once without them."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class HiltApp(App[None]):
@@ -267,3 +269,17 @@ def _loaded(name: str) -> Any:
 
 def _key(binding: Binding) -> str:
     return binding.key_display or binding.key.partition(",")[0]
+
+
+class PlainText(LineFilter):
+    """A filter that leaves control characters out of the drawing. They take no cell, so nothing moves."""
+
+    def apply(self, segments: Sequence[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(_CONTROL.sub("", text), style, control) if _CONTROL.search(text) else segment
+            for segment in segments
+            for text, style, control in (segment,)
+        ]
+
+
+_PLAIN_TEXT = PlainText()

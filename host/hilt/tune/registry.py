@@ -14,13 +14,12 @@ from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
 from hilt.tune.glimpse.tuner import GlimpseOptions, GlimpseTuner
-from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
 from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
 from hilt.tune.options import OptionHelp, TunerOptionError, option_help, read_options
+from hilt.tune.plain_tuners import GridOptions, GridTuner, RandomOptions, RandomTuner
 from hilt.tune.problem import TuningProblem
-from hilt.tune.random_tuner import RandomOptions, RandomTuner
 
 
 class UnknownTunerError(ValueError):

@@ -23,7 +23,7 @@ class ProgramError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A piece of memory that the program reads or writes: `uop`, `inp`, `wgt`, `bias` or `out`.
+    """A piece of memory that the program reads or writes: `uop`, `out`, or an input, which the operator names.
 
     `instructions` (int64, ascending) are the LOADs and STOREs whose dram_base counts `element_bytes` from its start.
     """

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hilt import paths
-from hilt.measure.identity import identity_of
+from hilt.measure.board_description import identity_of
 from hilt.simulator.build import Form, build
 from hilt.virtual.bitstream import bitfile
 from hilt.vta.accelerator import Accelerator, load_parameters

@@ -71,7 +71,7 @@ def test_a_bitstream_that_cannot_be_loaded_is_refused(client: Client, golden: Ha
         assert refusal.code == "bitstream_refused"
         assert message in refusal.message
     assert golden.manifest.identity is not None
-    wrong = replace(manifest, identity=replace(golden.manifest.identity, buffers=0x10101010))
+    wrong = replace(manifest, identity=replace(golden.manifest.identity, buffer_sizes=0x10101010))
     refusal = client.ask(LoadBitstream(golden.bitstream, wrong), AgentFailure)
     assert refusal.code == "identity_mismatch"
     assert "register 0x4c" in refusal.message and "0x10101010" in refusal.message

@@ -10,7 +10,7 @@ from hilt.schedule import load_workload
 from hilt.store import Trial
 from hilt.trial import Outcome
 from hilt.tune import Feedback, TuningProblem
-from hilt.tune.grid_tuner import GridOptions, GridTuner
+from hilt.tune.plain_tuners import GridOptions, GridTuner
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
 from tests.unit.store.examples import trial
 

@@ -6,6 +6,7 @@ import csv
 import json
 import multiprocessing
 import signal
+from collections.abc import Iterator
 from concurrent.futures import wait
 from importlib.util import find_spec
 from pathlib import Path
@@ -126,8 +127,18 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.fixture
+def hangup_by_default() -> Iterator[None]:
+    """Undo `nohup` for a test."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, signal.SIGTERM, signal.SIGHUP])
-def test_what_ends_a_build_ends_its_processes_at_once(ending: type[BaseException] | signal.Signals) -> None:
+def test_what_ends_a_build_ends_its_processes_at_once(
+    ending: type[BaseException] | signal.Signals, hangup_by_default: None
+) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises((KeyboardInterrupt, SystemExit)) as ended, executor_of(2, None) as executor:
         assert executor.submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hilt.engine.events import EngineCommand, Logged
-from hilt.engine.run_control import Control
-from hilt.engine.stopping import closed_at_stop, opened_unless_stopped
+from hilt.engine.run_control import Control, closed_at_stop, opened_unless_stopped
 from hilt.measure import Report, Request
 from hilt.trial import Outcome, Result
 

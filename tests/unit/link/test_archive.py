@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
 from hilt.link.agent import archive_for, build_archive
-from hilt.link.board_registry import Endpoint
+from hilt.link.deadline import Deadline
+from hilt.link.session import Completed, SshSession
 
 OF_A_REAL_BOARD = {
     "__main__.py",
@@ -45,6 +48,19 @@ def test_a_virtual_boards_archive_has_its_device_and_its_faults_too() -> None:
     assert files(virtual=True) == OF_A_REAL_BOARD | ONLY_OF_VIRTUAL_BOARDS
 
 
-@pytest.mark.parametrize("virtual", [False, True])
-def test_the_endpoint_decides(virtual: bool) -> None:
-    assert archive_for(Endpoint("desk", "192.168.2.99", virtual=virtual)) is build_archive(virtual)
+class Session:
+    """A session on a board with these environment variables."""
+
+    def __init__(self, *variables: str) -> None:
+        self._variables = variables
+
+    def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
+        program, name = words
+        assert program == "printenv"
+        return Completed(0 if name in self._variables else 1, b"", b"")
+
+
+@pytest.mark.parametrize(("variables", "virtual"), [((), False), (("HILT_VERILATED",), True)])
+def test_the_board_says_whether_it_is_virtual(variables: tuple[str, ...], virtual: bool) -> None:
+    session = cast(SshSession, Session(*variables))
+    assert archive_for(session, Deadline(1)) is build_archive(virtual)

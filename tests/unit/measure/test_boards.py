@@ -15,8 +15,7 @@ from hilt.engine.errors import failure_of
 from hilt.engine.events import FailureCause
 from hilt.link.errors import UnknownBoardError
 from hilt.measure import describe_board
-from hilt.measure.board_description import board_names, resolve
-from hilt.measure.identity import identity_of
+from hilt.measure.board_description import board_names, identity_of, resolve
 from hilt.virtual import bitstream
 from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.errors import UnknownBoardModelError, VirtualBoardError

@@ -55,6 +55,8 @@ class Board:
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
         self.seconds[words[-1]] = deadline.left
+        if words[0] == "printenv":
+            return Completed(1, b"", b"")  # a real board
         return self._answers[words[-1]]
 
 

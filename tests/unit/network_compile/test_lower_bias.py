@@ -10,8 +10,7 @@ import pytest
 from hilt.network.compile import compile_network
 from hilt.network.graph import Graph
 from hilt.network.layers import VtaLayer, layer_of
-from hilt.network.lower_bias import lowered_bias
-from hilt.network.lower_layer import layer_code
+from hilt.network.lower_layer import layer_code, lowered_bias
 from hilt.network.partition import shape_of
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta

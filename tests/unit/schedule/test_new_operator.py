@@ -82,5 +82,5 @@ def test_checks_and_texts_are_its_own() -> None:
         load_workload("average_pool:ci=16")
     with pytest.raises(WorkloadError, match="this needs a conv2d, not a average_pool"):
         convolution(workload)
-    with pytest.raises(WorkloadError, match="operator 'max_pool' is not one of hilt's: conv2d, average_pool"):
+    with pytest.raises(WorkloadError, match="operator 'max_pool' is not one of hilt's: conv2d.*, average_pool"):
         workload_of({"operator": "max_pool"})

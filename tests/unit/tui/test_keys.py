@@ -30,12 +30,11 @@ from hilt.tui.app import HiltApp
 from hilt.tui.screens.board_screen import BoardScreen
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.configuration_screen import ConfigurationScreen
-from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.dialogs import Confirm, Prompt
 from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
-from hilt.tui.screens.prompt import Prompt
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen

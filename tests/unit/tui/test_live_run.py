@@ -20,7 +20,7 @@ from hilt.tui.run_view import Link
 from hilt.tui.screens import run_screen as run_screen_module
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.run_screen import RunScreen
-from hilt.tui.widgets import progress_panel
+from hilt.tui.widgets import run_panels
 from hilt.tui.widgets.trials_table import TrialsTable
 
 from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, type_in, until
@@ -149,7 +149,7 @@ async def test_an_engine_that_answers_and_tells_nothing_is_not_given_a_time_left
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed, "_QUIET_SECONDS", 0.1)
-    monkeypatch.setattr(progress_panel, "_QUIET_SECONDS", 0.5)
+    monkeypatch.setattr(run_panels, "_QUIET_SECONDS", 0.5)
     make_run(tmp_path)
     with live_engine(tmp_path) as engine, app_of(tmp_path) as app:
         async with app.run_test() as pilot:

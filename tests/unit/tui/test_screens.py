@@ -25,11 +25,11 @@ from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, Run, RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from hilt.tui import board_work, steering
-from hilt.tui.export import ExportKind, export
 from hilt.tui.screens.board_screen import BoardScreen
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.configuration_screen import ConfigurationScreen
-from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.dialogs import Confirm
+from hilt.tui.screens.export_screen import ExportKind, export
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.space_screen import SpaceScreen

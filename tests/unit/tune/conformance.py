@@ -14,10 +14,9 @@ import numpy as np
 from hilt.tune import Feedback, Tuner
 from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
-from hilt.tune.grid_tuner import GridOptions, GridTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, HardwareAwareTuner
 from hilt.tune.ml2tuner.tuner import ML2Tuner, ML2TunerOptions
-from hilt.tune.random_tuner import RandomOptions, RandomTuner
+from hilt.tune.plain_tuners import GridOptions, GridTuner, RandomOptions, RandomTuner
 
 from .grids import Grid
 

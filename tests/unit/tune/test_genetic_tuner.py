@@ -8,7 +8,7 @@ from hilt.tune import Feedback
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner, cross_over, draw_parents, mutate
 from hilt.tune.metrics import trials_to_within
 from hilt.tune.options import TunerOptionError
-from hilt.tune.random_tuner import RandomOptions, RandomTuner
+from hilt.tune.plain_tuners import RandomOptions, RandomTuner
 
 from . import conformance
 from .grids import Grid

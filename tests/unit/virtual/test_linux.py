@@ -16,11 +16,10 @@ from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.linux import computer as computer_module
-from hilt.virtual.linux.card import GIVEN, insert_card, write_given
 from hilt.virtual.linux.computer import ARMHF, COMPUTERS
 from hilt.virtual.linux.image import CardImage, built_image, ensure_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, Monitor
-from hilt.virtual.linux.system import emulator_command
+from hilt.virtual.linux.system import GIVEN, emulator_command, insert_card, write_given
 
 
 @pytest.fixture

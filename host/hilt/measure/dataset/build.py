@@ -186,7 +186,7 @@ def _assemble(subject: DatasetKey, predictions: Predictions, made: dict[str, obj
             "kind": subject.kind,
             "orders": subject.orders,
         },
-        "outcomes": [str(each) for each in outcomes.OUTCOMES],
+        "outcomes": [str(outcome) for outcome in outcomes.OUTCOMES],
         "reasons": outcomes.REASONS,
         "made": {**made, **provenance()},
     }

@@ -100,7 +100,7 @@ def fit_memory(accelerator: Accelerator, loads: Sequence[float], stores: Sequenc
     model = replace(model, read_latency=_latency(twin, read, lambda latency: replace(model, read_latency=latency)))
     predicted = twin.predict([sample.program for sample in (*read, *written)], model)["cycles"]
     measured = [sample.cycles for sample in (*read, *written)]
-    error = max(abs(float(one) - other) / other for one, other in zip(predicted, measured, strict=True))
+    error = max(abs(float(cycles) - other) / other for cycles, other in zip(predicted, measured, strict=True))
     return MemoryFit(model.read_latency, model.write_latency, bytes_per_cycle, error)
 
 

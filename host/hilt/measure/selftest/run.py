@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from hilt.link.agent import AgentConnection
+from hilt.link.deadline import Deadline
+from hilt.link.errors import RefusedError
 from hilt.measure.board_description import BoardTarget
 from hilt.measure.board_measurer import BoardMeasurer
+from hilt.measure.canary import make_canary
+from hilt.measure.connection import program_board, who
 from hilt.measure.doctor import check_board
 from hilt.measure.interfaces import Request
 from hilt.measure.selftest import programs
-from hilt.measure.selftest.clocks import check_clocks
 from hilt.measure.selftest.layers import SelftestLayer, choose_layer
 from hilt.measure.selftest.memory import MemoryFit, fit_memory, load_requests, store_requests
 from hilt.trial import Outcome, Result
@@ -26,6 +31,9 @@ _FRESH_TENSORS = 6
 _CLOCK_ROUNDS = (1_000_000, 4_000_000)
 _DRIFT_ROUNDS = 200_000
 _FEWEST_DRIFT_RUNS = 5
+CLOCK_SHARES = (0.5, 0.75, 1.0)
+"""Shares of the bitstream's clock. It is never driven faster than it was built for."""
+_CLOCK_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -232,3 +240,32 @@ def _bad(results: Mapping[str, Result]) -> str:
     """Return which of the named results are not right, and why; empty where all are."""
     bad = {name: result for name, result in results.items() if result.outcome is not Outcome.OK}
     return "; ".join(f"{name}: {result.outcome} ({result.reason})" for name, result in bad.items())
+
+
+def check_clocks(target: BoardTarget) -> Iterator[tuple[str, bool, str]]:
+    """Run the canary at rising clocks, up to the bitstream's.
+
+    Yields a name, whether all is well, and a line for people. Raises LinkError if the board cannot be opened.
+    """
+    manifest = target.manifest
+    if target.virtual or manifest.fclk_hz:
+        why = "a virtual board has one clock" if target.virtual else "the design makes its clock by a PLL of its own"
+        yield "canary at rising clocks", True, f"well at {manifest.clock_hz / 1e6:g} MHz; {why}"
+        return
+    bitstream = target.bitstream()
+    digest = hashlib.sha256(bitstream).hexdigest()
+    canary = make_canary(target.description.accelerator, digest)
+    deadline = Deadline(_CLOCK_SECONDS)
+    results: list[str] = []
+    well = True
+    with AgentConnection.open(target.endpoint(), f"{who()}, hilt boards selftest"[:200], deadline) as agent:
+        program_board(agent.client, target, bitstream, deadline)
+        for share in CLOCK_SHARES:
+            slower = replace(manifest, clock_hz=round(manifest.clock_hz * share))
+            try:
+                agent.client.program(digest, slower, deadline, canary.trial, canary.code)
+                results.append(f"{slower.clock_hz / 1e6:g} MHz well")
+            except RefusedError as error:
+                well = well and (error.code == "bitstream_refused" and share < 1.0)
+                results.append(f"{slower.clock_hz / 1e6:g} MHz: {error}")
+    yield "canary at rising clocks", well, "; ".join(results)

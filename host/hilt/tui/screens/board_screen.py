@@ -19,7 +19,7 @@ from hilt.tui import board_work
 from hilt.tui.background import in_background
 from hilt.tui.event_lines import line_of, one_line
 from hilt.tui.run_view import RunView
-from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.dialogs import Confirm
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.board_facts import facts_of

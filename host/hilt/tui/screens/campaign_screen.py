@@ -25,7 +25,7 @@ from hilt.tui.background import in_background
 from hilt.tui.campaign_view import CampaignView
 from hilt.tui.event_lines import one_line
 from hilt.tui.messages import CampaignChosen, RunChosen
-from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.dialogs import Confirm
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.screen import Screen
 
 from hilt.engine.client import NoEngineError
@@ -16,11 +17,21 @@ from hilt.engine.events import EngineCommand, Event
 from hilt.store import RunState
 from hilt.tui import steering
 from hilt.tui.run_view import Link, RunView
-from hilt.tui.screens.confirm import Confirm
+from hilt.tui.screens.dialogs import Confirm
 from hilt.tui.watched_run import WatchedRun
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
-from hilt.tui.widgets.status_line import StatusLine
+from hilt.tui.widgets.text_panel import TextPanel
+
+
+class StatusLine(TextPanel):
+    """The top line: state and name of the run; more lines where a reason is long. It tells if the view below is old."""
+
+    def show(self, view: RunView) -> None:
+        run = view.run
+        self.set_class(view.interrupted, "-stale")
+        name = f"{view.short_id}  {run.workload} on {run.board}"
+        self.put(Content.assemble((f"{view.state_words}  ", "bold"), name))
 
 
 class RunPage(Screen[None]):

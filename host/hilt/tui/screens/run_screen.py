@@ -23,13 +23,9 @@ from hilt.tui.messages import ConfigurationChosen
 from hilt.tui.run_view import Link, RunView
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.watched_run import SHORTEST_TIMER, WatchedRun
-from hilt.tui.widgets.board_panel import BoardPanel
 from hilt.tui.widgets.latency_curve import LatencyCurve
-from hilt.tui.widgets.log_panel import LogPanel
-from hilt.tui.widgets.outcomes_panel import OutcomesPanel
-from hilt.tui.widgets.progress_panel import ProgressPanel
+from hilt.tui.widgets.run_panels import BoardPanel, LogPanel, OutcomesPanel, ProgressPanel, TunerPanel
 from hilt.tui.widgets.trials_table import TrialsTable
-from hilt.tui.widgets.tuner_panel import TunerPanel
 
 if TYPE_CHECKING:
     from hilt.tui.run_context import RunContext

@@ -20,8 +20,7 @@ from hilt.store.identifiers import run_or_campaign
 from hilt.store.labels import Labels, set_labels
 from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tui.run_list import COLUMNS, MOST_RUNS, RunRow, arrange, read_rows
-from hilt.tui.screens.confirm import Confirm
-from hilt.tui.screens.prompt import Prompt
+from hilt.tui.screens.dialogs import Confirm, Prompt
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 

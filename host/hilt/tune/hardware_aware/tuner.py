@@ -13,8 +13,7 @@ from hilt.tune.annealing import Annealing, AnnealingSchedule
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.cost_model import Features, FeaturesOf, Indices, Score, Scores, remembered, scorer
 from hilt.tune.feedback import Feedback
-from hilt.tune.hardware_aware.presampling import Presamples, ValidityCheck, presample, sample_uniformly
-from hilt.tune.hardware_aware.selection import balanced_epoch
+from hilt.tune.hardware_aware.presampling import Presamples, ValidityCheck, balanced_epoch, presample, sample_uniformly
 from hilt.tune.labels import relative_throughput
 from hilt.tune.options import require
 from hilt.tune.problem import TuningProblem

@@ -14,10 +14,9 @@ import numpy.typing as npt
 from hilt.tune.model_guided.cache_misses import CacheMisses
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
-from hilt.tune.model_guided.machines import Machine, TwinMachine, spread, structural_families
+from hilt.tune.model_guided.machines import Machine, TwinMachine, public_machines, spread, structural_families
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.prediction import predictor_for
-from hilt.tune.model_guided.public_machines import public_machines
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.model_guided.structural import StructuralEstimate, StructuralTiming
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
@@ -63,11 +62,13 @@ def initial_design_of(
     problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
 ) -> InitialDesign:
     """Return the initial design for the problem's candidates, at least one; the options are those of HiltOptions."""
-    key = ("hilt's opening", memories, published_faults)
-    return problem.once(key, lambda: _opening(problem, candidates, memories, published_faults))
+    key = ("hilt's initial design", memories, published_faults)
+    return problem.once(key, lambda: _initial_design(problem, candidates, memories, published_faults))
 
 
-def _opening(problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool) -> InitialDesign:
+def _initial_design(
+    problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
+) -> InitialDesign:
     known = failure_priors(problem, candidates.indices, candidates.hidden, published_faults)
     lowered = LoweredPrograms(problem, candidates.indices)
     twin = TwinMachine(

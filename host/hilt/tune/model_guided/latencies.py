@@ -34,15 +34,15 @@ _TRUSTED = 6.0
 class Latencies:
     """The latencies of the followed rows; all arrays are over these rows."""
 
-    def __init__(self, opening: InitialDesign) -> None:
-        self._opening = opening
-        self._fits = [MachineFit(entry, opening.candidates.smooth) for entry in opening.hypotheses]
+    def __init__(self, design: InitialDesign) -> None:
+        self._initial_design = design
+        self._fits = [MachineFit(entry, design.candidates.smooth) for entry in design.hypotheses]
         self._posterior = Posterior(self._fits)
         self._fitted = self._weighed = 0
         self._expected: dict[int, tuple[float, float]] = {}
         self._errors: list[float] = []
         self._guess: tuple[Floats, Floats] | None = None
-        self.rows: Rows = opening.rows
+        self.rows: Rows = design.rows
 
     @property
     def machine(self) -> str:
@@ -118,7 +118,7 @@ class Latencies:
 
     def _follow(self, measured: dict[int, float]) -> None:
         """Choose the rows that may be among the best, and those that were measured."""
-        count = len(self._opening.candidates)
+        count = len(self._initial_design.candidates)
         mean, deviation = self._posterior.predict(np.arange(count))
         best = np.argsort(mean - 2 * deviation, kind="stable")[:_MOST_FOLLOWED]
         self.rows = np.union1d(best, np.array(list(measured), dtype=np.int64))
@@ -127,11 +127,11 @@ class Latencies:
     def _first_draws(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
         """Return draws (count, n) before the first fit: each takes a machine of the families, and a small error."""
         rows = self.rows[places]
-        inputs = Inputs(self._opening.candidates.smooth[rows], np.zeros((len(rows), 1)))
+        inputs = Inputs(self._initial_design.candidates.smooth[rows], np.zeros((len(rows), 1)))
         nothing = inputs[np.zeros(0, dtype=np.int64)]
         errors = GaussianProcess(_BEFORE, nothing, np.zeros(0)).sample(inputs, count, generator)
         errors += _BEFORE.noise * generator.standard_normal(errors.shape)
-        weights = np.array([entry.machine.weight for entry in self._opening.hypotheses])
+        weights = np.array([entry.machine.weight for entry in self._initial_design.hypotheses])
         chosen = generator.choice(len(weights), size=count, p=weights / weights.sum())
         drawn = np.empty_like(errors)
         for number in range(len(weights)):
@@ -142,7 +142,7 @@ class Latencies:
 
     def _ensemble(self, number: int, rows: Rows) -> Floats:
         """Return one machine model's predictions (n, m), relative to the best of each of its machines."""
-        entry = self._opening.hypotheses[number]
+        entry = self._initial_design.hypotheses[number]
         order = np.argsort(entry.rows, kind="stable")
         at = order[np.minimum(np.searchsorted(entry.rows, rows, sorter=order), len(order) - 1)]
         known = entry.rows[at] == rows

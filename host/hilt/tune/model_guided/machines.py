@@ -1,13 +1,13 @@
 """The machine models that a board is compared with, each with figures that measurements determine.
 
-They are the RTL's timing model with an unknown memory, and two families of machines that are built differently;
-hilt.tune.model_guided.public_machines has known members of one. The prior weights are the probabilities of the models
-before any measurement.
+They are the RTL's timing model with an unknown memory, and two families of machines that are built differently,
+and known members of one: the machines that published measurements or sources describe (docs/silicon.md). The prior
+weights are the probabilities of the models before any measurement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from hilt.simulator.builds import CHISEL, NEWER, OLDER, shipped_builds
+from hilt.simulator.machine import MachineParameters
 from hilt.tune.model_guided import memories
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.prediction import Predictor
@@ -34,6 +36,18 @@ _OVERLAPPING, _SERIAL = 0.6, 0.25
 """Prior weights of the structural families; the twin has 1."""
 _HIGHEST_COST = 9.0
 """Logarithm of the highest cost in cycles of any kind of work."""
+_NAMES = {NEWER: "public HLS", OLDER: "public HLS, older build", CHISEL: "Chisel"}
+_WEIGHTS = {NEWER: 0.3, OLDER: 0.15, CHISEL: 0.15}
+"""Prior weights of a board whose accelerator has an interlock; the twin has 1."""
+_WITHOUT_INTERLOCK = 3.0
+"""Factor on the weights if it has none, as the public designs."""
+_LEAST = 0.02
+"""Least cost in cycles: logarithms need one."""
+_FITTED, _GUESSED = 0.15, 1.0
+"""Prior deviations of the logarithm of a cost: from measurements, and otherwise."""
+_MEASURED = frozenset(
+    {"row", "stored row", "byte", "gemm turn", "gemm micro-op", "alu micro-op", "missed byte"},
+)
 
 
 class Machine(Protocol):
@@ -198,3 +212,41 @@ def spread(machine: Machine, count: int) -> Floats:
     shares = (0.5 + np.arange(1, count + 1)[:, None] * root ** -np.arange(1.0, size + 1)) % 1.0
     drawn = machine.prior + ndtri(shares) * machine.deviation
     return machine.clipped(np.concatenate((machine.openings, drawn))[:count])
+
+
+def public_machines(
+    timing: StructuralTiming, rough: StructuralEstimate, accelerator: Accelerator
+) -> list[StructuralMachine]:
+    """Return the known machines of the overlapping family: two builds of the public HLS design, and the Chisel design.
+
+    Their prior deviations are small, so a few measurements confirm or refute them.
+    """
+    factor = _WITHOUT_INTERLOCK if accelerator.hazards == "none" else 1.0
+    deviation = np.array([_FITTED if name in _MEASURED else _GUESSED for name in COSTS])
+    found = []
+    for key, parameters in shipped_builds().machines.items():
+        prior = _log_costs(parameters)
+        found.append(
+            StructuralMachine(timing, rough, True, factor * _WEIGHTS[key], _NAMES[key], prior, deviation, prior[None])
+        )
+    return found
+
+
+def _log_costs(parameters: MachineParameters) -> Floats:
+    """Return the logarithms of COSTS of a machine; a row that overlaps its beats costs next to nothing."""
+    overlap = parameters.rows_overlap != 0
+    byte = 1 / parameters.hit_bytes
+    cost: Mapping[str, float] = {
+        "instruction": parameters.instruction,
+        "row": 0.0 if overlap else parameters.load_row,
+        "stored row": 0.0 if overlap else parameters.store_row,
+        "byte": byte,
+        "padding": parameters.pad_element,
+        "gemm turn": parameters.gemm_iteration,
+        "gemm micro-op": parameters.gemm_micro_op,
+        "alu turn": parameters.alu_iteration,
+        "alu micro-op": parameters.alu_micro_op,
+        "transfer": parameters.load_start,
+        "missed byte": 1 / parameters.miss_bytes - byte if parameters.cache_bytes else 0.0,
+    }
+    return np.log([max(cost[name], _LEAST if "byte" not in name else 1e-4) for name in COSTS])

@@ -54,11 +54,11 @@ _STEPS, _FEWER_STEPS = 6, 3
 class MachineFit:
     """One machine model with the coordinates that explain the measurements best."""
 
-    def __init__(self, opening: Hypotheses, smooth: Floats) -> None:
-        self.machine: Machine = opening.machine
-        self._opening = opening
+    def __init__(self, hypotheses: Hypotheses, smooth: Floats) -> None:
+        self.machine: Machine = hypotheses.machine
+        self._hypotheses = hypotheses
         self._smooth = smooth
-        self._shortlist = opening.shortlist.copy()
+        self._shortlist = hypotheses.shortlist.copy()
         self._coordinates: Floats | None = None
         self._prediction: RowPrediction | None = None
 
@@ -80,7 +80,7 @@ class MachineFit:
         self._prediction = self._shortlist.predict(self.coordinates)
 
     def _find(self, rows: Rows, observed: Floats) -> Floats:
-        starts, steps = np.concatenate((self.coordinates[None], self._opening.starts)), _STEPS
+        starts, steps = np.concatenate((self.coordinates[None], self._hypotheses.starts)), _STEPS
         if len(rows) == _FASTEST_FITTED + _OTHERS_FITTED:
             starts, steps = starts[:1], _FEWER_STEPS
         return find_coordinates(

@@ -238,17 +238,17 @@ class HiltTuner:
         return candidates_of(self._problem)
 
     @cached_property
-    def _opening(self) -> InitialDesign:
+    def _initial_design(self) -> InitialDesign:
         options = self._options
         return initial_design_of(self._problem, self._candidates, options.memories, options.published_faults)
 
     @cached_property
     def _validity(self) -> Validity:
-        return Validity(self._opening.failure_priors, Knobs.of(self._problem, self._candidates.indices))
+        return Validity(self._initial_design.failure_priors, Knobs.of(self._problem, self._candidates.indices))
 
     @cached_property
     def _latencies(self) -> Latencies:
-        return Latencies(self._opening)
+        return Latencies(self._initial_design)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 from hilt.tune.boosted_trees import BoostedTrees, Loss
 from hilt.tune.labels import relative_throughput
 from hilt.tune.metrics import average_recall, trials_to_within
-from hilt.tune.random_tuner import RandomOptions, RandomTuner
+from hilt.tune.plain_tuners import RandomOptions, RandomTuner
 from hilt.tune.selection import EpsilonGreedyPlan
 from hilt.tune.untried import Untried
 

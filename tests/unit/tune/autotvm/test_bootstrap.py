@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.tune.autotvm.bootstrap import AcquisitionRule, Bootstrap, expected_improvement, upper_confidence_bound
+from hilt.tune.autotvm.trees import AcquisitionRule, Bootstrap, expected_improvement, upper_confidence_bound
 from hilt.tune.cost_model import Features, Scores
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.tune.hardware_aware.presampling import Presamples
-from hilt.tune.hardware_aware.selection import balanced_epoch, spread
+from hilt.tune.hardware_aware.presampling import Presamples, balanced_epoch, spread
 
 from ..grids import Grid, Ints
 

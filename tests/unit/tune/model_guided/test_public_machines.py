@@ -14,8 +14,7 @@ from hilt.trial import Outcome
 from hilt.tune import Feedback, make_tuner
 from hilt.tune.model_guided.cache_misses import CacheMisses
 from hilt.tune.model_guided.lowered import LoweredPrograms
-from hilt.tune.model_guided.machines import StructuralMachine, structural_families
-from hilt.tune.model_guided.public_machines import public_machines
+from hilt.tune.model_guided.machines import StructuralMachine, public_machines, structural_families
 from hilt.tune.model_guided.structural import COSTS, StructuralEstimate, StructuralTiming
 from hilt.tune.problem import TuningProblem
 from hilt.virtual.board_model import board_model

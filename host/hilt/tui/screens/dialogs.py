@@ -1,4 +1,4 @@
-"""Asks for a line of text."""
+"""Small dialogs: a question before something that cannot be taken back at once, and a line of text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,40 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label
 
 
+class Confirm(ModalScreen[bool]):
+    """True to do it. Escape and the focused button leave things alone."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("y", "answer(True)", "Yes"),
+        ("n,escape", "answer(False)", "No"),
+        Binding("left,up", "app.focus_previous", "Previous", show=False),
+        Binding("right,down", "app.focus_next", "Next", show=False),
+    ]
+
+    def __init__(self, question: str, consequence: str, yes: str, no: str) -> None:
+        super().__init__()
+        self._question, self._consequence, self._yes, self._no = question, consequence, yes, no
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._question, markup=False)
+            yield Label(self._consequence, markup=False)
+            with Horizontal():
+                yield Button(f"{self._no} (n)", id="no")
+                yield Button(f"{self._yes} (y)", id="yes", variant="error")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, yes: bool) -> None:
+        self.dismiss(yes)
+
+
 class Prompt(ModalScreen[str | None]):
-    """Return the text; None if it is left. A text that `check` refuses is kept, with the error below it."""
+    """Ask for a line of text. Return it, or None if it is left.
+
+    A text that `check` refuses is kept, with the error below it.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Cancel"),

@@ -1,4 +1,4 @@
-"""Uniform random search without replacement."""
+"""The tuners that learn nothing from results: random search and grid search."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ class RandomTuner:
 
     def ask(self, count: int) -> list[int]:
         return [self._untried.draw(self._generator) for _ in range(min(count, len(self._untried)))]
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """The options of grid search, which has none."""
+
+
+class GridTuner:
+    """TVM's GridSearchTuner: index 0, 1, 2, ..., the first knob fastest. The seed and the results change nothing."""
+
+    def __init__(self, space: SearchSpace, options: GridOptions) -> None:
+        self._size = len(space)
+        self._next = 0
+
+    def ask(self, count: int) -> list[int]:
+        first, self._next = self._next, min(self._next + count, self._size)
+        return list(range(first, self._next))
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         pass
