@@ -126,7 +126,8 @@ def _fault(library: Path, name: str, latency: int) -> list[Execution]:
     """Run a program that faults, reset the accelerator softly, and run one that does not."""
     ends = []
     with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES, read_latency=latency, write_latency=9)) as device:
-        for program in ([*FAULTS[name], finish()], [_UOPS, finish()]):
+        never = finish(pop_prev=1, pop_next=1)  # no stage pushes a token: a fault ends the run, not FINISH
+        for program in ([*FAULTS[name], never], [_UOPS, finish()]):
             device.write_memory(INSN, words(SMALL, program))
             ends.append(execute(device, INSN, len(program), _MOST_CYCLES))
             device.write_register(Register.SOFT_RESET, 1)
