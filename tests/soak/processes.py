@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
+_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) .*\n(?:[A-Z].*\n)*?Rss:\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,16 @@ def sample(pid: int) -> Sample | None:
         return Sample(int(resident[1]), len(list((root / "fd").iterdir())), len(list((root / "task").iterdir())))
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def resident_of_size(pid: int, size: int) -> int:
+    """Return the resident KiB of a process' mappings of exactly `size` bytes; 0 if it has ended."""
+    try:
+        text = (Path("/proc") / str(pid) / "smaps").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    mappings = ((int(end, 16) - int(begin, 16), int(resident)) for begin, end, resident in _MAPPING.findall(text))
+    return sum(resident for length, resident in mappings if length == size)
 
 
 def children(pid: int) -> list[int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 from pathlib import Path
 
 import pytest
 
-from tests.soak.processes import sample
+from tests.soak.processes import resident_of_size, sample
 from tests.soak.verdict import growth
 
 
@@ -39,6 +40,15 @@ def test_a_sample_counts_an_open_file() -> None:
     assert before is not None and after is not None
     assert after.descriptors == before.descriptors + 1
     assert after.memory_kib > 1024
+
+
+def test_only_mappings_of_the_size_count() -> None:
+    size = (7 << 20) + 4096
+    with mmap.mmap(-1, size) as memory:
+        memory[: 1 << 20] = bytes(1 << 20)
+
+        assert resident_of_size(os.getpid(), size) == 1024
+        assert resident_of_size(os.getpid(), size + 4096) == 0
 
 
 def test_a_process_that_has_ended_has_no_sample() -> None:
