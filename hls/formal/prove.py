@@ -39,7 +39,7 @@ class Proof:
     """Cycles of the bounded proof and of the cover points."""
     checkers: tuple[str, ...] = ()
     parameters: Mapping[str, int] = field(default_factory=dict)
-    """Of the harness, where they differ from its own."""
+    """The parameters of the harness that differ from its defaults."""
     induction: int = 0
     """Length of the k-induction; 0: bounded only."""
     bounded_only: tuple[str, ...] = ()

@@ -26,4 +26,4 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("if image.address <= address < image.end:", "Lt -> LtE"): "at the end the address becomes what it is",
     },
 }
-"""By file: (the stripped source line, the change) to the reason."""
+"""The reason why a mutant is equivalent, by file and by (stripped source line, change)."""

@@ -155,7 +155,7 @@ class Finished:
     detail: str = ""
     failure: FailureCause | None = field(default=None)
     at: float = field(default_factory=time.time, compare=False)
-    """As of StateChanged."""
+    """Unix time, as in StateChanged."""
 
 
 Event = (

@@ -132,7 +132,7 @@ class _Scheduler:
         self.uops = np.zeros(depths.uop, dtype=memory.uops.dtype)
         self.ranges: dict[_Span, dict[str, _Span]] = {}
         self.stored: dict[int, NDArray[np.int64]] = {}
-        """By buffer: the last STORE of each of its elements, -1 for none."""
+        """The last STORE of each element, by buffer; -1 is none."""
         self.last_compute = self.last_store = -1
         self.relays: list[int] = []
         """Instructions of the compute stage but ALU instructions with an immediate."""
@@ -175,10 +175,9 @@ class _Scheduler:
         self.writer[kind][span[0] : span[1]] = number
 
     def _relay(self, store: int) -> int:
-        """Return the compute instruction by way of which a LOAD waits for a STORE; the last one if none is better.
+        """Return the compute instruction that passes a STORE's token on to a LOAD; the last one if none is better.
 
-        No ALU instruction with an immediate is one: a token would part it from those that the compute stage runs as one
-        with it.
+        An ALU instruction with an immediate passes no token on: the token would end its chain in the compute stage.
         """
         first = max(store + 1, self.from_store.last_consumer)
         place = bisect_left(self.relays, first)

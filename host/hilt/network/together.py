@@ -18,7 +18,7 @@ from hilt.network.search import Schedule, Searcher
 
 _ROUNDS = 2
 _MOST_INSTRUCTIONS = 3000
-"""Of three layers that are counted together; in longer ones the meeting of two layers is a small part."""
+"""The most instructions of three layers that are timed together. In longer layers their boundaries are a small part."""
 _UNKNOWN_BYTES = 1 << 20
 
 
