@@ -25,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--trials", type=int, default=10_000, help="that run on the board")
     parser.add_argument("--loads", type=int, default=1_000)
-    parser.add_argument("--seconds", type=float, default=1.0, help="between two samples")
+    parser.add_argument("--seconds", type=float, default=0.2, help="between two samples")
     parser.add_argument("--plot", type=Path, help="an SVG file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hilt-") as directory:
