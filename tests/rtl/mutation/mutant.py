@@ -66,7 +66,7 @@ def mutated_rtl(mutant: Mutant, folder: Path) -> Path:
 
 
 def with_all(chosen: list[Mutant], folder: Path) -> Path:
-    """Return a copy of hls/ in `folder` with all mutants, of which VTA_MUTANT chooses one when a simulation begins."""
+    """Copy hls/ to `folder` with all mutants and return the copy. VTA_MUTANT chooses one when a simulation begins."""
     copy = Path(shutil.copytree(paths.hls_directory(), folder / "hls"))
     for name in {mutant.file for mutant in chosen}:
         file = copy / "rtl" / name

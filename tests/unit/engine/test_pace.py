@@ -41,7 +41,7 @@ def test_opening_the_board_is_no_part_of_the_pace() -> None:
 
 
 def test_rejected_trials_are_recorded_before_their_batch_is_measured() -> None:
-    """Of a batch of eight, four are rejected at once: the other four are measured one after another."""
+    """A batch of eight has four trials that are rejected at once and four that are measured in turn."""
     clock = Clock()
     pace = Pace(clock)
     for ordinal in (3, 5, 6, 7):
