@@ -152,7 +152,7 @@ def test_too_little_contiguous_memory_is_said_in_bytes(runner: BoardRunner) -> N
         "kernel": [1, 1],
         "strides": [1, 1],
         "pads": [0, 0, 0, 0],
-        "multiplier": 1,
+        "divisor": 1,
         "shift": 0,
         "clip": [-128, 127],
     }
