@@ -108,13 +108,13 @@ def tuned_schedules(store: Store, campaign: Campaign, *, most: int = 1, fallback
             continue
         best = [layer.fallback] if fallback else []
         if not fallback:
-            trials = [each for each in store.trials(layer.run.uuid) if each.verified and each.microseconds]
+            trials = [trial for trial in store.trials(layer.run.uuid) if trial.verified and trial.microseconds]
             trials.sort(key=lambda each: (each.microseconds or 0.0, each.ordinal))
             limit = (trials[0].microseconds or 0.0) * _SLOWER
-            best = [layer.best, *(each for each in trials if (each.microseconds or 0.0) <= limit)]
-        knobs: list[Mapping[str, int]] = [dict(each.knobs) for each in best if each is not None]
+            best = [layer.best, *(trial for trial in trials if (trial.microseconds or 0.0) <= limit)]
+        knobs: list[Mapping[str, int]] = [dict(trial.knobs) for trial in best if trial is not None]
         if knobs:
-            distinct = [each for place, each in enumerate(knobs) if each not in knobs[:place]]
+            distinct = [values for place, values in enumerate(knobs) if values not in knobs[:place]]
             schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = distinct[:most]
     return schedules
 
