@@ -207,8 +207,8 @@ def campaigns(
     home = paths.home()
     with Store(database_path(home)) as store:
         labels = all_labels(store)
-        listed = [each for each in store.campaigns() if is_listed(labels, (each.uuid,), tag, all_of_them)]
-        results = [load_result(store, each) for each in listed]
+        listed = [campaign for campaign in store.campaigns() if is_listed(labels, (campaign.uuid,), tag, all_of_them)]
+        results = [load_result(store, campaign) for campaign in listed]
         boards = [board_of(store, result.campaign) for result in results]
     if as_json:
         values = [result_values(result, labels.get(result.campaign.uuid, Labels())) for result in results]

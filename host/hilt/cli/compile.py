@@ -61,13 +61,12 @@ def compile_model(
 
 def _tuned(source: str) -> Tuned:
     """Return the knobs of a schedule file or of a campaign, by shape."""
-    from hilt.network.partition import shape_of
     from hilt.report.schedule_file import read_schedule
     from hilt.schedule import convolution
 
     if not Path(source).is_file():
         return schedules_of(source)
-    return {shape_of(convolution(layer)): [knobs] for layer, knobs in read_schedule(Path(source)).items()}
+    return {convolution(layer).schedule_shape: [knobs] for layer, knobs in read_schedule(Path(source)).items()}
 
 
 def _measure(board: str) -> None:

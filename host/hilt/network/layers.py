@@ -255,7 +255,7 @@ def _feature_map(tensor: Tensor) -> tuple[int, int, int, int]:
 def _single(node: Node, key: str) -> int:
     """Return a shift that is the same for all channels."""
     value = node.attributes.get(key, 0)
-    values = {int(each) for each in value} if isinstance(value, (list, tuple)) else {int(value)}
+    values = {int(entry) for entry in value} if isinstance(value, (list, tuple)) else {int(value)}
     if len(values) > 1:
         raise NotOnVtaError(f"its {key} differs between channels; a tile of VTA is shifted as one")
     (single,) = values or {0}

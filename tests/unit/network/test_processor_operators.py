@@ -176,7 +176,7 @@ def test_an_unknown_operator_is_refused() -> None:
         operators.run("Bernoulli", [], {})
 
 
-def test_a_recurrent_layer_refuses_what_it_does_not_compute() -> None:
+def test_a_recurrent_layer_refuses_unsupported_attributes() -> None:
     arguments: list[Any] = [normal(5, 2, 3), normal(1, 16, 3), normal(1, 16, 4)]
     with pytest.raises(ValueError, match="activations"):
         operators.run("LSTM", arguments, {"hidden_size": 4, "activations": ["Relu", "Tanh", "Tanh"]})

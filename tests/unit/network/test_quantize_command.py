@@ -34,7 +34,7 @@ def normal(*shape: int) -> Array:
 
 
 @pytest.mark.slow
-def test_the_command_prints_what_it_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_its_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, images, labels, _, _ = digits.trained()
     path = saved(model, tmp_path / "digits.onnx")
     np.savez(tmp_path / "data.npz", x=images[:40], classes=labels[:40])
