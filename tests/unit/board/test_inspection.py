@@ -26,7 +26,7 @@ def sensor(root: Path, **values: str) -> Path:
     return root
 
 
-def test_the_xadc_reads_what_its_transfer_function_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_xadc_follows_its_transfer_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """UG480: degrees = code * 503.975 / 4096 - 273.15."""
     monkeypatch.delenv("HILT_VERILATED", raising=False)
     root = sensor(tmp_path, in_temp0_raw="2602", in_temp0_offset="-2219", in_temp0_scale="123.040771484")
@@ -95,7 +95,7 @@ Device = types.SimpleNamespace(active_device=types.SimpleNamespace(name="edge", 
 """
 
 
-def test_what_pynq_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+def test_output_of_pynq_is_no_part_of_the_answer(tmp_path: Path) -> None:
     (tmp_path / "pynq.py").write_text(_NOISY_PYNQ)
     package = Path(inspection.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{package}", "HILT_AGENT_HOME": str(tmp_path / "agent")}
@@ -107,7 +107,7 @@ def test_what_pynq_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     assert done.stderr.count("[XRT]") == 3
 
 
-def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:
+def test_the_unit_is_read_by_systemd(tmp_path: Path) -> None:
     python, archive = "/usr/local/share/pynq-venv/bin/python3", "/home/xilinx/.hilt-agents/agent-0f.pyz"
     text = unit_text(python, archive, "/srv/hilt", "/usr")
     assert f'ExecStart="{python}" "{archive}" daemon' in text

@@ -59,7 +59,7 @@ def test_a_place_is_found_with_its_address_bitstream_and_switch() -> None:
     assert power is not None and type(power._driver).__name__ == "NetworkPowerDriver"
 
 
-def test_a_table_of_the_places_name_has_what_labgrid_does_not_know(tmp_path: Path) -> None:
+def test_a_table_of_the_places_name_has_settings_that_labgrid_lacks(tmp_path: Path) -> None:
     (tmp_path / "boards.toml").write_text(
         '[desk]\nhost = "elsewhere"\nbitstream = "hilt-pynq-z2"\npython = "python3"\nsudo = false\n'
     )
@@ -158,7 +158,7 @@ def test_a_place_that_is_none_is_refused_with_those_that_are() -> None:
         look("../desk")
 
 
-def test_a_place_without_an_address_says_what_to_add(laboratory: Laboratory) -> None:
+def test_a_place_without_an_address_names_the_missing_line(laboratory: Laboratory) -> None:
     laboratory.client("-p", "bare", "create")
     try:
         with pytest.raises(BoardFileError, match=r"place bare has neither a NetworkService nor a table \[bare\]"):
