@@ -110,7 +110,7 @@ module vta_fetch
   logic offer_load_q, offer_store_q, offer_compute_q;
 
   // Routing goes on while the stages drain: none takes an instruction then.
-  assign beat_ready = running_q && (!full_q || route);
+  assign beat_ready = running_q && !blocked_o;
   assign take = beat_valid && beat_ready;
 
   // The first beat says where the instruction goes.
@@ -191,7 +191,8 @@ module vta_fetch
 
   assign illegal_number_o = illegal_number_q;
   assign busy_o = running_q;
-  assign blocked_o = offer && !route;
+  assign blocked_o = (load_valid_o && !load_ready_i) || (store_valid_o && !store_ready_i)
+      || (compute_valid_o && !compute_ready_i);
   assign stalled_o = running_q && !offer;
   assign beat_o = dma_valid && dma_ready;
   assign retire_o = route;
@@ -204,6 +205,8 @@ module vta_fetch
   assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && blocked_o) && !drain_i -> offer && $stable(insn_o))
   else $error("an instruction changed before its queue took it");
+  assert_blocked : assert property (@(posedge clk_i) disable iff (!rst_ni) blocked_o == (offer && !route))
+  else $error("an instruction is held back that leaves, or the other way round");
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni) route -> running_q && left_q != '0)
   else $error("more instructions than the program has");
   assert_prefetch : assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -90,7 +90,9 @@ def _add(
                 _add(joined, modules, lanes, cell["type"], f"{prefix}{cell_name}.lane[{lane}].", split, same)
 
 
-def _lane(module: Module, name: str, connections: Mapping[str, list[Bit]], lane: int, count: int) -> dict[str, list[Bit]]:
+def _lane(
+    module: Module, name: str, connections: Mapping[str, list[Bit]], lane: int, count: int
+) -> dict[str, list[Bit]]:
     """Return the connections of one lane of a cell."""
     result = {}
     for port, bits in connections.items():

@@ -36,6 +36,8 @@ LANES = "vta_acc_bank"  # its lanes are the elements of a tensor, one netlist fo
 PARTS = (TOP, "vta_axil_regs", "vta_compute", "vta_gemm", LANES)
 RAMS = ("vta_ram", "vta_dual_port_ram")
 QUEUE_DEPTH = 64  # as hls/vivado/sources.tcl sets it
+WIRE_PS = {"xc7": 700, "xcup": 250}
+"""The delay of a net for the mapper: of a small fan-out, as in delays.toml."""
 WORKERS = 2
 TIMEOUT_SECONDS = 7200
 
@@ -146,7 +148,7 @@ def _script(part: str, defines: dict[str, int], xilinx: str) -> str:
     rams = "".join(f"read_verilog -sv -lib {ram}.sv\n" for ram in RAMS if ram in needed)
     return (
         f"read_slang --threads 1 --unroll-limit 65536 --top {part} --empty-blackboxes -DSYNTHESIS {macros} {files}\n"
-        f"{rams}"
+        f"{rams}scratchpad -set synth_xilinx.abc9.W {WIRE_PS[xilinx]}\n"
         f"synth_xilinx -family {xilinx} -top {part} -flatten -noiopad -noclkbuf\n"
         "write_json netlist.json\n"
     )
