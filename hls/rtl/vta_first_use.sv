@@ -42,10 +42,13 @@ module vta_first_use
     logic [Columns-1:0] used[Words];
     logic [Columns-1:0] word_1_q;
     logic [LogAccDepth-1:0] offset_1_q;
+    word_t place;
+    assign place = wiping_q ? wiped_q : word_t'(row_2_q[bank] >> LogColumns);
 
     always_ff @(posedge clk_i) begin
-      if (first_2_q[bank]) used[word_t'(row_2_q[bank] >> LogColumns)][column_t'(row_2_q[bank])] <= 1'b1;
-      if (wiping_q) used[wiped_q] <= '0;
+      if (wiping_q || first_2_q[bank]) begin
+        used[place] <= wiping_q ? '0 : used[place] | (Columns'(1) << column_t'(row_2_q[bank]));
+      end
       if (valid_1_q[bank]) begin
         first_2_q[bank] <= {1'b0, offset_1_q} < count_q && !word_1_q[column_t'(row_1_q[bank])];
         row_2_q[bank] <= row_1_q[bank];

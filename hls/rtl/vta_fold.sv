@@ -101,14 +101,15 @@ module vta_fold
     end
   end
 
-  logic hold_q;
+  logic hold_q, folded_q;
   always_ff @(posedge clk_i) begin
     state_q <= rst_ni ? state_d : Closed;
     hold_q <= rst_ni && state_d != Closed;
+    folded_q <= rst_ni && state_d == Folded;
   end
 
   assign hold_o = hold_q;
-  assign folded_o = state_q == Folded;
+  assign folded_o = folded_q;
   assign first_o = LogAccDepth'(first_q);
   assign count_o = RoomBits'(count_q);
 
