@@ -73,7 +73,8 @@ def squared_distances(left: Inputs, right: Inputs) -> Floats:
     squared *= -2
     squared += (a**2).sum(axis=1)[:, None]
     squared += (b**2).sum(axis=1)
-    return np.maximum(squared, 0, out=squared)
+    np.maximum(squared, 0, out=squared)
+    return squared
 
 
 class GaussianProcess:
