@@ -60,10 +60,10 @@ class Dataflow:
 
     def summed(self, work: Floats) -> Floats:
         """Sum the work (n, kinds) of instructions by followed segment (k, kinds)."""
-        inside = self.segment < len(self.sources)
-        summed = np.zeros((len(self.sources), work.shape[1]))
-        np.add.at(summed, self.segment[inside], work[inside])
-        return summed
+        count = len(self.sources)
+        inside = self.segment < count
+        segment = self.segment[inside]
+        return np.stack([np.bincount(segment, column[inside], count) for column in work.T], axis=1)
 
 
 def _stages(decoded: npt.NDArray[np.void]) -> npt.NDArray[np.int8]:
