@@ -37,7 +37,7 @@ def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
 
 
 @pytest.mark.rtl
-def test_the_rtl_counts_what_the_twin_said() -> None:
+def test_the_rtl_counts_the_twins_cycles() -> None:
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])
     aim = target(SMALL)
