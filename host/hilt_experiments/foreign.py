@@ -127,14 +127,12 @@ def reliability(stated: Sequence[tuple[float, bool]]) -> list[Row]:
 
     `stated` are pairs of a confidence and its truth: the best measured was within 1 % of the world's best.
     """
-    bins = []
+    bins: list[Row] = []
     for lower, upper in itertools.pairwise(EDGES):
         inside = [(value, true) for value, true in stated if lower <= value < upper or value == upper == EDGES[-1]]
         mean = float(np.mean([value for value, _ in inside])) if inside else None
-        bins.append(
-            {"from": lower, "to": upper, "stated": len(inside), "right": sum(true for _, true in inside)}
-            | {"mean_stated": mean}
-        )
+        right = sum(true for _, true in inside)
+        bins.append({"from": lower, "to": upper, "stated": len(inside), "right": right, "mean_stated": mean})
     return bins
 
 

@@ -69,7 +69,7 @@ def squared_distances(left: Inputs, right: Inputs) -> Floats:
     """Return half the mean squared difference (n, m) over the columns of `smooth`."""
     scale = np.sqrt(2 * max(left.smooth.shape[1], 1))
     a, b = left.smooth / scale, right.smooth / scale
-    squared = a @ b.T
+    squared: Floats = a @ b.T
     squared *= -2
     squared += (a**2).sum(axis=1)[:, None]
     squared += (b**2).sum(axis=1)
