@@ -8,7 +8,7 @@ fastest on the board is the campaign's, and every tensor of it is compared with 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,14 +81,27 @@ class TunedInference:
         }
 
 
-def keep_graph(home: Path, campaign: Campaign, model: Path) -> str:
+def keep_graph(
+    home: Path,
+    campaign: Campaign,
+    model: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+) -> str:
     """Keep a quantised model's graph with its campaign, so that any command can end the campaign with a bundle.
+
+    Args:
+        home: HILT_HOME.
+        campaign: The campaign.
+        model: The model's file.
+        shapes: Shapes of inputs that the model leaves open.
+        values: Inputs that become constants.
 
     Returns:
         Why there is none; empty if there is one.
     """
     try:
-        graph = import_model(model)
+        graph = import_model(model, shapes, values)
     except (OnnxError, GraphError) as error:
         return str(error)
     atomic_write_bytes(RunFiles(home, campaign.uuid).directory / GRAPH, graph_bytes(graph))

@@ -155,8 +155,10 @@ def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
 def _average_pool(graph: Graph, node: Node, block: int) -> VtaLayer:
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     attributes = node.attributes
-    if int(attributes["multiplier"]) != 1:
-        raise NotOnVtaError("its window is no power of two, so the sum is multiplied, which VTA's int8 weights cannot")
+    if int(attributes["divisor"]) != 1:
+        raise NotOnVtaError("its window is no power of two, and VTA divides by powers of two only")
+    if _single(node, "shift") < 0:
+        raise NotOnVtaError("its result has finer steps than its sums, which VTA only shifts right")
     images = _feature_map(data)
     kernel = tuple(attributes.get("kernel", images[2:]))
     top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,20 @@ def test_inspecting_this_machine_gives_every_fact(tmp_path: Path) -> None:
     facts = inspection.inspect(tmp_path)
     assert facts["root"] is (os.geteuid() == 0)
     assert facts["memory_free"] > 0 and facts["disk_free"] > 0
-    assert (facts["pynq"] is None) is (facts["import_error"] is not None)
+    assert (facts["device"] is None) is (facts["import_error"] is not None)
+
+
+def test_a_pynq_that_finds_no_device_is_not_a_missing_pynq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Device:
+        @property
+        def active_device(self) -> object:
+            raise RuntimeError("No Devices Found")
+
+    monkeypatch.delenv("HILT_VERILATED", raising=False)
+    monkeypatch.setitem(sys.modules, "pynq", types.SimpleNamespace(__version__="2.7.0", Device=Device()))
+    facts = inspection.inspect(tmp_path)
+    assert (facts["pynq"], facts["device"]) == ("2.7.0", None)
+    assert facts["import_error"] == "RuntimeError: No Devices Found"
 
 
 _NOISY_PYNQ = """

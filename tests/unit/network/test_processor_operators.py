@@ -13,6 +13,13 @@ from onnx import TensorProto, helper
 from hilt_runtime import operators
 
 RANDOM = np.random.default_rng(7)
+_FIRST = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
 
 
 def normal(*shape: int) -> np.ndarray[Any, Any]:

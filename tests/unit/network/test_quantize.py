@@ -27,6 +27,13 @@ from . import digits
 from .models import Array, canonical, model_of, quantised, samples_for, saved
 
 RANDOM = np.random.default_rng(5)
+_FIRST = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
 
 
 def normal(*shape: int) -> Array:
