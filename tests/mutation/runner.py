@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -31,13 +32,17 @@ def import_libraries() -> None:
             importlib.import_module(name)
 
 
-def tests_pass(folder: Path, tests: Sequence[str], seconds: float, traced: Path | None = None) -> bool:
-    """Return whether the tests pass in a child that imports from `folder`; a child that outlives `seconds` fails.
+def tests_pass(
+    folder: Path, tests: Sequence[str], seconds: float, processor: int = 600, traced: Path | None = None
+) -> bool:
+    """Return whether the tests pass in a child that imports from `folder`.
 
-    `traced` is a source whose lines are recorded for `lines_of_tests`.
+    A child fails that takes more than `seconds`, or more than `processor` seconds of processor time, as an endless
+    loop does. `traced` is a source whose lines are recorded for `lines_of_tests`.
     """
     child = os.fork()
     if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (processor, processor))
         _run(folder, tests, traced)
     handle = os.pidfd_open(child)
     try:
