@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +133,34 @@ def test_an_operator_that_nobody_computes_is_named() -> None:
         OnnxError, match="node dice is Bernoulli, which neither VTA nor the processor's operators compute"
     ):
         quantise(graph, samples_for(graph), search=False)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (helper.make_node("MyOp", ["s"], ["t"], name="odd", domain="mine"), "node odd is mine.MyOp, whose result t"),
+        (helper.make_node("NonZero", ["s"], ["t"], name="odd"), "node odd is NonZero, whose result t has no shape"),
+        (helper.make_node("Relu", ["s"], ["t"]), "tensor t of the float model takes NaN or infinity"),
+    ],
+)
+def test_the_node_at_fault_is_named(node: Any, message: str) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["s"]),
+        node,
+        *([helper.make_node("Cast", ["t"], ["u"], to=1)] if node.op_type == "NonZero" else []),
+        helper.make_node("Flatten", ["u" if node.op_type == "NonZero" else "t"], ["f"]),
+        helper.make_node("MatMul", ["f", "v"], ["y"]),
+    ]
+    weights = normal(4, 4, 1, 1) * (np.float32(np.inf) if node.op_type == "Relu" else np.float32(1))
+    model = model_of(nodes, {"x": (1, 4, 4, 4)}, {"w": weights, "v": normal(64, 8)})
+    with pytest.raises((OnnxError, CalibrationError), match=message):
+        graph = canonical(model)
+        quantise(graph, samples_for(graph), search=False)
+
+
+def test_a_size_of_zero_is_an_open_size() -> None:
+    model = model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": (0, 4, 4, 4)}, {"w": normal(4, 4, 1, 1)})
+    assert canonical(model).shape("y") == (1, 4, 4, 4)
 
 
 def test_without_onnx_runtime_it_says_how_to_get_it(

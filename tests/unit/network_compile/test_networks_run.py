@@ -100,6 +100,15 @@ def test_max_pooling_is_exact(
     assert verified(graph, builder.input(), parameters) == ["conv0", "pool"]
 
 
+def test_a_pooling_of_one_tile_takes_no_more_than_its_place() -> None:
+    builder = Builder((1, 16, 1, 40))
+    pooled = builder.conv("x", 16, 1)
+    attributes = {"kernel": [1, 2], "strides": [1, 2], "pads": [0, 0, 0, 0]}
+    pooled = builder.add_node("pool", "max_pool", [pooled], (1, 16, 1, 20), attributes)
+    graph = builder.graph(builder.conv(pooled, 16, 1))
+    assert verified(graph, builder.input()) == ["conv0", "pool", "conv2"]
+
+
 def test_max_pooling_of_negative_values_needs_no_padding() -> None:
     builder = Builder((1, 16, 8, 8))
     attributes = {"kernel": [2, 2], "strides": [2, 2], "pads": [0, 0, 0, 0]}
