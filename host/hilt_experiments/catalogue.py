@@ -31,7 +31,10 @@ class Experiment:
 
 EXPERIMENTS: dict[str, Experiment] = {
     "foreign": Experiment(
-        "every tuner on machines of another structure, and its certainty", "ours", "foreign:foreign", (60, 600)
+        "every tuner on machines of another structure, and hilt's certainty", "ours", "foreign:foreign", (60, 600)
+    ),
+    "certainty": Experiment(
+        "hilt's certainty on machines of another structure, a thousand runs", "ours", "foreign:certainty", (30, 45)
     ),
     "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "headline:headline", (16, 120)),
     "mismatch": Experiment("the same on boards that a twin does not know", "ours", "headline:mismatch", (26, 600)),

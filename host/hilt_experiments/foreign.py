@@ -1,33 +1,29 @@
-"""Every tuner on machines of another structure.
+"""Every tuner on machines of another structure, and the certainty of the tuner hilt there.
 
-It shows trials to 1 % of each world's best, and whether stated confidence is true.
+The runs are those of hilt_experiments.foreign_runs. The tables show trials to 1 % of each world's best, and whether
+stated confidence is true.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import math
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import beta
 
-from hilt.measure.dataset import Dataset, DatasetKey
 from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
-from hilt.tune.metrics import geometric_mean, trials_to_within
+from hilt.tune.metrics import geometric_mean
 from hilt_experiments.bench import Bench
 from hilt_experiments.contenders import Contender, known
 from hilt_experiments.datasets import RESNET18, subject
-from hilt_experiments.foreign_worlds import WORLDS, foreign_datasets
-from hilt_experiments.problem import SharedTuningProblem
-from hilt_experiments.replay import Answers, Protocol, replay
-from hilt_experiments.shards import Row, Shard, rows_of
+from hilt_experiments.foreign_runs import NEAR, PROTOCOL, shards_of
+from hilt_experiments.foreign_worlds import WORLDS
+from hilt_experiments.shards import Row, rows_of
 from hilt_experiments.significance import compare_trials
 
 BASELINE = "autotvm"
@@ -35,14 +31,20 @@ CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-awa
 _SLOW = "ml2tuner"
 LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 FEW = ["resnet18.C5", "resnet18.C8", "resnet18.C9"]
-PROTOCOL = Protocol(trials=750, batch=8)
-_TO_OPTIMUM = Protocol(trials=750, batch=8, until_optimum=True)
-_NEAR = 0.01
-EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+CERTAINTY: tuple[tuple[Checks, str], ...] = (
+    (CheckLevel.TVM, "resnet18.C5"),
+    (CheckLevel.TVM, "resnet18.C8"),
+    (CheckLevel.TVM, "resnet18.C9"),
+    (CheckLevel.COMPILER, "resnet18.C11"),
+)
+"""The spaces of the experiment `certainty`."""
+EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
 """The edges of the bins of stated confidence."""
 _TARGETS = {"hls": 0.1, "chisel": 0.1, "serial": 0.1, "rules": 0.25}
 """The target for hilt's trials over AutoTVM's, by the worlds' family."""
 _TARGET_FALSE = 0.02
+SURE = 0.99
+"""Confidence from which a run counts as sure."""
 
 
 def foreign(bench: Bench) -> None:
@@ -51,71 +53,32 @@ def foreign(bench: Bench) -> None:
     for line in missing:
         bench.report(line)
     seeds = bench.seeds(20, 20)
-    workloads = bench.workloads(FEW, RESNET18)
-    shards = [
-        Shard(bench.name, runs_on_worlds, (subject(name, checks=checks),), _arguments(contender, seeds), False)
-        for checks in bench.levels(LEVELS)
-        for name in workloads
-        for contender in contenders
+    subjects = [
+        subject(name, checks=checks) for checks in bench.levels(LEVELS) for name in bench.workloads(FEW, RESNET18)
     ]
-    rows = rows_of(shards, bench.settings.jobs, bench.report)
-    bench.table("runs", rows)
+    rows = rows_of(shards_of(subjects, contenders, seeds), bench.settings.jobs, bench.report)
+    bench.table("runs", [_flat(row) for row in rows])
     summary = summarise(rows)
     bench.table("worlds", summary)
-    _compare(bench, summary, rows)
-    bins = reliability([row for row in rows if row["tuner"] == "hilt"])
-    bench.table("reliability", bins)
-    _plot(bench, bins)
+    _compare(bench, summary)
+    _certainty(bench, [row for row in rows if row["tuner"] == "hilt"])
 
 
-def _arguments(contender: Contender, seeds: int) -> tuple[str, int, str]:
-    described = {"label": contender.label, "tuner": contender.tuner, "options": dict(contender.options)}
-    return json.dumps(described, sort_keys=True), seeds, contender.code()
+def certainty(bench: Bench) -> None:
+    """Hold the experiment of hilt alone, with many seeds: the runs are those of `foreign`."""
+    seeds = bench.seeds(13, 20)
+    names = bench.workloads([name for _, name in CERTAINTY], [name for _, name in CERTAINTY])
+    levels = bench.levels(LEVELS)
+    subjects = [subject(name, checks=checks) for checks, name in CERTAINTY if checks in levels and name in names]
+    rows = rows_of(shards_of(subjects, [Contender.of("hilt")], seeds), bench.settings.jobs, bench.report)
+    bench.table("runs", [_flat(row) for row in rows])
+    bench.table("worlds", summarise(rows))
+    _certainty(bench, rows)
 
 
-def runs_on_worlds(subjects: Sequence[DatasetKey], described: str, seeds: int, code: str) -> list[Row]:
-    """Return a row for each world and seed.
-
-    A row has the trials to 1 % and to the best, the stated confidence, and its error. `code` names the tuner's
-    sources: rows of other sources are other rows.
-    """
-    fields = json.loads(described)
-    contender = Contender.of(fields["tuner"], fields["label"], **fields["options"])
-    (of,) = subjects
-    problem = _problem(of)
-    rows = []
-    for world, dataset in foreign_datasets(of).items():
-        for seed in range(seeds):
-            row = {"level": of.checks, "workload": of.workload.name, "world": world, "family": WORLDS[world].family}
-            rows.append(row | {"tuner": contender.label, "seed": seed} | one_run(contender, problem, dataset, seed))
-    return rows
-
-
-@lru_cache(maxsize=2)
-def _problem(of: DatasetKey) -> SharedTuningProblem:
-    return SharedTuningProblem.of_subject(of)
-
-
-def one_run(contender: Contender, problem: SharedTuningProblem, dataset: Dataset, seed: int) -> Row:
-    """Return one run's figures; empty where there is none. Runs of other tuners than hilt end at the optimum."""
-    started = time.process_time()
-    tuner = contender.make(problem, seed)
-    protocol = PROTOCOL if contender.tuner == "hilt" else _TO_OPTIMUM
-    indices = replay(tuner, dataset, protocol, Answers(dataset)).indices
-    latencies = dataset.microseconds[indices]
-    best = float(latencies.min(initial=math.inf))
-    stated = tuner.assessment() if hasattr(tuner, "assessment") else None
-    return {
-        "trials": len(indices),
-        "to_1%": trials_to_within(latencies.tolist(), dataset.optimum, _NEAR),
-        "to_0%": trials_to_within(latencies.tolist(), dataset.optimum, 0.0),
-        "within_1%": int((dataset.microseconds <= (1 + _NEAR) * dataset.optimum).sum()),
-        "invalid": int((~np.isfinite(latencies)).sum()),
-        "confidence": None if stated is None else stated.confidence,
-        "stop": None if stated is None else str(stated.stop),
-        "off": best / dataset.optimum - 1 if math.isfinite(best) else None,
-        "seconds": round(time.process_time() - started, 3),
-    }
+def _flat(row: Row) -> Row:
+    """Return a row without its list, for a CSV."""
+    return {name: value for name, value in row.items() if name != "batches"}
 
 
 def summarise(rows: Sequence[Row]) -> list[Row]:
@@ -159,24 +122,21 @@ def _against(baseline: Mapping[str, npt.NDArray[np.float64]], ours: Mapping[str,
     return dict(zip(columns, (round(x, 4) for x in (found.ratio, found.low, found.high, found.p_value)), strict=True))
 
 
-def reliability(rows: Sequence[Row]) -> list[Row]:
-    """Return how many runs stated a confidence in each bin, and how many of them were within 1 % of the best."""
-    bins = []
+def reliability(stated: Sequence[tuple[float, bool]]) -> list[Row]:
+    """Return how many of the stated confidences are in each bin, and how many of them were of a right best.
+
+    `stated` are pairs of a confidence and its truth: the best measured was within 1 % of the world's best.
+    """
+    bins: list[Row] = []
     for lower, upper in itertools.pairwise(EDGES):
-        last = upper == EDGES[-1]
-        inside = [
-            row
-            for row in rows
-            if row["confidence"] is not None
-            and (lower <= row["confidence"] < upper or (last and row["confidence"] == 1))
-        ]
-        right = sum(row["off"] is not None and row["off"] <= _NEAR for row in inside)
-        stated = float(np.mean([row["confidence"] for row in inside])) if inside else None
-        bins.append({"from": lower, "to": upper, "runs": len(inside), "right": right, "mean_stated": stated})
+        inside = [(value, true) for value, true in stated if lower <= value < upper or value == upper == EDGES[-1]]
+        mean = float(np.mean([value for value, _ in inside])) if inside else None
+        right = sum(true for _, true in inside)
+        bins.append({"from": lower, "to": upper, "stated": len(inside), "right": right, "mean_stated": mean})
     return bins
 
 
-def _compare(bench: Bench, summary: Sequence[Row], rows: Sequence[Row]) -> None:
+def _compare(bench: Bench, summary: Sequence[Row]) -> None:
     by_tuner = {(row["level"], row["world"], row["tuner"]): row for row in summary}
     for row in summary:
         if row["tuner"] != "hilt":
@@ -194,27 +154,58 @@ def _compare(bench: Bench, summary: Sequence[Row], rows: Sequence[Row]) -> None:
             f"{row[f'over_{BASELINE}']}",
             f"{row['trials_to_1%']:.1f} trials; {least}; {row['never']} runs never",
         )
-    own = [row for row in rows if row["tuner"] == "hilt"]
-    sure = [row for row in own if row["confidence"] is not None and row["confidence"] >= 0.99]
-    false = sum(row["off"] is None or row["off"] > _NEAR for row in sure)
-    nothing = sum(row["off"] is None and row["trials"] < PROTOCOL.trials for row in own)
-    share = f"{100 * false / len(sure):.1f}%" if sure else "no run"
+
+
+def _certainty(bench: Bench, rows: Sequence[Row]) -> None:
+    """Compare the stated confidence of hilt's runs with the truth, at their ends and after each batch."""
+    if not rows:
+        return
+    sure = [row for row in rows if row["confidence"] is not None and row["confidence"] >= SURE]
+    false = [row for row in sure if not _is_right(row)]
+    nothing = sum(row["off"] is None and row["trials"] < PROTOCOL.trials for row in rows)
+    share = f"{100 * len(false) / len(sure):.1f}%" if sure else "no run"
+    most = f"; at most {100 * beta.ppf(0.95, len(false) + 1, len(sure) - len(false)):.2f}% at 95%" if sure else ""
     bench.compare(
         "runs that state 99% and are more than 1% off",
         f"target {_TARGET_FALSE:.0%}",
-        f"{share} ({false} of {len(sure)})",
-        f"{len(own)} runs; {nothing} ended early with nothing valid",
+        f"{share} ({len(false)} of {len(sure)}{most})",
+        f"{len(rows)} runs of {len({row['seed'] for row in rows})} seeds on {len({row['world'] for row in rows})} "
+        f"worlds; {nothing} ended early with nothing valid",
     )
+    for row in false:
+        bench.report(
+            f"{row['world']}, {row['workload']}, {row['level']}, seed {row['seed']}: stated {row['confidence']:.4f}, "
+            f"best {'none' if row['off'] is None else format(row['off'], '.1%')} off after {row['trials']} trials"
+        )
+    ended = [(row["confidence"], _is_right(row)) for row in rows if row["confidence"] is not None]
+    batches = [(value, bool(true)) for row in rows for value, true in row["batches"]]
+    bins = [
+        {"when": when} | each
+        for when, stated in (("at the end", ended), ("after each batch", batches))
+        for each in reliability(stated)
+    ]
+    bench.table("reliability", bins)
+    _plot(bench, bins)
+
+
+def _is_right(row: Row) -> bool:
+    return row["off"] is not None and bool(row["off"] <= NEAR)
 
 
 def _plot(bench: Bench, bins: Sequence[dict[str, Any]]) -> None:
-    """Draw the share of right runs over the stated confidence, with the number of runs in each bin."""
-    filled = [row for row in bins if row["runs"]]
+    """Draw the share of right confidences over the stated ones, with their number in each bin."""
     with bench.plot("reliability") as (axes,):
         axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-        shares = [row["right"] / row["runs"] for row in filled]
-        axes.plot([row["mean_stated"] for row in filled], shares, marker="o", label="hilt")
-        for row, share in zip(filled, shares, strict=True):
-            axes.annotate(str(row["runs"]), (row["mean_stated"], share), fontsize=7)
-        axes.set(xlabel="stated confidence", ylabel="runs within 1% of the best", title="reliability")
-        axes.legend(fontsize=7)
+        for when, marker in (("after each batch", "o"), ("at the end", "s")):
+            filled = [row for row in bins if row["when"] == when and row["stated"]]
+            shares = [row["right"] / row["stated"] for row in filled]
+            stated = [row["mean_stated"] for row in filled]
+            axes.plot(stated, shares, marker=marker, linewidth=1, markersize=4, label=when)
+            for row, share in zip(filled, shares, strict=True):
+                below = when == "at the end"
+                place = (4, -9) if below else (-4, 5)
+                at = (row["mean_stated"], share)
+                axes.annotate(str(row["stated"]), at, place, fontsize=6, textcoords="offset points")
+        axes.set(xlabel="stated confidence", ylabel="share within 1% of the best", xlim=(0, 1.08), ylim=(0, 1.05))
+        axes.set_title("confidence of the tuner hilt on foreign worlds", fontsize=9)
+        axes.legend(fontsize=7, loc="upper left")

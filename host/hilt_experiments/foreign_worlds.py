@@ -18,8 +18,9 @@ from hilt.measure.dataset.dataset_key import SCHEMA
 from hilt.measure.dataset.outcomes import OUTCOMES, REASONS
 from hilt.schedule import Rejected, lower_many
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
+from hilt.simulator.critical_path import CriticalPaths
 from hilt.trial import Outcome
-from hilt.tune.model_guided.dataflow import Dataflow, finish
+from hilt.tune.model_guided.dataflow import Dataflow, FollowedWork, finish
 from hilt.vta.isa import MemoryType, Opcode
 
 Floats = npt.NDArray[np.float64]
@@ -245,21 +246,20 @@ def _cycles(subject: DatasetKey, rows: npt.NDArray[np.int64], columns: Columns) 
     """Return the cycles (rows, worlds)."""
     worlds = list(WORLDS.values())
     overlap = np.array([world.overlap for world in worlds])
+    paths, cost = CriticalPaths(subject.accelerator), np.eye(len(worlds))
     parts = [np.zeros((0, len(worlds)))]
     for first in range(0, len(rows), _TOGETHER):
         some = {name: values[first : first + _TOGETHER] for name, values in columns.items()}
-        flows, durations, totals = [], [], []
+        programs = []
         for program in lower_many(subject.workload, some, subject.accelerator, subject.checks):
             if isinstance(program, Rejected):
                 raise ValueError(f"{subject.name}: a configuration that was accepted is refused now")
             flow = Dataflow.of(program, subject.accelerator, _MOST_SEGMENTS)
             work = _work(flow, subject)
             cycles = np.stack([world.cycles(work) for world in worlds], axis=1)
-            flows.append(flow)
-            durations.append(flow.durations(cycles))
-            totals.append(cycles.sum(axis=0))
-        total = np.stack(totals)
-        parts.append(np.where(overlap, finish(flows, durations, total), total))
+            programs.append(FollowedWork.of(flow, cycles, cycles.sum(axis=0)))
+        total = np.stack([each.all_work for each in programs])
+        parts.append(np.where(overlap, finish(paths, programs, cost), total))
     return np.concatenate(parts)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
@@ -68,10 +69,12 @@ def rows_of(shards: Sequence[Shard], jobs: int, report: Report) -> list[Row]:
         waiting[0].path.parent.mkdir(parents=True, exist_ok=True)
         with processes(min(jobs or os.cpu_count() or 1, len(waiting))) as pool:
             pending = [pool.submit(_compute, shard) for shard in waiting]
+            started = time.monotonic()
             try:
                 for number, future in enumerate(as_completed(pending), 1):
                     future.result()
-                    report(f"{number}/{len(waiting)} pieces")
+                    left = (time.monotonic() - started) / number * (len(waiting) - number)
+                    report(f"{number}/{len(waiting)} pieces, about {left / 60:.0f} min left")
             except Exception:
                 pool.shutdown(cancel_futures=True)
                 raise

@@ -47,7 +47,7 @@ def run(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> tu
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_good_configuration_is_right_and_near_what_the_compute_stage_can_do(name: str) -> None:
+def test_a_good_configuration_is_right_and_near_the_compute_bound(name: str) -> None:
     workload = load_workload(name)
     done, wrong = run(workload, dict(zip(KNOBS, GOOD[name], strict=True)), PYNQ)
     assert wrong == 0
@@ -71,7 +71,7 @@ def test_virtual_threads_hide_the_loads() -> None:
 
 
 @pytest.mark.parametrize("name", ["resnet18.C7", "resnet18.C10"])
-def test_strict_knows_what_loses_sums_without_interlock(name: str) -> None:
+def test_strict_rejects_lost_sums_without_interlock(name: str) -> None:
     """The level `strict` accepts only schedules that lose no sums without an interlock.
 
     The hardware is as the public bitstreams are: a schedule that `strict` accepts is right on it. A schedule that

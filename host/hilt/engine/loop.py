@@ -126,7 +126,7 @@ class TuningLoop:
         self.asked = 0
         """Trials so far, those on record included."""
         self._untold = {trial.ordinal: trial for trial in store.trials(run.uuid)}
-        """Recorded trials that the tuner has not heard of."""
+        """Recorded trials that the tuner does not know yet."""
         self._statistics = RunStatistics(store.summary(run.uuid), store.counts(run.uuid))
         self._group = _FIRST_GROUP
         self._thinking = 0.0

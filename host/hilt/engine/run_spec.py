@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
-from math import prod
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -28,7 +27,6 @@ from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Run
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.memories import prior_mean
-from hilt.vta.layout import blocks
 from hilt.vta.program import Program
 
 SHORTEST_LIMIT_SECONDS = 0.05
@@ -118,7 +116,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         repeat=settings.repeat,
         number=settings.number,
         limit_seconds=limit,
-        output_elements=_output_elements(workload, board),
+        output_elements=schedule.output_elements(workload, board.accelerator.parameters),
         macs=workload.macs,
         bound_cycles=bound,
         versions=versions(),
@@ -172,7 +170,7 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
         "clock": f"{board.clock_hz} Hz",
         "space": describe_space(task.space),
         "tuner options": dict(tune.resolve_options(run.tuner, **run.tuner_options)),
-        "output elements": _output_elements(workload, board),
+        "output elements": schedule.output_elements(workload, board.accelerator.parameters),
     }
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
     if differences:
@@ -287,17 +285,3 @@ def _choice(kind: type[Choice], name: str, value: str) -> Choice:
         return kind(value)
     except ValueError:
         raise SettingsError(f"{name} {value!r} is none of {', '.join(kind)}") from None
-
-
-def _output_elements(workload: schedule.Workload, board: BoardDescription) -> int:
-    """Return the number of elements of the output as the accelerator lays it out.
-
-    Batch and channels in whole blocks.
-    """
-    parameters = board.accelerator.parameters
-    batch, channels, height, width = workload.output_shape
-    padded = (
-        blocks(batch, parameters.batch) * parameters.batch,
-        blocks(channels, parameters.block) * parameters.block,
-    )
-    return prod(padded) * height * width

@@ -102,7 +102,7 @@ def blob(directory: Path, seed: int, size: int) -> tuple[str, NDArray[np.uint8]]
 
 
 @pytest.mark.parametrize("write", [Cached.write_coherent, Cached.write_plain])
-def test_what_the_accelerator_wrote_is_read_at_any_port(memory: ModuleType, tmp_path: Path, write: Any) -> None:
+def test_output_of_the_accelerator_is_read_at_any_port(memory: ModuleType, tmp_path: Path, write: Any) -> None:
     """TVM's bitstreams write through the ACP (tvm-vta, config/pkg_config.py: coherent), hilt's through HP0."""
     output = memory.ContiguousMemory(tmp_path).scratch("output", 1000)
     output[:] = 1
@@ -155,7 +155,7 @@ def test_a_tensor_used_again_after_another_had_its_buffer_is_whole(memory: Modul
     assert np.array_equal(kept.tensor(two, 6000), second)
 
 
-def test_what_no_trial_uses_makes_room_when_memory_is_short(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
+def test_unused_buffers_are_freed_when_memory_is_short(memory: ModuleType, kernel: Kernel, tmp_path: Path) -> None:
     kept = memory.ContiguousMemory(tmp_path)
     small = [blob(tmp_path, seed, _MIB) for seed in range(8)]
     for name, _ in small:

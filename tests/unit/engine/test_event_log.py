@@ -66,7 +66,7 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     assert found == [f"line {ordinal}" for ordinal in range(100 - len(found), 100)] and 2 < len(found) < 20
 
 
-def test_a_long_file_is_begun_anew_and_what_was_before_is_read_too(
+def test_a_long_file_is_begun_anew_and_the_earlier_file_is_read_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "MOST_BYTES", 200)

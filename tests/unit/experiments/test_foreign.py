@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,15 @@ import pytest
 from hilt.measure.dataset import Dataset, DatasetKey
 from hilt.schedule import load_workload
 from hilt.virtual.board_model import board_model
+from hilt_experiments import foreign_runs
+from hilt_experiments.bench import Bench, BenchSettings
 from hilt_experiments.contenders import Contender
-from hilt_experiments.foreign import EDGES, one_run, reliability, runs_on_worlds, summarise
+from hilt_experiments.datasets import subject
+from hilt_experiments.foreign import EDGES, _certainty, reliability, summarise
+from hilt_experiments.foreign_runs import PROTOCOL, one_run, runs_on_worlds, shards_of
 from hilt_experiments.foreign_worlds import WORLDS, foreign_datasets
 from hilt_experiments.problem import SharedTuningProblem
+from hilt_experiments.replay import replay
 
 LAYER = DatasetKey.on(
     load_workload("conv2d:n=1,ci=32,h=14,w=14,co=64,k=3x3,p=1x1"), board_model("pynq"), checks="tvm", orders=4
@@ -69,11 +75,47 @@ def test_the_default_tuner_is_right_where_it_is_sure(datasets: dict[str, Dataset
         assert run["trials"] < 750
 
 
-def test_rows_are_of_every_world_and_seed(datasets: dict[str, Dataset]) -> None:
+def test_a_run_notes_its_confidence_after_each_batch_and_stays_the_same(datasets: dict[str, Dataset]) -> None:
+    problem = SharedTuningProblem.of_subject(LAYER)
+    run = one_run(Contender.of("hilt"), problem, datasets["chisel"], 0)
+    plain = replay(Contender.of("hilt").make(problem, 0), datasets["chisel"], PROTOCOL)
+    assert len(plain.indices) == run["trials"]
+    assert len(run["batches"]) == -(-run["trials"] // PROTOCOL.batch)
+    assert run["batches"][-1] == (pytest.approx(run["confidence"], abs=1e-4), 1)
+    assert run["batches"][0][0] < run["confidence"]
+
+
+def test_shards_begin_with_the_first_seeds_of_every_space_and_tuner() -> None:
+    subjects = [subject(name, checks="tvm") for name in ("resnet18.C9", "resnet18.C10")]
+    shards = shards_of(subjects, [Contender.of("random"), Contender.of("grid")], 6)
+    assert [(shard.told[0], json.loads(str(shard.told[2]))["tuner"], shard.told[3]) for shard in shards[:9:4]] == [
+        ("resnet18.C9", "random", 0),
+        ("resnet18.C9", "grid", 0),
+        ("resnet18.C10", "random", 0),
+    ]
+    assert len({shard.path for shard in shards}) == 24
+    fewer = shards_of(subjects, [Contender.of("grid")], 5)
+    assert {shard.path for shard in fewer} < {shard.path for shard in shards}
+
+
+def test_only_the_tuner_that_asks_a_timing_model_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def paths(tuner: str) -> set[Path]:
+        foreign_runs._facts.cache_clear()
+        return {shard.path for shard in shards_of([LAYER], [Contender.of(tuner)], 1)}
+
+    before = {name: paths(name) for name in ("hilt", "random")}
+    monkeypatch.setattr(foreign_runs, "design_key", lambda accelerator, form: f"another {form}")
+    assert paths("random") == before["random"]
+    assert not paths("hilt") & before["hilt"]
+    foreign_runs._facts.cache_clear()
+
+
+def test_rows_are_of_every_world(datasets: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_runs, "subject", lambda name, checks: LAYER)
     described = json.dumps({"label": "random", "tuner": "random", "options": {}})
-    rows = runs_on_worlds([LAYER], described, 1, "any")
+    rows = runs_on_worlds([], "a layer", "tvm", described, 1, "any")
     assert [row["world"] for row in rows] == list(datasets)
-    assert all(row["confidence"] is None and row["trials"] <= 750 for row in rows)
+    assert all(row["confidence"] is None and row["trials"] <= 750 and row["batches"] == [] for row in rows)
     summary = summarise(rows + [row | {"tuner": "autotvm", "to_1%": 2 * (row["to_1%"] or 751)} for row in rows])
     assert all(row["within_1%"] >= 1 for row in rows)
     assert {row["over_autotvm"] for row in summary if row["tuner"] == "random"} == {0.5}
@@ -94,11 +136,23 @@ def test_a_summary_has_quartiles_an_interval_and_a_p_value() -> None:
     assert ours["never"] == 2 and ours["trials_to_0%"] == 2
 
 
-def test_reliability_counts_each_run_once() -> None:
-    stated = [0.0, 0.4, 0.5, 0.97, 0.99, 1.0, None]
-    rows = [{"confidence": value, "off": 0.02 if value == 0.97 else 0.0} for value in stated]
-    bins = reliability(rows)
-    assert [row["runs"] for row in bins] == [2, 1, 0, 0, 1, 2]
-    assert [row["right"] for row in bins] == [2, 1, 0, 0, 0, 2]
+def test_reliability_counts_each_statement_once() -> None:
+    bins = reliability([(0.0, True), (0.44, True), (0.45, False), (0.97, False), (0.99, True), (1.0, True)])
+    counted = {(row["from"], row["to"]): (row["stated"], row["right"]) for row in bins if row["stated"]}
+    assert counted == {(0.0, 0.1): (1, 1), (0.4, 0.5): (2, 1), (0.9, 0.99): (1, 0), (0.99, 1.0): (2, 2)}
     assert bins[-1]["mean_stated"] == pytest.approx(0.995)
     assert len(bins) == len(EDGES) - 1
+
+
+def test_false_certainty_is_counted_and_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    bench = Bench("certainty", BenchSettings(), tmp_path, said.append)
+    fields = {"world": "chisel", "workload": "a", "level": "tvm", "seed": 0, "trials": 24, "batches": [(0.4, 1)]}
+    ends = [(0.999, 0.0)] * 97 + [(0.995, 0.2), (0.995, None), (0.5, 0.3)]
+    _certainty(bench, [fields | {"confidence": stated, "off": off} for stated, off in ends])
+    assert "2.0% (2 of 99; at most 6.2" in said[0]
+    assert [line.split(": ")[1] for line in said[1:]] == [
+        "stated 0.9950, best 20.0% off after 24 trials",
+        "stated 0.9950, best none off after 24 trials",
+    ]
+    assert (tmp_path / "reliability.csv").is_file() and (tmp_path / "reliability.svg").is_file()

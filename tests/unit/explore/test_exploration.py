@@ -54,7 +54,7 @@ def test_a_layers_latency_counts_as_often_as_it_is_in_the_network(evaluated: tup
     assert second.microseconds < first.microseconds
 
 
-def test_what_is_kept_is_not_evaluated_again(evaluated: tuple[Path, list[Evaluation]]) -> None:
+def test_kept_evaluations_are_not_repeated(evaluated: tuple[Path, list[Evaluation]]) -> None:
     folder, before = evaluated
     with ThreadPoolExecutor(1) as executor:
         executor.shutdown()  # it would refuse any work
@@ -67,7 +67,7 @@ def test_the_rtl_takes_the_cycles_that_were_predicted(evaluated: tuple[Path, lis
     assert verified.agrees and verified.rtl_cycles == verified.predicted_cycles
 
 
-def test_the_front_has_what_nothing_beats() -> None:
+def test_the_front_is_undominated() -> None:
     assert pareto_front([(1, 9), (2, 5), (3, 6), (4, 1), (2, 5)]) == [0, 1, 3]
     assert pareto_front([]) == []
     generator = np.random.default_rng(4)

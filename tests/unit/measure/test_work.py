@@ -68,7 +68,7 @@ def test_a_request_is_lost_as_often_as_is_allowed(losses_allowed: int) -> None:
     assert running.end() == {0: Result(Outcome.BOARD_LOST, "lost")}
 
 
-def test_a_busy_board_takes_ahead_only_what_no_other_needs() -> None:
+def test_a_busy_board_takes_ahead_only_requests_that_no_other_needs() -> None:
     running = Running(3, boards=("a", "b"))
     pool = running.pool
     assert taken(pool, 1) == [0]

@@ -134,7 +134,7 @@ def test_twins_share_their_compiled_standard_headers(sources: Path, tmp_path: Pa
     assert f"! {compiled}" in said
 
 
-def test_a_missing_tool_is_named_with_what_to_install(
+def test_a_missing_tool_is_named_with_its_package(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = model_key(PYNQ, "golden")
@@ -160,7 +160,7 @@ def test_a_verilator_that_is_missing_or_too_old_is_refused(tmp_path: Path, monke
     assert find().root is None
 
 
-def test_a_design_is_the_same_whatever_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_design_is_the_same_for_every_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     design, model = design_key(PYNQ, "rtl"), model_key(PYNQ, "rtl")
     monkeypatch.setattr(toolchain, "compiler", lambda: "another compiler")
     assert model_key(PYNQ, "rtl") != model

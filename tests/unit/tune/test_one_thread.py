@@ -39,7 +39,7 @@ def test_hilt_computes_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[int] = set()
     predict = GaussianProcess.predict
 
-    def spy(process: GaussianProcess, inputs: object) -> object:
+    def spy(process: GaussianProcess, inputs: object, distances: object = None) -> object:
         seen.update(threads())
         return predict(process, inputs)  # type: ignore[arg-type]
 

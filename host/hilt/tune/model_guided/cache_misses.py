@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hilt.simulator.build import BuildError
 from hilt.simulator.machine import EventMachine, MachineParameters
-from hilt.simulator.toolchain import MissingToolError
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 
@@ -24,13 +22,11 @@ _FREE = 1e30
 
 
 class CacheMisses:
-    """Counts the missed bytes of programs for one accelerator; none miss if no compiler can build the counter."""
+    """Counts the missed bytes of programs for one accelerator."""
 
     def __init__(self, accelerator: Accelerator) -> None:
-        try:
-            self._machine: EventMachine | None = EventMachine(accelerator)
-        except (MissingToolError, BuildError):  # the twin's predictor reports this once
-            self._machine = None
+        """Raises MissingToolError or BuildError where the counter cannot be built."""
+        self._machine = EventMachine(accelerator)
         self._costs = MachineParameters(
             **dict.fromkeys(MachineParameters.__dataclass_fields__, 0.0)
             | {
@@ -44,7 +40,5 @@ class CacheMisses:
 
     def missed_bytes(self, program: Program) -> Floats:
         """Return the expected bytes of each instruction (n,) that come from memory, in a repeated program."""
-        if self._machine is None:
-            return np.zeros(len(program.instructions))
         spans = self._machine.timeline(program, self._costs)
         return np.asarray(spans["end"] - spans["start"])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilt.simulator.critical_path import CriticalPaths, WorkGraph
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode, decode
 from hilt.vta.program import Program
@@ -22,8 +23,8 @@ Ints = npt.NDArray[np.int64]
 
 STAGES = 3
 """The number of stages: load, compute, store."""
-_WIDTH = 4096
-"""Programs times machines that are followed at once: wide enough to be cheap, small enough to hold in memory."""
+_LEAST = 1e-9
+"""Least cycles of the second half of the followed segments: a program may have no work there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +55,15 @@ class Dataflow:
             before[own[1:]] = own[:-1]
         tokens = np.where(senders[first] >= 0, segment[senders[first]], -1)
         sources = np.concatenate((before[:, None], tokens), axis=1)[:most] + 1
-        return cls(decoded, stage, segment, sources.astype(np.int32))
+        behind = sources > np.arange(len(sources))[:, None]  # a token that is sent later in the program
+        return cls(decoded, stage, segment, np.ascontiguousarray(np.where(behind, 0, sources), dtype=np.int32))
 
-    @property
-    def segments(self) -> int:
-        """Number of segments that are followed."""
-        return len(self.sources)
-
-    def durations(self, cycles: Floats) -> Floats:
-        """Sum the cycles (n, m) of instructions by followed segment (k, m)."""
-        inside = self.segment < self.segments
-        summed = np.zeros((self.segments, cycles.shape[1]))
-        np.add.at(summed, self.segment[inside], cycles[inside])
-        return summed
+    def summed(self, work: Floats) -> Floats:
+        """Sum the work (n, kinds) of instructions by followed segment (k, kinds)."""
+        count = len(self.sources)
+        inside = self.segment < count
+        segment = self.segment[inside]
+        return np.stack([np.bincount(segment, column[inside], count) for column in work.T], axis=1)
 
 
 def _stages(decoded: npt.NDArray[np.void]) -> npt.NDArray[np.int8]:
@@ -101,104 +98,59 @@ def _segments(decoded: npt.NDArray[np.void], stage: npt.NDArray[np.int8]) -> tup
     return segment, first
 
 
-def finish(flows: Sequence[Dataflow], durations: Sequence[Floats], total: Floats) -> Floats:
-    """Return the end of each program, in cycles (programs, machines).
+@dataclass(frozen=True, eq=False)
+class FollowedWork:
+    """The work of one program: of its followed segments, and of all of it."""
 
-    Args:
-        flows: the programs' graphs.
-        durations: cycles of each one's followed segments, (k, machines).
-        total: cycles of all instructions of each program, (programs, machines), to extrapolate the rest.
+    graph: WorkGraph
+    all_work: Floats
+    """Work of each kind in the whole program (kinds,)."""
+    followed: Floats
+    """Work of each kind in the followed segments (kinds,)."""
+    second_half: Floats
+    """The same of the second half of them, which is past the program's beginning."""
+
+    @classmethod
+    def of(cls, flow: Dataflow, work: Floats, all_work: Floats) -> FollowedWork:
+        """Return it for the work of each instruction (n, kinds) and of the whole program (kinds,)."""
+        graph = WorkGraph(flow.sources, np.ascontiguousarray(flow.summed(work)))
+        half = len(graph.work) // 2
+        return cls(graph, all_work, graph.work.sum(axis=0), graph.work[half:].sum(axis=0))
+
+
+def finish(paths: CriticalPaths, programs: Sequence[FollowedWork], cycles: Floats) -> Floats:
+    """Return the end of each program, in cycles (programs, machines), with costs `cycles` (kinds, machines).
+
+    The rest of a program goes on at the pace of the second half of the followed segments.
     """
-    ends = np.zeros(total.shape)
-    order = np.argsort([-flow.segments for flow in flows], kind="stable")
-    each = max(_WIDTH // max(total.shape[1], 1), 1)
-    for first in range(0, len(order), each):
-        chosen = order[first : first + each].tolist()
-        followed, _ = _ends([flows[i] for i in chosen], [durations[i] for i in chosen])
-        for column, number in enumerate(chosen):
-            ends[number] = _extrapolated(followed[:, column], durations[number], total[number])
-    return ends
+    half, whole = np.moveaxis(paths.ends([each.graph for each in programs], cycles), 2, 0)
+    pace = (whole - half) / np.maximum(_stacked(programs, "second_half") @ cycles, _LEAST)
+    return np.asarray(whole + np.maximum(_rest(programs) @ cycles, 0) * pace)
 
 
-def _extrapolated(ends: Floats, durations: Floats, total: Floats) -> Floats:
-    """Return the end (machines,) of a whole program from the ends of its followed segments (k + 1, machines).
+def critical_work(paths: CriticalPaths, programs: Sequence[FollowedWork], cycles: Floats) -> tuple[Floats, Floats]:
+    """Return the end of each program (programs,), and its derivatives by the logarithms of the costs (programs, kinds).
 
-    The rest goes on at the pace of the second half of the followed segments, which is past the program's beginning.
+    `cycles` (kinds,) are the costs.
     """
-    end = ends.max(axis=0)
-    rest = total - durations.sum(axis=0)
-    if not (rest > 1e-9 * total).any():
-        return np.asarray(end)
-    half = len(durations) // 2
-    pace = (end - ends[: half + 1].max(axis=0)) / np.maximum(durations[half:].sum(axis=0), 1e-9)
-    return np.asarray(end + np.maximum(rest, 0) * pace)
+    half, path = np.moveaxis(paths.work([each.graph for each in programs], cycles) * cycles, 1, 0)
+    paced, seen, rest = path - half, _stacked(programs, "second_half") * cycles, _rest(programs) * cycles
+    length = np.maximum(seen.sum(axis=1), _LEAST)
+    pace, left = paced.sum(axis=1) / length, np.maximum(rest.sum(axis=1), 0.0)
+    slope = path + np.where(
+        left[:, None] > 0,
+        rest * pace[:, None] + (left / length)[:, None] * (paced - pace[:, None] * seen),
+        0.0,
+    )
+    return np.asarray(path.sum(axis=1) + left * pace), np.asarray(slope)
 
 
-def _ends(flows: Sequence[Dataflow], durations: Sequence[Floats]) -> tuple[Floats, Ints]:
-    """Return the end of each segment (k + 1, programs, machines) and its sources (k, 3, programs)."""
-    longest, machines = flows[0].segments, durations[0].shape[1]
-    counts = np.array([flow.segments for flow in flows])
-    ends = np.zeros((longest + 1, len(flows), machines))
-    sources = np.zeros((longest, 3, len(flows)), dtype=np.int64)
-    for number, (flow, cycles) in enumerate(zip(flows, durations, strict=True)):
-        sources[: flow.segments, :, number] = flow.sources
-        ends[1 : flow.segments + 1, number] = cycles
-    flat = ends.reshape(-1, machines)
-    places = sources * len(flows) + np.arange(len(flows))
-    alive = (counts[None] > np.arange(longest)[:, None]).sum(axis=1).tolist()
-    for step, some in enumerate(alive):
-        before = flat.take(places[step, :, :some].ravel(), axis=0).reshape(3, some, machines)
-        ends[step + 1, :some] += np.maximum.reduce(before)
-    return ends, sources
+def _stacked(programs: Sequence[FollowedWork], name: str) -> Floats:
+    return np.stack([getattr(each, name) for each in programs])
 
 
-def critical_work(
-    flows: Sequence[Dataflow], works: Sequence[Floats], all_works: Sequence[Floats], cycles: Floats
-) -> tuple[Floats, Floats]:
-    """Return the end of each program (programs,), and its derivatives by the logarithms of the costs (programs, c).
-
-    Args:
-        flows: the programs' graphs.
-        works: work of each kind in each one's followed segments, (k, c).
-        all_works: work of each kind in the whole of each program, (c,).
-        cycles: the cost of each kind (c,).
-    """
-    order = np.argsort([-flow.segments for flow in flows], kind="stable")
-    end, slope = np.zeros(len(flows)), np.zeros((len(flows), len(cycles)))
-    for first in range(0, len(order), _WIDTH // 16):
-        chosen = order[first : first + _WIDTH // 16].tolist()
-        ends, sources = _ends([flows[i] for i in chosen], [(works[i] @ cycles)[:, None] for i in chosen])
-        ends = ends[:, :, 0]
-        whole = _walk_back(ends, sources, ends.argmax(axis=0))
-        halves = [flows[i].segments // 2 for i in chosen]
-        early = [int(ends[: half + 1, column].argmax()) for column, half in enumerate(halves)]
-        begun = _walk_back(ends, sources, np.array(early))
-        for column, (number, half) in enumerate(zip(chosen, halves, strict=True)):
-            work, segments = works[number] * cycles, flows[number].segments
-            path = work[whole[1 : segments + 1, column]].sum(axis=0)
-            rest = all_works[number] * cycles - work.sum(axis=0)
-            end[number], slope[number] = path.sum(), path
-            if rest.sum() > 1e-9 * work.sum():
-                paced = path - work[begun[1 : segments + 1, column]].sum(axis=0)
-                seen = np.maximum(work[half:].sum(axis=0), 0)
-                length = max(float(seen.sum()), 1e-9)
-                pace = float(paced.sum()) / length
-                left = max(float(rest.sum()), 0.0)
-                end[number] += left * pace
-                slope[number] += rest * pace + left * (paced - pace * seen) / length
-    return end, slope
-
-
-def _walk_back(ends: Floats, sources: Ints, last: Ints) -> npt.NDArray[np.bool_]:
-    """Mark (k + 1, programs) the segments on the way to segment `last` (programs,), by the latest of the sources."""
-    programs = np.arange(ends.shape[1])
-    latest = ends[sources, programs].argmax(axis=1)
-    before = np.zeros(ends.shape, dtype=np.int64)
-    before[1:] = np.take_along_axis(sources, latest[:, None], axis=1)[:, 0]
-    flat = (before * len(programs) + programs).ravel()
-    here = last * len(programs) + programs
-    on_path = np.zeros(ends.size, dtype=np.bool_)
-    while (here >= len(programs)).any():
-        on_path[here] = True
-        here = flat.take(here)
-    return on_path.reshape(ends.shape)
+def _rest(programs: Sequence[FollowedWork]) -> Floats:
+    """Return the work (programs, kinds) beyond the followed segments."""
+    rest = np.stack([each.all_work - each.followed for each in programs])
+    rounding = 1e-9 * np.stack([each.all_work for each in programs])
+    return np.where(np.abs(rest) > rounding, rest, 0.0)

@@ -6,13 +6,12 @@ It calibrates a model together with the model's error (Kennedy and O'Hagan, Baye
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import cholesky, solve_triangular
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,55 +52,68 @@ class Kernel:
     length: float
     noise: float
 
-    def between(self, left: Inputs, right: Inputs) -> Floats:
-        """Return the covariance (n, m) without the noise."""
-        scale = self.length * np.sqrt(2 * max(left.smooth.shape[1], 1))
-        a, b = left.smooth / scale, right.smooth / scale
-        squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
-        smooth = self.amplitude**2 * np.exp(-np.maximum(squared, 0))
-        return np.asarray(smooth + left.linear @ right.linear.T)
+    def between(self, left: Inputs, right: Inputs, distances: Floats | None = None) -> Floats:
+        """Return the covariance (n, m) without the noise; `distances` are those of `squared_distances`, if known."""
+        squared = squared_distances(left, right) if distances is None else distances
+        smooth = np.exp(squared * (-1 / self.length**2))
+        smooth *= self.amplitude**2
+        smooth += left.linear @ right.linear.T
+        return smooth
 
     def variance(self, inputs: Inputs) -> Floats:
         """Return the diagonal of `between(inputs, inputs)`, (n,)."""
         return np.asarray(self.amplitude**2 + (inputs.linear**2).sum(axis=1))
 
 
+def squared_distances(left: Inputs, right: Inputs) -> Floats:
+    """Return half the mean squared difference (n, m) over the columns of `smooth`."""
+    scale = np.sqrt(2 * max(left.smooth.shape[1], 1))
+    a, b = left.smooth / scale, right.smooth / scale
+    squared: Floats = a @ b.T
+    squared *= -2
+    squared += (a**2).sum(axis=1)[:, None]
+    squared += (b**2).sum(axis=1)
+    np.maximum(squared, 0, out=squared)
+    return squared
+
+
 class GaussianProcess:
     """The posterior after observations; without any, the prior."""
 
-    def __init__(self, kernel: Kernel, inputs: Inputs, observed: Floats) -> None:
-        """Condition on `observed` (n,), which has the prior mean subtracted."""
+    def __init__(self, kernel: Kernel, inputs: Inputs, observed: Floats, distances: Floats | None = None) -> None:
+        """Condition on `observed` (n,), which has the prior mean subtracted.
+
+        `distances` (n, n) are those between the inputs, if known.
+        """
         self.kernel = kernel
         self._inputs = inputs
-        covariance = kernel.between(inputs, inputs)
+        covariance = kernel.between(inputs, inputs, distances)
         covariance[np.diag_indices_from(covariance)] += kernel.noise**2 + inputs.own_variance
-        self._factor = cholesky(covariance, lower=True) if len(observed) else covariance
-        self._weights = cho_solve((self._factor, True), observed) if len(observed) else observed
-        self.log_likelihood = 0.0
-        if len(observed):
-            self.log_likelihood = float(-observed @ self._weights / 2 - np.log(np.diag(self._factor)).sum())
+        root = cholesky(covariance, lower=True, check_finite=False) if len(observed) else covariance
+        self._whiten = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False) if len(root) else root
+        """Inverse (n, n) of the covariance's root."""
+        self._whitened = self._whiten @ observed
 
-    def predict(self, inputs: Inputs) -> tuple[Floats, Floats]:
-        """Return mean and deviation (n,) of the latent function."""
-        across = self.kernel.between(inputs, self._inputs)
-        if not len(self._weights):
-            return np.zeros(len(across)), np.sqrt(self.kernel.variance(inputs))
-        explained = (across.T * cho_solve((self._factor, True), across.T)).sum(axis=0)
-        return across @ self._weights, np.sqrt(np.maximum(self.kernel.variance(inputs) - explained, 0))
+    def predict(self, inputs: Inputs, distances: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return mean and deviation (m,) of the latent function; `distances` (m, n) are to the observed, if known."""
+        across = self._whiten @ self.kernel.between(inputs, self._inputs, distances).T
+        explained = np.einsum("ij,ij->j", across, across)
+        deviation = np.sqrt(np.maximum(self.kernel.variance(inputs) - explained, 0))
+        return np.asarray(self._whitened @ across), np.asarray(deviation)
 
     def misjudgement(self) -> float:
         """Return the root mean square error over the stated deviation, each observation predicted by the others."""
-        precision = np.diag(cho_solve((self._factor, True), np.eye(len(self._weights))))
-        return float(np.sqrt(np.mean(self._weights**2 / precision)))
+        weights, precision = self._whitened @ self._whiten, (self._whiten**2).sum(axis=0)
+        return float(np.sqrt(np.mean(weights**2 / precision)))
 
-    def sample(self, inputs: Inputs, count: int, generator: np.random.Generator) -> Floats:
-        """Return joint draws (count, n) of the latent function."""
-        across = self.kernel.between(inputs, self._inputs)
-        mean, covariance = np.zeros(len(across)), self.kernel.between(inputs, inputs)
-        if len(self._weights):
-            mean = across @ self._weights
-            covariance -= across @ cho_solve((self._factor, True), across.T)
-        return np.asarray(mean + generator.standard_normal((count, len(mean))) @ root_of(covariance).T)
+    def sample(
+        self, inputs: Inputs, count: int, generator: np.random.Generator, distances: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the mean (m,) of the latent function and joint deviations (count, m) from it."""
+        across = self._whiten @ self.kernel.between(inputs, self._inputs, distances).T
+        covariance = self.kernel.between(inputs, inputs) - across.T @ across
+        drawn = generator.standard_normal((count, len(covariance))) @ root_of(covariance).T
+        return np.asarray(self._whitened @ across), np.asarray(drawn)
 
 
 def root_of(covariance: Floats) -> Floats:
@@ -132,17 +144,17 @@ def weigh(
     length, and 0.5 in noise.
     """
     found = []
-    linear = inputs.linear @ inputs.linear.T
-    own = np.diag(inputs.own_variance)
+    own = inputs.linear @ inputs.linear.T + np.diag(inputs.own_variance)
+    squared = squared_distances(inputs, inputs)
     for length in lengths:
-        alike = Kernel(1.0, length, 0.0).between(Inputs(inputs.smooth, np.zeros((len(observed), 1))), Inputs(
-            inputs.smooth, np.zeros((len(observed), 1))
-        ))  # fmt: skip
-        for amplitude, noise in itertools.product(amplitudes, noises):
-            covariance = linear + own + amplitude**2 * alike + noise**2 * np.eye(len(observed))
-            factor = cholesky(covariance, lower=True, check_finite=False)
-            weights = cho_solve((factor, True), observed, check_finite=False)
-            score = -observed @ weights / 2 - np.log(np.diag(factor)).sum()
-            away = np.abs(np.log([amplitude / usual.amplitude, length / usual.length, noise / usual.noise]))
-            found.append((Kernel(amplitude, length, noise), float(score - away @ [0.25, 0.25, 0.5])))
+        alike = np.exp(-squared / length**2)
+        for amplitude in amplitudes:
+            # Noise only adds to the eigenvalues, so one decomposition serves all noises.
+            variances, directions = np.linalg.eigh(own + amplitude**2 * alike)
+            along = (directions.T @ observed) ** 2
+            for noise in noises:
+                variance = np.maximum(variances, 0) + noise**2
+                score = -(along / variance + np.log(variance)).sum() / 2
+                away = np.abs(np.log([amplitude / usual.amplitude, length / usual.length, noise / usual.noise]))
+                found.append((Kernel(amplitude, length, noise), float(score - away @ [0.25, 0.25, 0.5])))
     return sorted(found, key=lambda pair: -pair[1])

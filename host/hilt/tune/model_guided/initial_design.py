@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilt.tune.model_guided.cache_misses import CacheMisses
+from hilt.simulator.build import BuildError
+from hilt.simulator.toolchain import MissingToolError
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.tune.model_guided.machines import Machine, TwinMachine, public_machines, spread, structural_families
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.prediction import predictor_for
 from hilt.tune.model_guided.shortlist import Shortlist
-from hilt.tune.model_guided.structural import StructuralEstimate, StructuralTiming
+from hilt.tune.model_guided.structural import EstimatedTiming, StructuralEstimate, StructuralTiming, Timing
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
 from hilt.tune.problem import TuningProblem
 
@@ -74,8 +75,8 @@ def _initial_design(
     twin = TwinMachine(
         problem.accelerator, predictor_for(problem, lowered, candidates.analytic_model), candidates.analytic_model
     )
-    timing = StructuralTiming(lowered, CacheMisses(problem.accelerator))
     rough = StructuralEstimate(candidates.hidden)
+    timing = _timing(lowered, rough)
     families: list[Machine] = [
         *structural_families(timing, rough, problem.accelerator),
         *public_machines(timing, rough, problem.accelerator),
@@ -95,6 +96,14 @@ def _initial_design(
         points = spread(machine, memories)
         found.append(Hypotheses(machine, shortlist, shortlist.exact(some, points), some, points))
     return InitialDesign(candidates, known, found, rows)
+
+
+def _timing(lowered: LoweredPrograms, rough: StructuralEstimate) -> Timing:
+    """Return the structural machines' timing; without a compiler the estimate, as `predictor_for` reports."""
+    try:
+        return StructuralTiming(lowered)
+    except (MissingToolError, BuildError):
+        return EstimatedTiming(rough)
 
 
 def _twin_hypotheses(machine: TwinMachine, shortlist: Shortlist, rows: Rows, points: Floats) -> Hypotheses:

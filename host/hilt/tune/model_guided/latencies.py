@@ -129,7 +129,7 @@ class Latencies:
         rows = self.rows[places]
         inputs = Inputs(self._initial_design.candidates.smooth[rows], np.zeros((len(rows), 1)))
         nothing = inputs[np.zeros(0, dtype=np.int64)]
-        errors = GaussianProcess(_BEFORE, nothing, np.zeros(0)).sample(inputs, count, generator)
+        _, errors = GaussianProcess(_BEFORE, nothing, np.zeros(0)).sample(inputs, count, generator)
         errors += _BEFORE.noise * generator.standard_normal(errors.shape)
         weights = np.array([entry.machine.weight for entry in self._initial_design.hypotheses])
         chosen = generator.choice(len(weights), size=count, p=weights / weights.sum())

@@ -20,7 +20,7 @@ from hilt.simulator.machine import MachineParameters
 from hilt.tune.model_guided import memories
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.prediction import Predictor
-from hilt.tune.model_guided.structural import COSTS, DEVIATION, USUAL_CYCLES, StructuralEstimate, StructuralTiming
+from hilt.tune.model_guided.structural import COSTS, DEVIATION, USUAL_CYCLES, StructuralEstimate, Timing
 from hilt.vta.accelerator import Accelerator
 
 Floats = npt.NDArray[np.float64]
@@ -146,7 +146,7 @@ class TwinMachine:
 class StructuralMachine:
     """A family of hilt.tune.model_guided.structural."""
 
-    timing: StructuralTiming
+    timing: Timing
     rough: StructuralEstimate
     overlap: bool
     weight: float
@@ -181,9 +181,7 @@ def _differences(machine: Machine, coordinates: Floats, around: Floats, steps: F
     return np.stack([machine.estimate(point) - base for point in around], axis=1) / steps
 
 
-def structural_families(
-    timing: StructuralTiming, rough: StructuralEstimate, accelerator: Accelerator
-) -> list[StructuralMachine]:
+def structural_families(timing: Timing, rough: StructuralEstimate, accelerator: Accelerator) -> list[StructuralMachine]:
     """Return the two families of unknown machines: with stages side by side, and in turn."""
     costs = USUAL_CYCLES.copy()
     costs[COSTS.index("byte")] = 1.1 / (accelerator.bus_bits / 8)
@@ -214,9 +212,7 @@ def spread(machine: Machine, count: int) -> Floats:
     return machine.clipped(np.concatenate((machine.openings, drawn))[:count])
 
 
-def public_machines(
-    timing: StructuralTiming, rough: StructuralEstimate, accelerator: Accelerator
-) -> list[StructuralMachine]:
+def public_machines(timing: Timing, rough: StructuralEstimate, accelerator: Accelerator) -> list[StructuralMachine]:
     """Return the known machines of the overlapping family: two builds of the public HLS design, and the Chisel design.
 
     Their prior deviations are small, so a few measurements confirm or refute them.

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.model_guided.calibration import CLOCK_DEVIATION, find_coordinates
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, weigh
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, squared_distances, weigh
 from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
 from hilt.tune.model_guided.shortlist import RowPrediction
@@ -41,6 +41,8 @@ _REFUTED = 30.0
 _MANY = 32
 """Number of measurements from which only the _MOST_STANDING best models are fitted: each costs processor time."""
 _MOST_STANDING = 2
+_NONE = np.zeros((0, 0))
+"""No linear directions: distances do not depend on them."""
 _SAME = 0.05
 """Least difference of coordinates that is worth predicting everything again."""
 _COMPONENTS = 6
@@ -57,7 +59,7 @@ class MachineFit:
     def __init__(self, hypotheses: Hypotheses, smooth: Floats) -> None:
         self.machine: Machine = hypotheses.machine
         self._hypotheses = hypotheses
-        self._smooth = smooth
+        self.smooth = smooth
         self._shortlist = hypotheses.shortlist.copy()
         self._coordinates: Floats | None = None
         self._prediction: RowPrediction | None = None
@@ -104,7 +106,7 @@ class MachineFit:
         mean = prediction.base + prediction.slope @ (self.machine.prior - self.coordinates)
         clock = np.full((len(mean), 1), CLOCK_DEVIATION)
         linear = np.concatenate((prediction.slope * self.machine.deviation, clock), axis=1)
-        return mean, Inputs(self._smooth, linear, prediction.own)
+        return mean, Inputs(self.smooth, linear, prediction.own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +119,22 @@ class Component:
     process: GaussianProcess
     machine: Machine
 
-    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return mean and deviation (n,) of a board's latencies on rows that were not measured."""
+    def predict(self, rows: Rows, distances: Floats) -> tuple[Floats, Floats]:
+        """Return mean and deviation (n,) of a board's latencies on rows that were not measured.
+
+        `distances` (n, observed) are those to the observed rows.
+        """
         inputs = self.inputs[rows]
-        mean, deviation = self.process.predict(inputs)
+        mean, deviation = self.process.predict(inputs, distances)
         own = inputs.own_variance + self.process.kernel.noise**2
         return self.mean_before[rows] + mean, np.sqrt(deviation**2 + own)
 
-    def sample(self, rows: Rows, count: int, widening: float, generator: np.random.Generator) -> Floats:
+    def sample(
+        self, rows: Rows, count: int, widening: float, generator: np.random.Generator, distances: Floats
+    ) -> Floats:
         """Return joint draws (count, n) of the same, with deviations `widening` times as large."""
         inputs = self.inputs[rows]
-        mean, _ = self.process.predict(inputs)
-        drawn = self.process.sample(inputs, count, generator) - mean
+        mean, drawn = self.process.sample(inputs, count, generator, distances)
         own = np.sqrt(inputs.own_variance + self.process.kernel.noise**2)
         drawn += own * generator.standard_normal(drawn.shape)
         return np.asarray(self.mean_before[rows] + mean + widening * drawn)
@@ -141,6 +147,7 @@ class Posterior:
         self._fits = fits
         self.components: list[Component] = []
         self._kernels: list[tuple[MachineFit, Kernel, float]] = []
+        self._observed: Rows = np.zeros(0, dtype=np.int64)
         self._evidence: dict[str, float] = {}
         """Log evidence of each model's best kernel, at its last weighing."""
 
@@ -178,17 +185,20 @@ class Posterior:
     def condition(self, measured: dict[int, float]) -> None:
         """Condition on measurements (logarithms by row), with unchanged models, kernels and weights."""
         rows, observed = _fastest(measured, _MOST_OBSERVED)
+        self._observed = rows
+        distances = self._distances(rows)
         weights = np.exp([score - self._kernels[0][2] for _, _, score in self._kernels])
         weights /= weights.sum()
         self.components = []
         for (fit, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
             mean, inputs = fit.inputs()
-            process = GaussianProcess(kernel, inputs[rows], observed - mean[rows])
+            process = GaussianProcess(kernel, inputs[rows], observed - mean[rows], distances)
             self.components.append(Component(weight, mean, inputs, process, fit.machine))
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return the mixture's mean and deviation (n,)."""
-        parts = [component.predict(rows) for component in self.components]
+        distances = self._distances(rows)
+        parts = [component.predict(rows, distances) for component in self.components]
         weights = np.array([component.weight for component in self.components])
         means, deviations = (np.stack(values) for values in zip(*parts, strict=True))
         mean = weights @ means
@@ -198,12 +208,18 @@ class Posterior:
         """Return joint draws (count, n), with each component's share of the count."""
         ends = np.rint(np.cumsum([component.weight for component in self.components]) * count).astype(int)
         counts = np.diff(np.concatenate(([0], ends)))
+        distances = self._distances(rows)
         parts = [
-            component.sample(rows, number, widening, generator)
+            component.sample(rows, number, widening, generator, distances)
             for component, number in zip(self.components, counts.tolist(), strict=True)
             if number
         ]
         return np.concatenate(parts)
+
+    def _distances(self, rows: Rows) -> Floats:
+        """Return squared distances (n, observed) from rows to the observed ones, which all components share."""
+        smooth = self._fits[0].smooth
+        return squared_distances(Inputs(smooth[rows], _NONE), Inputs(smooth[self._observed], _NONE))
 
 
 def _telling(rows: Rows) -> Rows:

@@ -8,13 +8,15 @@ tokens allow, or one after another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hilt.schedule.features import Features
+from hilt.simulator.critical_path import CriticalPaths
 from hilt.tune.model_guided.cache_misses import CACHE_BYTES, CacheMisses
-from hilt.tune.model_guided.dataflow import Dataflow, critical_work, finish
+from hilt.tune.model_guided.dataflow import Dataflow, FollowedWork, critical_work, finish
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode
@@ -39,56 +41,61 @@ USUAL_CYCLES = np.array([12.0, 10.0, 8.0, 0.14, 0.3, 1.5, 1.0, 1.5, 1.0, 5.0, 0.
 """Costs of an accelerator in programmable logic; every bus of eight bytes, whatever its width, is one of them."""
 DEVIATION = np.array([1.0, 1.2, 1.2, 0.6, 1.5, 1.3, 0.4, 1.3, 1.2, 1.2, 1.5])
 """Prior deviations of the logarithms of the costs."""
+_STEP = 0.1
+"""Difference of logarithms for numerical derivatives of an estimate."""
 _MOST_SEGMENTS = 2000
 _LONGEST = 20_000
 """Most instructions of a program that are decoded; longer programs repeat themselves."""
 
 
+class Timing(Protocol):
+    """Cycles of the family's machines, whose costs are logarithms of COSTS."""
+
+    def log_cycles(self, rows: Sequence[int], costs: Floats, overlap: bool) -> Floats:
+        """Return natural logarithms (rows, machines) for costs (machines, 11) and runnable rows."""
+
+    def derivatives(self, rows: Sequence[int], costs: Floats, overlap: bool) -> tuple[Floats, Floats]:
+        """Return natural logarithms (rows,) and their derivatives (rows, 11) by costs (11,)."""
+
+
 class StructuralTiming:
     """The cycles of lowered programs. Runs of one problem may share it."""
 
-    def __init__(self, lowered: LoweredPrograms, cache: CacheMisses) -> None:
+    def __init__(self, lowered: LoweredPrograms) -> None:
+        """Raises MissingToolError or BuildError where the library of critical paths cannot be built."""
         self._lowered = lowered
-        self._cache = cache
-        self._graphs: dict[bytes, tuple[Dataflow, Floats, Floats]] = {}
+        self._cache = CacheMisses(lowered.accelerator)
+        self._paths = CriticalPaths(lowered.accelerator)
+        self._followed: dict[bytes, FollowedWork] = {}
 
     def log_cycles(self, rows: Sequence[int], costs: Floats, overlap: bool) -> Floats:
-        """Return natural logarithms (rows, machines) for logarithms of COSTS (machines, 11) and runnable rows."""
-        digests = self._lowered.digests(rows)
-        wanted = [digest for digest in digests if digest is not None]
-        distinct = list(dict.fromkeys(wanted))
-        graphs = [self._graph(digest) for digest in distinct]
+        programs, places = self._programs(rows)
+        if not programs:
+            return np.zeros((0, len(costs)))
         cycles = np.exp(costs).T
-        total = np.stack([all_work @ cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
-        if overlap:
-            total = finish([flow for flow, _, _ in graphs], [work @ cycles for _, work, _ in graphs], total)
-        position = {digest: place for place, digest in enumerate(distinct)}
-        return np.asarray(np.log(total)[[position[digest] for digest in wanted]])
+        total = finish(self._paths, programs, cycles) if overlap else _all_work(programs) @ cycles
+        return np.asarray(np.log(total)[places])
 
     def derivatives(self, rows: Sequence[int], costs: Floats, overlap: bool) -> tuple[Floats, Floats]:
-        """Return natural logarithms (rows,) and their derivatives (rows, 11) by logarithms of COSTS (11,)."""
-        digests = self._lowered.digests(rows)
-        wanted = [digest for digest in digests if digest is not None]
-        distinct = list(dict.fromkeys(wanted))
-        graphs = [self._graph(digest) for digest in distinct]
+        programs, places = self._programs(rows)
+        if not programs:
+            return np.zeros(0), np.zeros((0, len(costs)))
         cycles = np.exp(costs)
-        slope = np.stack([all_work * cycles for _, _, all_work in graphs]) if graphs else np.zeros((0, len(costs)))
-        total = slope.sum(axis=1)
         if overlap:
-            total, slope = critical_work(
-                [flow for flow, _, _ in graphs],
-                [work for _, work, _ in graphs],
-                [all_work for _, _, all_work in graphs],
-                cycles,
-            )
-        slope /= total[:, None]
-        position = {digest: place for place, digest in enumerate(distinct)}
-        places = [position[digest] for digest in wanted]
-        return np.asarray(np.log(total)[places]), np.asarray(slope[places])
+            total, slope = critical_work(self._paths, programs, cycles)
+        else:
+            slope = _all_work(programs) * cycles
+            total = slope.sum(axis=1)
+        return np.asarray(np.log(total)[places]), np.asarray((slope / total[:, None])[places])
 
-    def _graph(self, digest: bytes) -> tuple[Dataflow, Floats, Floats]:
-        """Return the graph, the work of its followed segments (k, 11), and of all of it (11,)."""
-        if digest not in self._graphs:
+    def _programs(self, rows: Sequence[int]) -> tuple[list[FollowedWork], list[int]]:
+        """Return the distinct programs of rows, and the place of each runnable row's among them."""
+        wanted = [digest for digest in self._lowered.digests(rows) if digest is not None]
+        position = {digest: place for place, digest in enumerate(dict.fromkeys(wanted))}
+        return [self._work_of(digest) for digest in position], [position[digest] for digest in wanted]
+
+    def _work_of(self, digest: bytes) -> FollowedWork:
+        if digest not in self._followed:
             program = self._lowered.program(digest)
             flow = Dataflow.of(program, self._lowered.accelerator, _MOST_SEGMENTS, _LONGEST)
             missed = self._cache.missed_bytes(program)
@@ -96,8 +103,12 @@ class StructuralTiming:
             share = max(len(program.instructions) - 1, 1) / max(len(flow.stage), 1)
             all_work = work.sum(axis=0) * share
             all_work[-1] = missed.sum()
-            self._graphs[digest] = (flow, flow.durations(work), all_work)
-        return self._graphs[digest]
+            self._followed[digest] = FollowedWork.of(flow, work, all_work)
+        return self._followed[digest]
+
+
+def _all_work(programs: Sequence[FollowedWork]) -> Floats:
+    return np.stack([each.all_work for each in programs])
 
 
 def _work(flow: Dataflow, accelerator: Accelerator, missed: Floats) -> Floats:
@@ -186,6 +197,20 @@ class StructuralEstimate:
             return np.asarray(np.log(everything))
         together = np.maximum(np.maximum(load, compute), store) + 0.1 * everything
         return np.asarray(np.log(np.where(self._threads > 1, together, load + compute + 0.3 * store)))
+
+
+class EstimatedTiming:
+    """The estimate in place of StructuralTiming, without a compiler for its library."""
+
+    def __init__(self, rough: StructuralEstimate) -> None:
+        self._rough = rough
+
+    def log_cycles(self, rows: Sequence[int], costs: Floats, overlap: bool) -> Floats:
+        return np.stack([self._rough.log_cycles(point, overlap)[list(rows)] for point in costs], axis=1)
+
+    def derivatives(self, rows: Sequence[int], costs: Floats, overlap: bool) -> tuple[Floats, Floats]:
+        cycles = self.log_cycles(rows, np.concatenate((costs[None], costs + _STEP * np.eye(len(costs)))), overlap)
+        return cycles[:, 0], (cycles[:, 1:] - cycles[:, :1]) / _STEP
 
 
 def _missed_share(loaded: Floats) -> Floats:

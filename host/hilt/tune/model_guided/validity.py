@@ -128,6 +128,8 @@ class Validity:
         self._clues = np.stack([clue.values for clue in known], axis=1)
         self._centre = np.array([clue.weight for clue in known])
         self._deviation = np.array([clue.deviation for clue in known])
+        _, self._first, self._pattern = np.unique(self._clues, axis=0, return_index=True, return_inverse=True)
+        """The first row with each pattern of failure priors, and each row's pattern."""
         self._knobs = knobs
         self.surprised = False
         """True once a trial failed that no failure prior predicted."""
@@ -178,21 +180,33 @@ class Validity:
 
     def probability(self, rows: Indices) -> Floats:
         """Return the probability (n,), averaged over the uncertainty of the log odds (MacKay's approximation)."""
+        rows, place = self._distinct(rows)
         across = self._covariance(rows, self._rows)
         prior = (self._clues[rows] ** 2) @ self._deviation**2
         if self.surprised:
             prior = prior + _RULES**2
         variance = np.maximum(prior - self._explained(across, across, diagonal=True), 0)
         mean = self._clues[rows] @ self._centre + across @ self._slope
-        return np.asarray(expit(mean / np.sqrt(1 + np.pi / 8 * variance)))
+        return np.asarray(expit(mean / np.sqrt(1 + np.pi / 8 * variance))[place])
 
     def sample(self, rows: Indices, count: int, generator: np.random.Generator) -> Bools:
         """Return joint draws (count, n) of validity: configurations with a common reason to fail do so together."""
+        rows, place = self._distinct(rows)
         across = self._covariance(rows, self._rows)
         mean = self._clues[rows] @ self._centre + across @ self._slope
         covariance = self._covariance(rows, rows) - self._explained(across, across)
         log_odds = mean + generator.standard_normal((count, len(rows))) @ root_of(covariance).T
-        return np.asarray(generator.random((count, len(rows))) < expit(log_odds))
+        return np.asarray(generator.random((count, len(place))) < expit(log_odds)[:, place])
+
+    def _distinct(self, rows: Indices) -> tuple[Indices, Indices]:
+        """Return rows of which no two are known to be alike, and the place (n,) of each given row among them.
+
+        Before a surprise, rows with equal failure priors have one probability.
+        """
+        if self.surprised:
+            return rows, np.arange(len(rows))
+        patterns, place = np.unique(self._pattern[rows], return_inverse=True)
+        return self._first[patterns], place
 
     def _explained(self, left: Floats, right: Floats, diagonal: bool = False) -> Floats:
         if not len(self._rows):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, weigh
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, squared_distances, weigh
 
 
 def some_inputs(generator: np.random.Generator, count: int) -> Inputs:
@@ -35,9 +36,10 @@ def test_draws_have_the_posteriors_moments_also_of_equal_rows() -> None:
     inputs = some_inputs(generator, 6)
     process = GaussianProcess(Kernel(0.5, 1.0, 0.1), inputs[np.arange(3)], np.array([0.3, -0.2, 1.0]))
     asked = inputs[np.array([3, 4, 4, 5])]
-    draws = process.sample(asked, 20_000, generator)
+    centre, draws = process.sample(asked, 20_000, generator)
     mean, deviation = process.predict(asked)
-    assert draws.mean(axis=0) == pytest.approx(mean, abs=0.05)
+    assert centre == pytest.approx(mean)
+    assert draws.mean(axis=0) == pytest.approx(0, abs=0.05)
     assert draws.std(axis=0) == pytest.approx(deviation, rel=0.05)
     assert np.abs(draws[:, 1] - draws[:, 2]).max() < 0.01
 
@@ -58,7 +60,19 @@ def test_a_kernels_weight_is_its_evidence() -> None:
     usual = Kernel(0.3, 1.0, 0.2)
     (kernel, score), *_ = weigh(inputs, observed, (0.3,), (1.0,), (0.2,), usual)
     assert kernel == usual
-    assert score == pytest.approx(GaussianProcess(usual, inputs, observed).log_likelihood)
+    covariance = usual.between(inputs, inputs) + np.diag(0.2**2 + inputs.own_variance)
+    density = multivariate_normal(np.zeros(9), covariance).logpdf(observed)
+    assert score == pytest.approx(density + 9 / 2 * np.log(2 * np.pi))
+
+
+def test_known_distances_change_no_prediction() -> None:
+    generator = np.random.default_rng(6)
+    every, observed = some_inputs(generator, 7), generator.normal(size=4)
+    old, new = every[np.arange(4)], every[np.arange(4, 7)]
+    kernel = Kernel(0.5, 0.8, 0.1)
+    plain = GaussianProcess(kernel, old, observed).predict(new)
+    given_distances = GaussianProcess(kernel, old, observed, squared_distances(old, old))
+    assert np.allclose(given_distances.predict(new, squared_distances(new, old)), plain)
 
 
 def test_misjudgement_is_the_error_of_leaving_one_out() -> None:

@@ -35,7 +35,7 @@ def lowered(problem: TuningProblem) -> LoweredPrograms:
 
 @pytest.fixture(scope="module")
 def timing(lowered: LoweredPrograms) -> StructuralTiming:
-    return StructuralTiming(lowered, CacheMisses(BOARD))
+    return StructuralTiming(lowered)
 
 
 @pytest.fixture(scope="module")
