@@ -10,8 +10,8 @@
 // that pushes no token, and is followed by a GEMM that does not reset.
 //
 // It is taken in cycle T. All but the follower is known in T+4; from T+5 on the head of the queue is looked at, and
-// waited for where the queue is empty, so that the outcome does not depend on when fetch delivers it. hold_next_o keeps the
-// reset's micro-ops from issuing until then. folded_o marks the cycle after the look, the last one of the reset.
+// waited for where the queue is empty, so that the outcome does not depend on when fetch delivers it. hold_next_o keeps
+// the reset's micro-ops from issuing until then. folded_o marks the cycle after the look, the last one of the reset.
 
 module vta_fold
   import vta_pkg::*;
