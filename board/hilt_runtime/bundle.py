@@ -15,7 +15,7 @@ import numpy as np
 from hilt_runtime.errors import NetworkError
 
 FORMAT = "hilt network"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 _MOST_MANIFEST_BYTES = 64 << 20
 _MOST_PART_BYTES = 1 << 30

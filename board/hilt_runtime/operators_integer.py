@@ -66,13 +66,21 @@ def average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     sums = taps[0].astype(np.int32)
     for tap in taps[1:]:
         sums += tap
-    return _narrow(sums * np.int32(attributes["multiplier"]), attributes["shift"], attributes["clip"])
+    return _mean(sums, attributes)
 
 
 def global_average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the rounded mean of each channel: (N, C, 1, 1)."""
     sums = _required(inputs, 0).sum(axis=(2, 3), keepdims=True, dtype=np.int32)
-    return _narrow(sums * np.int32(attributes["multiplier"]), attributes["shift"], attributes["clip"])
+    return _mean(sums, attributes)
+
+
+def _mean(sums: np.ndarray, attributes: Attributes) -> Any:
+    """Return int8 of int32 sums by divisor * 2^shift, rounded half up: float64 divides exactly where that matters."""
+    if attributes["divisor"] == 1 and attributes["shift"] >= 0:
+        return _narrow(sums, attributes["shift"], attributes["clip"])
+    means = np.ldexp(sums.astype(np.float64), -attributes["shift"]) / attributes["divisor"]
+    return np.clip(np.floor(means + 0.5), attributes["clip"][0], attributes["clip"][1]).astype(np.int8)
 
 
 def table(inputs: Inputs, attributes: Attributes) -> Any:

@@ -23,20 +23,17 @@ module dma_read_proof
   input address_t                stride_i,
   input logic                    beat_ready_i,
   input logic                    taken_i,
-  input logic                    axi_arready_i,
-  input logic [     BusBits-1:0] axi_rdata_i,
-  input logic [             1:0] axi_rresp_i,
-  input logic                    axi_rlast_i,
-  input logic                    axi_rvalid_i
+  input axi_read_rsp_t           axi_rsp_i,
+  input logic [     BusBits-1:0] axi_rdata_i
 );
 
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
 
-  logic idle_o, beat_valid_o, fault_o, axi_arvalid_o, axi_rready_o;
+  logic idle_o, beat_valid_o, fault_o;
+  axi_read_req_t axi_req_o;
   fault_e fault_code_o;
-  address_t fault_address_o, axi_araddr_o;
-  logic [7:0] axi_arlen_o;
+  address_t fault_address_o;
   logic [BusBits-1:0] beat_data_o;
   logic [RowBeatsBits-1:0] row_last_q;
   logic [15:0] rows_q;
@@ -67,15 +64,9 @@ module dma_read_proof
     .fault_o,
     .fault_code_o,
     .fault_address_o,
-    .axi_araddr_o,
-    .axi_arlen_o,
-    .axi_arvalid_o,
-    .axi_arready_i,
-    .axi_rdata_i,
-    .axi_rresp_i,
-    .axi_rlast_i,
-    .axi_rvalid_i,
-    .axi_rready_o
+    .axi_req_o,
+    .axi_rsp_i,
+    .axi_rdata_i
   );
 
   axi4_read_checker #(
@@ -87,17 +78,17 @@ module dma_read_proof
   ) u_port (
     .clk_i,
     .rst_ni,
-    .araddr_i(axi_araddr_o),
-    .arlen_i(axi_arlen_o),
+    .araddr_i(axi_req_o.araddr),
+    .arlen_i(axi_req_o.arlen),
     .arsize_i(3'(LogBusBytes)),
     .arburst_i(2'b01),
-    .arvalid_i(axi_arvalid_o),
-    .arready_i(axi_arready_i),
+    .arvalid_i(axi_req_o.arvalid),
+    .arready_i(axi_rsp_i.arready),
     .rdata_i(axi_rdata_i),
-    .rresp_i(axi_rresp_i),
-    .rlast_i(axi_rlast_i),
-    .rvalid_i(axi_rvalid_i),
-    .rready_i(axi_rready_o)
+    .rresp_i(axi_rsp_i.rresp),
+    .rlast_i(axi_rsp_i.rlast),
+    .rvalid_i(axi_rsp_i.rvalid),
+    .rready_i(axi_req_o.rready)
   );
 
   // What the block still has, where the next beat is, and the beats that came and were not taken.
@@ -136,7 +127,7 @@ module dma_read_proof
   logic drained_q;
   assign oldest = u_port.bursts_q == '0 ? '0 : u_port.lengths[u_port.read_q];
   assign other = u_port.lengths[!u_port.read_q];
-  assign asked = (axi_arvalid_o ? 32'(axi_arlen_o) + 1 : 0)
+  assign asked = (axi_req_o.arvalid ? 32'(axi_req_o.arlen) + 1 : 0)
       + (u_port.bursts_q == '0 ? 0 : 32'(oldest) + 1 - 32'(u_port.beat_q))
       + (u_port.bursts_q == 2'd2 ? 32'(other) + 1 : 0);
   always_ff @(posedge clk_i) {drained_q, last_address_q} <= {drain_i, beat_address_q};
@@ -159,17 +150,17 @@ module dma_read_proof
   always_ff @(posedge clk_i) begin
     if (started_q && rst_ni) begin
       a_no_more : assert (!beat_valid_o || rows_left_q != '0);
-      a_idle : assert (!idle_o || !axi_arvalid_o);
+      a_idle : assert (!idle_o || !axi_req_o.arvalid);
       a_fault_address : assert (!fault_o || fault_address_o == last_address_q);
       // How the master's counts stand to those of the port, for the induction.
-      i_bursts : assert (32'(dut.bursts_q) == 32'(u_port.bursts_q) + 32'(axi_arvalid_o) + 32'(dut.burst_ends_1_q));
+      i_bursts : assert (32'(dut.bursts_q) == 32'(u_port.bursts_q) + 32'(axi_req_o.arvalid) + 32'(dut.burst_ends_1_q));
       i_beats : assert (drained_q || 32'(dut.beats_q) == 32'(pending_q) + asked + 32'(dut.taken_1_q));
       i_few : assert (pending_q <= 16'(MaxBeats) && u_port.beat_q <= oldest);
       i_places : assert (u_port.write_q == (u_port.read_q ^ u_port.bursts_q[0]) && u_port.bursts_q <= 2'(MaxBursts));
       i_stride : assert (stride_q[LogBusBytes-1:0] == '0);
     end
     c_block : cover (started_q && rst_ni && rows_left_q == 16'd1 && rows_q == 16'd2 && beat && row_left_q == '0);
-    c_drained : cover (started_q && rst_ni && drain_i && axi_rvalid_i && axi_rlast_i);
+    c_drained : cover (started_q && rst_ni && drain_i && axi_rsp_i.rvalid && axi_rsp_i.rlast);
   end
 
 endmodule

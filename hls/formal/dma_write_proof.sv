@@ -22,21 +22,16 @@ module dma_write_proof
   input address_t                stride_i,
   input logic                    beat_valid_i,
   input logic [     BusBits-1:0] beat_data_i,
-  input logic                    axi_awready_i,
-  input logic                    axi_wready_i,
-  input logic [             1:0] axi_bresp_i,
-  input logic                    axi_bvalid_i
+  input axi_write_rsp_t          axi_rsp_i
 );
 
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
 
-  logic idle_o, done_o, beat_ready_o, fault_o, axi_awvalid_o, axi_wvalid_o, axi_wlast_o, axi_bready_o;
+  logic idle_o, done_o, beat_ready_o, fault_o;
+  axi_write_req_t axi_req_o;
   fault_e fault_code_o;
-  address_t fault_address_o, axi_awaddr_o;
-  logic [7:0] axi_awlen_o;
-  logic [BusBits-1:0] axi_wdata_o;
-  logic [BusBytes-1:0] axi_wstrb_o;
+  address_t fault_address_o;
   logic [RowBeatsBits-1:0] row_last_q;
   logic [15:0] rows_q;
   address_t stride_q;
@@ -65,18 +60,8 @@ module dma_write_proof
     .fault_o,
     .fault_code_o,
     .fault_address_o,
-    .axi_awaddr_o,
-    .axi_awlen_o,
-    .axi_awvalid_o,
-    .axi_awready_i,
-    .axi_wdata_o,
-    .axi_wstrb_o,
-    .axi_wlast_o,
-    .axi_wvalid_o,
-    .axi_wready_i,
-    .axi_bresp_i,
-    .axi_bvalid_i,
-    .axi_bready_o
+    .axi_req_o,
+    .axi_rsp_i
   );
 
   axi4_write_checker #(
@@ -88,20 +73,20 @@ module dma_write_proof
   ) u_port (
     .clk_i,
     .rst_ni,
-    .awaddr_i(axi_awaddr_o),
-    .awlen_i(axi_awlen_o),
+    .awaddr_i(axi_req_o.awaddr),
+    .awlen_i(axi_req_o.awlen),
     .awsize_i(3'(LogBusBytes)),
     .awburst_i(2'b01),
-    .awvalid_i(axi_awvalid_o),
-    .awready_i(axi_awready_i),
-    .wdata_i(axi_wdata_o),
-    .wstrb_i(axi_wstrb_o),
-    .wlast_i(axi_wlast_o),
-    .wvalid_i(axi_wvalid_o),
-    .wready_i(axi_wready_i),
-    .bresp_i(axi_bresp_i),
-    .bvalid_i(axi_bvalid_i),
-    .bready_i(axi_bready_o)
+    .awvalid_i(axi_req_o.awvalid),
+    .awready_i(axi_rsp_i.awready),
+    .wdata_i(axi_req_o.wdata),
+    .wstrb_i(axi_req_o.wstrb),
+    .wlast_i(axi_req_o.wlast),
+    .wvalid_i(axi_req_o.wvalid),
+    .wready_i(axi_rsp_i.wready),
+    .bresp_i(axi_rsp_i.bresp),
+    .bvalid_i(axi_rsp_i.bvalid),
+    .bready_i(axi_req_o.bready)
   );
 
   // Beats that the block still needs, and those on the bus with their strobes high.
@@ -109,7 +94,7 @@ module dma_write_proof
   logic open_q, drained_q;  // a block is not done; it was ended by drain_i
   logic beat, sent;
   assign beat = beat_valid_i && beat_ready_o;
-  assign sent = axi_wvalid_o && axi_wready_i && axi_wstrb_o != '0;
+  assign sent = axi_req_o.wvalid && axi_rsp_i.wready && axi_req_o.wstrb != '0;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -144,16 +129,16 @@ module dma_write_proof
     if (started_q && rst_ni) begin
       a_no_more : assert (!beat || left_q != '0);
       a_done : assert (!(open_q && !drained_q && done_o) || (left_q == '0 && unsent_q == '0));
-      a_strobes : assert (!axi_wvalid_o || axi_wstrb_o == '0 || axi_wstrb_o == '1);
-      a_idle : assert (!idle_o || (!axi_awvalid_o && !axi_wvalid_o));
+      a_strobes : assert (!axi_req_o.wvalid || axi_req_o.wstrb == '0 || axi_req_o.wstrb == '1);
+      a_idle : assert (!idle_o || (!axi_req_o.awvalid && !axi_req_o.wvalid));
       // How the master's counts stand to those of the port, for the induction.
       i_stride : assert (stride_q[LogBusBytes-1:0] == '0);
       i_addressed : assert (32'(u_port.unanswered_q) == 32'(u_port.addressed_q) + 32'(u_port.waits_q));
-      i_waits : assert (!u_port.waits_q || axi_awvalid_o);
-      i_unanswered : assert (32'(dut.unanswered_q) == 32'(u_port.unanswered_q) + 32'(axi_awvalid_o && !u_port.waits_q));
+      i_waits : assert (!u_port.waits_q || axi_req_o.awvalid);
+      i_unanswered : assert (32'(dut.unanswered_q) == 32'(u_port.unanswered_q) + 32'(axi_req_o.awvalid && !u_port.waits_q));
     end
     c_block : cover (started_q && rst_ni && open_q && !drained_q && done_o && row_last_q != '0);
-    c_drained : cover (started_q && rst_ni && drain_i && axi_wvalid_o && axi_wstrb_o == '0);
+    c_drained : cover (started_q && rst_ni && drain_i && axi_req_o.wvalid && axi_req_o.wstrb == '0);
   end
 
 endmodule

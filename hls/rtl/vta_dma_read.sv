@@ -37,15 +37,9 @@ module vta_dma_read
   output fault_e                  fault_code_o,
   output address_t                fault_address_o,
   // AXI4.
-  output address_t                axi_araddr_o,
-  output logic [             7:0] axi_arlen_o,
-  output logic                    axi_arvalid_o,
-  input  logic                    axi_arready_i,
-  input  logic [     BusBits-1:0] axi_rdata_i,
-  input  logic [             1:0] axi_rresp_i,
-  input  logic                    axi_rlast_i,
-  input  logic                    axi_rvalid_i,
-  output logic                    axi_rready_o
+  output axi_read_req_t           axi_req_o,
+  input  axi_read_rsp_t           axi_rsp_i,
+  input  logic [BusBits-1:0]      axi_rdata_i
 );
 
   localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
@@ -90,13 +84,13 @@ module vta_dma_read
   // What arrives and what is taken counts a cycle later.
   logic beat_1_q, burst_ends_1_q, taken_1_q;
   always_ff @(posedge clk_i) begin
-    beat_1_q <= rst_ni && axi_rvalid_i && axi_rready_o;
-    burst_ends_1_q <= rst_ni && axi_rvalid_i && axi_rready_o && axi_rlast_i;
+    beat_1_q <= rst_ni && axi_rsp_i.rvalid && axi_req_o.rready;
+    burst_ends_1_q <= rst_ni && axi_rsp_i.rvalid && axi_req_o.rready && axi_rsp_i.rlast;
     taken_1_q <= rst_ni && !drain_i && beat_taken_i;
   end
   always_comb begin
     ask = 1'b0;
-    if (ask_valid) ask = !drain_i && (!arvalid_q || axi_arready_i) && room_q;
+    if (ask_valid) ask = !drain_i && (!arvalid_q || axi_rsp_i.arready) && room_q;
   end
 
   always_comb begin
@@ -114,7 +108,7 @@ module vta_dma_read
       arvalid_q <= 1'b1;
       araddr_q <= ask_address;
       arlen_q <= ask_last;
-    end else if (axi_arready_i) begin
+    end else if (axi_rsp_i.arready) begin
       arvalid_q <= 1'b0;
     end
     bursts_q <= bursts_d;
@@ -130,14 +124,14 @@ module vta_dma_read
     end
   end
 
-  assign axi_araddr_o = araddr_q;
-  assign axi_arlen_o = arlen_q;
-  assign axi_arvalid_o = arvalid_q;
+  assign axi_req_o.araddr = araddr_q;
+  assign axi_req_o.arlen = arlen_q;
+  assign axi_req_o.arvalid = arvalid_q;
   assign idle_o = bursts_q == '0;
 
   // ---- Data --------------------------------------------------------------------------------------------------------------
-  assign axi_rready_o = beat_ready_i || drain_i;
-  assign beat_valid_o = axi_rvalid_i && !drain_i;
+  assign axi_req_o.rready = beat_ready_i || drain_i;
+  assign beat_valid_o = axi_rsp_i.rvalid && !drain_i;
   assign beat_data_o = axi_rdata_i;
 
   // The same bursts again, as their last beats arrive: only to name the address of an error.
@@ -170,8 +164,8 @@ module vta_dma_read
   always_ff @(posedge clk_i) begin
     if (beat_1_q) beat_q <= beat_q + 1'b1;
     if (!rst_ni || drain_i || burst_ends_1_q) beat_q <= '0;
-    error_1_q <= rst_ni && axi_rvalid_i && axi_rresp_i[1] && axi_rready_o;
-    if (axi_rvalid_i) response_1_q <= axi_rresp_i;
+    error_1_q <= rst_ni && axi_rsp_i.rvalid && axi_rsp_i.rresp[1] && axi_req_o.rready;
+    if (axi_rsp_i.rvalid) response_1_q <= axi_rsp_i.rresp;
   end
 
   assign fault_o = error_1_q && !drain_i;
@@ -183,22 +177,22 @@ module vta_dma_read
 
 `ifndef SYNTHESIS
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && axi_arvalid_o && !axi_arready_i)
-      -> axi_arvalid_o && $stable(axi_araddr_o) && $stable(axi_arlen_o))
+      $past(rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready)
+      -> axi_req_o.arvalid && $stable(axi_req_o.araddr) && $stable(axi_req_o.arlen))
   else $error("an AXI read address changed before it was accepted");
   assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
       beat_1_q && !drain_i -> burst_ends_1_q == (beat_q == burst_last))
   else $error("an AXI read burst has not the length that was asked for");
-  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rvalid_i -> bursts_q != '0)
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rsp_i.rvalid -> bursts_q != '0)
   else $error("AXI read data that nobody asked for");
   assert_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      axi_arvalid_o -> 32'(axi_arlen_o) < MaxBurstBeats)
+      axi_req_o.arvalid -> 32'(axi_req_o.arlen) < MaxBurstBeats)
   else $error("an AXI read burst is too long");
   assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
       bursts_q <= BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats) && room_q
       == (bursts_q != BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats - MaxBurstBeats)))
   else $error("more was asked for than there is room for");
-  cover_waits : cover property (@(posedge clk_i) rst_ni && axi_arvalid_o && !axi_arready_i);
+  cover_waits : cover property (@(posedge clk_i) rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready);
   cover_full : cover property (@(posedge clk_i) rst_ni && ask_valid && !room_q);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);
 `endif

@@ -34,18 +34,8 @@ module vta_dma_write
   output fault_e                  fault_code_o,
   output address_t                fault_address_o,
   // AXI4.
-  output address_t                axi_awaddr_o,
-  output logic [             7:0] axi_awlen_o,
-  output logic                    axi_awvalid_o,
-  input  logic                    axi_awready_i,
-  output logic [     BusBits-1:0] axi_wdata_o,
-  output logic [    BusBytes-1:0] axi_wstrb_o,
-  output logic                    axi_wlast_o,
-  output logic                    axi_wvalid_o,
-  input  logic                    axi_wready_i,
-  input  logic [             1:0] axi_bresp_i,
-  input  logic                    axi_bvalid_i,
-  output logic                    axi_bready_o
+  output axi_write_req_t          axi_req_o,
+  input  axi_write_rsp_t          axi_rsp_i
 );
 
   localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
@@ -86,10 +76,10 @@ module vta_dma_write
   logic unsent_any_q;                   // there are such
 
   logic answer, burst_sent;
-  assign answer = axi_bvalid_i && axi_bready_o;
+  assign answer = axi_rsp_i.bvalid && axi_req_o.bready;
   always_comb begin
     ask = 1'b0;
-    if (ask_valid) ask = !drain_i && (!awvalid_q || axi_awready_i) && unanswered_q != BurstsBits'(MaxBursts);
+    if (ask_valid) ask = !drain_i && (!awvalid_q || axi_rsp_i.awready) && unanswered_q != BurstsBits'(MaxBursts);
   end
 
   always_ff @(posedge clk_i) begin
@@ -103,7 +93,7 @@ module vta_dma_write
         awvalid_q <= 1'b1;
         awaddr_q <= ask_address;
         awlen_q <= ask_last;
-      end else if (axi_awready_i) begin
+      end else if (axi_rsp_i.awready) begin
         awvalid_q <= 1'b0;
       end
       if (ask != answer) unanswered_q <= ask ? unanswered_q + 1'b1 : unanswered_q - 1'b1;
@@ -114,10 +104,10 @@ module vta_dma_write
     end
   end
 
-  assign axi_awaddr_o = awaddr_q;
-  assign axi_awlen_o = awlen_q;
-  assign axi_awvalid_o = awvalid_q;
-  assign axi_bready_o = 1'b1;
+  assign axi_req_o.awaddr = awaddr_q;
+  assign axi_req_o.awlen = awlen_q;
+  assign axi_req_o.awvalid = awvalid_q;
+  assign axi_req_o.bready = 1'b1;
   assign idle_o = unanswered_q == '0;
   assign done_o = unanswered_q == '0 && !ask_valid;
 
@@ -154,7 +144,7 @@ module vta_dma_write
     send = 1'b0;
     beat_ready_o = 1'b0;
     burst_sent = 1'b0;
-    if (send_valid && unsent_any_q && (!wvalid_q || axi_wready_i)) begin
+    if (send_valid && unsent_any_q && (!wvalid_q || axi_rsp_i.wready)) begin
       send = beat_valid_i || drain_i;
       beat_ready_o = !drain_i;
       burst_sent = send && beat_last;
@@ -172,16 +162,16 @@ module vta_dma_write
         wlast_q <= beat_last;
         wstrobe_q <= !drain_i;
         beat_q <= beat_last ? '0 : beat_q + 1'b1;
-      end else if (axi_wready_i) begin
+      end else if (axi_rsp_i.wready) begin
         wvalid_q <= 1'b0;
       end
     end
   end
 
-  assign axi_wdata_o = wdata_q;
-  assign axi_wstrb_o = {BusBytes{wstrobe_q}};
-  assign axi_wlast_o = wlast_q;
-  assign axi_wvalid_o = wvalid_q;
+  assign axi_req_o.wdata = wdata_q;
+  assign axi_req_o.wstrb = {BusBytes{wstrobe_q}};
+  assign axi_req_o.wlast = wlast_q;
+  assign axi_req_o.wvalid = wvalid_q;
 
   // ---- Responses: the same bursts a third time, to name the address of an error -------------------------------------------
   logic unused_answer_valid;
@@ -205,33 +195,33 @@ module vta_dma_write
     .next_i(answer)
   );
 
-  assign fault_o = axi_bvalid_i && axi_bresp_i[1] && !drain_i;
-  assign fault_code_o = fault_of_response(axi_bresp_i);
+  assign fault_o = axi_rsp_i.bvalid && axi_rsp_i.bresp[1] && !drain_i;
+  assign fault_code_o = fault_of_response(axi_rsp_i.bresp);
   assign fault_address_o = answer_address;
 
 `ifndef SYNTHESIS
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_any_q == (unsent_q != '0))
   else $error("vta_dma_write lost count of its bursts");
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && axi_awvalid_o && !axi_awready_i)
-      -> axi_awvalid_o && $stable(axi_awaddr_o) && $stable(axi_awlen_o))
+      $past(rst_ni && axi_req_o.awvalid && !axi_rsp_i.awready)
+      -> axi_req_o.awvalid && $stable(axi_req_o.awaddr) && $stable(axi_req_o.awlen))
   else $error("an AXI write address changed before it was accepted");
   assert_w_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && axi_wvalid_o && !axi_wready_i) -> axi_wvalid_o && $stable(axi_wdata_o) && $stable(axi_wlast_o))
+      $past(rst_ni && axi_req_o.wvalid && !axi_rsp_i.wready) -> axi_req_o.wvalid && $stable(axi_req_o.wdata) && $stable(axi_req_o.wlast))
   else $error("AXI write data changed before it was accepted");
-  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_bvalid_i -> unanswered_q != '0)
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rsp_i.bvalid -> unanswered_q != '0)
   else $error("an AXI write response that nobody waits for");
   assert_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      axi_awvalid_o -> 32'(axi_awlen_o) < MaxBurstBeats)
+      axi_req_o.awvalid -> 32'(axi_req_o.awlen) < MaxBurstBeats)
   else $error("an AXI write burst is too long");
   assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
       unanswered_q <= BurstsBits'(MaxBursts))
   else $error("more bursts were asked for than may be outstanding");
   assert_unsent : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_q <= unanswered_q)
   else $error("a burst was answered before its data left");
-  cover_waits : cover property (@(posedge clk_i) rst_ni && axi_wvalid_o && !axi_wready_i);
+  cover_waits : cover property (@(posedge clk_i) rst_ni && axi_req_o.wvalid && !axi_rsp_i.wready);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);
-  cover_drained : cover property (@(posedge clk_i) rst_ni && axi_wvalid_o && axi_wstrb_o == '0);
+  cover_drained : cover property (@(posedge clk_i) rst_ni && axi_req_o.wvalid && axi_req_o.wstrb == '0);
 `endif
 
 endmodule

@@ -41,15 +41,9 @@ module vta_fetch
   output logic                beat_o,
   output logic                retire_o,
   // AXI4 read.
-  output address_t            axi_araddr_o,
-  output logic [         7:0] axi_arlen_o,
-  output logic                axi_arvalid_o,
-  input  logic                axi_arready_i,
-  input  logic [ BusBits-1:0] axi_rdata_i,
-  input  logic [         1:0] axi_rresp_i,
-  input  logic                axi_rlast_i,
-  input  logic                axi_rvalid_i,
-  output logic                axi_rready_o
+  output axi_read_req_t       axi_req_o,
+  input  axi_read_rsp_t       axi_rsp_i,
+  input  logic [BusBits-1:0]  axi_rdata_i
 );
 
   localparam int unsigned InsnBeats = InsnBits / BusBits;
@@ -84,15 +78,9 @@ module vta_fetch
     .fault_o,
     .fault_code_o,
     .fault_address_o,
-    .axi_araddr_o,
-    .axi_arlen_o,
-    .axi_arvalid_o,
-    .axi_arready_i,
-    .axi_rdata_i,
-    .axi_rresp_i,
-    .axi_rlast_i,
-    .axi_rvalid_i,
-    .axi_rready_o
+    .axi_req_o,
+    .axi_rsp_i,
+    .axi_rdata_i
   );
 
   vta_fifo #(

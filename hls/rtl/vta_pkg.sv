@@ -169,6 +169,40 @@ package vta_pkg;
   localparam int unsigned SramIndexBits = 17;
 
   typedef logic [AddrBits-1:0] address_t;
+
+  // ---- AXI4: the signals of a master that vary, and their answers ---------------------------------------------------
+  // Read data is a port of its own: a simulator would assemble a wide struct anew every cycle.
+  typedef struct packed {
+    address_t   araddr;
+    logic [7:0] arlen;
+    logic       arvalid;
+    logic       rready;
+  } axi_read_req_t;
+
+  typedef struct packed {
+    logic       arready;
+    logic [1:0] rresp;
+    logic       rlast;
+    logic       rvalid;
+  } axi_read_rsp_t;
+
+  typedef struct packed {
+    address_t            awaddr;
+    logic [7:0]          awlen;
+    logic                awvalid;
+    logic [BusBits-1:0]  wdata;
+    logic [BusBytes-1:0] wstrb;
+    logic                wlast;
+    logic                wvalid;
+    logic                bready;
+  } axi_write_req_t;
+
+  typedef struct packed {
+    logic       awready;
+    logic       wready;
+    logic [1:0] bresp;
+    logic       bvalid;
+  } axi_write_rsp_t;
   typedef logic [IndexBits-1:0] index_t;
   typedef logic [AccBanks-1:0] banks_t;                  // a bit for each bank
   typedef logic [AccBanks-1:0][LogAccRows-1:0] rows_t;   // a row of each bank

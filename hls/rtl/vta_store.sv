@@ -37,18 +37,8 @@ module vta_store
   output logic                   beat_o,
   output logic                   retire_o,
   // AXI4 write.
-  output address_t               axi_awaddr_o,
-  output logic [            7:0] axi_awlen_o,
-  output logic                   axi_awvalid_o,
-  input  logic                   axi_awready_i,
-  output logic [    BusBits-1:0] axi_wdata_o,
-  output logic [   BusBytes-1:0] axi_wstrb_o,
-  output logic                   axi_wlast_o,
-  output logic                   axi_wvalid_o,
-  input  logic                   axi_wready_i,
-  input  logic [            1:0] axi_bresp_i,
-  input  logic                   axi_bvalid_i,
-  output logic                   axi_bready_o
+  output axi_write_req_t         axi_req_o,
+  input  axi_write_rsp_t         axi_rsp_i
 );
 
   localparam int unsigned ElementBeats = OutBits / BusBits;
@@ -161,18 +151,8 @@ module vta_store
     .fault_o(dma_fault),
     .fault_code_o(dma_fault_code),
     .fault_address_o(dma_fault_address),
-    .axi_awaddr_o,
-    .axi_awlen_o,
-    .axi_awvalid_o,
-    .axi_awready_i,
-    .axi_wdata_o,
-    .axi_wstrb_o,
-    .axi_wlast_o,
-    .axi_wvalid_o,
-    .axi_wready_i,
-    .axi_bresp_i,
-    .axi_bvalid_i,
-    .axi_bready_o
+    .axi_req_o,
+    .axi_rsp_i
   );
 
   assign beat_o = element_q && !past_q && beat_ready;

@@ -168,7 +168,7 @@ module vta_top
   (* keep *) logic stopped;  // as drain, for the few that begin instructions and micro-ops
   logic stage_rst_n = 1'b0;  // before the first edge, too
   logic drain, finish, resetting, ends, faults;
-  logic [1:0] gemm_issue;
+  logic [2:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
   fault_e stage_fault_code[Stages];
   address_t stage_fault_address[Stages];
@@ -199,7 +199,7 @@ module vta_top
 
   // The count of micro-ops follows by a cycle.
   logic counting_q;
-  logic [1:0] gemm_issue_q;
+  logic [2:0] gemm_issue_q;
   always_ff @(posedge clk) begin
     counting_q <= running_q;
     gemm_issue_q <= gemm_issue;
@@ -338,6 +338,10 @@ module vta_top
   );
 
   // ---- Stages --------------------------------------------------------------------------------------------------------------------
+  axi_read_req_t fetch_req, load_req, compute_req;
+  axi_read_rsp_t fetch_rsp, load_rsp, compute_rsp;
+  axi_write_req_t store_req;
+  axi_write_rsp_t store_rsp;
   logic busy[Stages], stalled[Stages], starved[Stages], beat[Stages];
   logic [LogBusBytes:0] compute_beat_bytes;
   logic [31:0] illegal_number;
@@ -370,15 +374,9 @@ module vta_top
     .stalled_o(stalled[0]),
     .beat_o(beat[0]),
     .retire_o(retire[0]),
-    .axi_araddr_o(m_axi_fetch_araddr),
-    .axi_arlen_o(m_axi_fetch_arlen),
-    .axi_arvalid_o(m_axi_fetch_arvalid),
-    .axi_arready_i(m_axi_fetch_arready),
-    .axi_rdata_i(m_axi_fetch_rdata),
-    .axi_rresp_i(m_axi_fetch_rresp),
-    .axi_rlast_i(m_axi_fetch_rlast),
-    .axi_rvalid_i(m_axi_fetch_rvalid),
-    .axi_rready_o(m_axi_fetch_rready)
+    .axi_req_o(fetch_req),
+    .axi_rsp_i(fetch_rsp),
+    .axi_rdata_i(m_axi_fetch_rdata)
   );
 
   // Buffers between the stages.
@@ -421,15 +419,9 @@ module vta_top
     .stalled_o(stalled[1]),
     .beat_o(beat[1]),
     .retire_o(retire[1]),
-    .axi_araddr_o(m_axi_load_araddr),
-    .axi_arlen_o(m_axi_load_arlen),
-    .axi_arvalid_o(m_axi_load_arvalid),
-    .axi_arready_i(m_axi_load_arready),
-    .axi_rdata_i(m_axi_load_rdata),
-    .axi_rresp_i(m_axi_load_rresp),
-    .axi_rlast_i(m_axi_load_rlast),
-    .axi_rvalid_i(m_axi_load_rvalid),
-    .axi_rready_o(m_axi_load_rready)
+    .axi_req_o(load_req),
+    .axi_rsp_i(load_rsp),
+    .axi_rdata_i(m_axi_load_rdata)
   );
 
   vta_compute u_compute (
@@ -474,15 +466,9 @@ module vta_top
     .beat_bytes_o(compute_beat_bytes),
     .retire_o(retire[2]),
     .gemm_issue_o(gemm_issue),
-    .axi_araddr_o(m_axi_compute_araddr),
-    .axi_arlen_o(m_axi_compute_arlen),
-    .axi_arvalid_o(m_axi_compute_arvalid),
-    .axi_arready_i(m_axi_compute_arready),
-    .axi_rdata_i(m_axi_compute_rdata),
-    .axi_rresp_i(m_axi_compute_rresp),
-    .axi_rlast_i(m_axi_compute_rlast),
-    .axi_rvalid_i(m_axi_compute_rvalid),
-    .axi_rready_o(m_axi_compute_rready)
+    .axi_req_o(compute_req),
+    .axi_rsp_i(compute_rsp),
+    .axi_rdata_i(m_axi_compute_rdata)
   );
 
   vta_store u_store (
@@ -510,18 +496,8 @@ module vta_top
     .stalled_o(stalled[3]),
     .beat_o(beat[3]),
     .retire_o(retire[3]),
-    .axi_awaddr_o(m_axi_store_awaddr),
-    .axi_awlen_o(m_axi_store_awlen),
-    .axi_awvalid_o(m_axi_store_awvalid),
-    .axi_awready_i(m_axi_store_awready),
-    .axi_wdata_o(m_axi_store_wdata),
-    .axi_wstrb_o(m_axi_store_wstrb),
-    .axi_wlast_o(m_axi_store_wlast),
-    .axi_wvalid_o(m_axi_store_wvalid),
-    .axi_wready_i(m_axi_store_wready),
-    .axi_bresp_i(m_axi_store_bresp),
-    .axi_bvalid_i(m_axi_store_bvalid),
-    .axi_bready_o(m_axi_store_bready)
+    .axi_req_o(store_req),
+    .axi_rsp_i(store_rsp)
   );
 
   vta_ram #(
@@ -586,18 +562,54 @@ module vta_top
   end
 
   // ---- Buses ---------------------------------------------------------------------------------------------------------------------
+  assign m_axi_fetch_araddr = fetch_req.araddr;
+  assign m_axi_fetch_arlen = fetch_req.arlen;
+  assign m_axi_fetch_arvalid = fetch_req.arvalid;
+  assign m_axi_fetch_rready = fetch_req.rready;
+  assign fetch_rsp.arready = m_axi_fetch_arready;
+  assign fetch_rsp.rresp = m_axi_fetch_rresp;
+  assign fetch_rsp.rlast = m_axi_fetch_rlast;
+  assign fetch_rsp.rvalid = m_axi_fetch_rvalid;
   assign m_axi_fetch_arsize = 3'(LogBusBytes);
   assign m_axi_fetch_arburst = AxiBurstIncr;
   assign m_axi_fetch_arcache = AxiCache;
   assign m_axi_fetch_arprot = '0;
+  assign m_axi_load_araddr = load_req.araddr;
+  assign m_axi_load_arlen = load_req.arlen;
+  assign m_axi_load_arvalid = load_req.arvalid;
+  assign m_axi_load_rready = load_req.rready;
+  assign load_rsp.arready = m_axi_load_arready;
+  assign load_rsp.rresp = m_axi_load_rresp;
+  assign load_rsp.rlast = m_axi_load_rlast;
+  assign load_rsp.rvalid = m_axi_load_rvalid;
   assign m_axi_load_arsize = 3'(LogBusBytes);
   assign m_axi_load_arburst = AxiBurstIncr;
   assign m_axi_load_arcache = AxiCache;
   assign m_axi_load_arprot = '0;
+  assign m_axi_compute_araddr = compute_req.araddr;
+  assign m_axi_compute_arlen = compute_req.arlen;
+  assign m_axi_compute_arvalid = compute_req.arvalid;
+  assign m_axi_compute_rready = compute_req.rready;
+  assign compute_rsp.arready = m_axi_compute_arready;
+  assign compute_rsp.rresp = m_axi_compute_rresp;
+  assign compute_rsp.rlast = m_axi_compute_rlast;
+  assign compute_rsp.rvalid = m_axi_compute_rvalid;
   assign m_axi_compute_arsize = 3'(LogBusBytes);
   assign m_axi_compute_arburst = AxiBurstIncr;
   assign m_axi_compute_arcache = AxiCache;
   assign m_axi_compute_arprot = '0;
+  assign m_axi_store_awaddr = store_req.awaddr;
+  assign m_axi_store_awlen = store_req.awlen;
+  assign m_axi_store_awvalid = store_req.awvalid;
+  assign m_axi_store_wdata = store_req.wdata;
+  assign m_axi_store_wstrb = store_req.wstrb;
+  assign m_axi_store_wlast = store_req.wlast;
+  assign m_axi_store_wvalid = store_req.wvalid;
+  assign m_axi_store_bready = store_req.bready;
+  assign store_rsp.awready = m_axi_store_awready;
+  assign store_rsp.wready = m_axi_store_wready;
+  assign store_rsp.bresp = m_axi_store_bresp;
+  assign store_rsp.bvalid = m_axi_store_bvalid;
   assign m_axi_store_awsize = 3'(LogBusBytes);
   assign m_axi_store_awburst = AxiBurstIncr;
   assign m_axi_store_awcache = AxiCache;

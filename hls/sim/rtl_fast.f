@@ -15,6 +15,7 @@
 -Wno-fatal
 -Werror-USERERROR
 -DSYNTHESIS
+split.vlt
 -F ../rtl/vta.f
 rtl_device.cpp
 memory_ports.cpp

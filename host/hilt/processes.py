@@ -22,9 +22,11 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    # What is ignored stays so, as nohup has it; a handler that Python did not set could not be put back.
-    heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) not in (signal.SIG_IGN, None)]
-    before = {number: signal.signal(number, end) for number in heard}
+    # Ignored signals stay ignored, as with nohup. A handler that Python did not set cannot be restored.
+    handled = [
+        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    ]
+    before = {number: signal.signal(number, end) for number in handled}
     try:
         with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
             pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -36,8 +38,8 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
             try:
                 yield pool
             except BaseException:
-                for each in multiprocessing.active_children():
-                    each.terminate()
+                for child in multiprocessing.active_children():
+                    child.terminate()
                 pool.shutdown(cancel_futures=True)  # waits for the pool's thread, which waits for them
                 raise
     finally:

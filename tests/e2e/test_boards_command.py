@@ -79,7 +79,7 @@ def test_a_board_is_added_when_its_fingerprint_is_accepted(
     assert supervisor.status().power == "on" and supervisor.status().boot_id != before.boot_id
 
 
-def test_a_check_goes_to_the_canary_and_names_what_is_wrong(hilt_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_runs_the_canary_and_names_the_fault(hilt_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = VirtualTarget("virtual:pynq", form="golden")
     findings = {each.what: each for each in check_board(target)}
     assert [each for each in findings.values() if not each.well] == []
@@ -122,7 +122,7 @@ def test_a_quarantined_board_that_is_no_more_hides_no_other(
     assert hilt(["boards", "release", "desk"]) == hilt(["boards", "release", "virtual:sold"]) == 0
 
 
-def test_what_cannot_be_added_is_refused_before_anything_is_written(hilt_home: Path) -> None:
+def test_an_impossible_addition_is_refused_before_anything_is_written(hilt_home: Path) -> None:
     for words, error in (
         (["desk", "xilinx@host", "--bitstream", "nonsense"], UnknownBitstreamError),
         (["a b", "xilinx@host", "--bitstream", "pynq"], BoardFileError),

@@ -152,7 +152,7 @@ def test_too_little_contiguous_memory_is_said_in_bytes(runner: BoardRunner) -> N
         "kernel": [1, 1],
         "strides": [1, 1],
         "pads": [0, 0, 0, 0],
-        "multiplier": 1,
+        "divisor": 1,
         "shift": 0,
         "clip": [-128, 127],
     }
@@ -201,8 +201,8 @@ def test_a_board_alone_runs_a_bundle_with_numpy_and_pynq_only(model: Model, runn
     assert np.array_equal(np.load(io.BytesIO(written)), model.reference[model.output])
 
 
-def save_quantised(name: str, path: Path) -> None:
-    """Write one of the zoo's networks, quantised with a few random images."""
+def save_quantised(name: str, path: Path, *, opened: bool = False) -> None:
+    """Write one of the zoo's networks, quantised with a few random images; `opened` leaves its input's sizes open."""
     import onnx
 
     from hilt.network import zoo
@@ -215,7 +215,12 @@ def save_quantised(name: str, path: Path) -> None:
     graph = fixed_model(zoo.make(name), name)
     canonicalise(graph)
     calibration = make_calibration({"input": zoo.calibration_data(name, 4)}, graph)
-    onnx.save(to_model(quantise(graph, calibration, search=False).model), path)
+    model = to_model(quantise(graph, calibration, search=False).model)
+    if opened:
+        for number, size in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
+            size.dim_param = f"size{number}"
+        del model.graph.value_info[:]
+    onnx.save(model, path)
 
 
 def test_two_commands_lead_from_onnx_to_a_verified_inference(
@@ -223,8 +228,10 @@ def test_two_commands_lead_from_onnx_to_a_verified_inference(
 ) -> None:
     runner.close()  # the commands take the board themselves
     model, bundle, output = tmp_path / "ds_cnn.onnx", tmp_path / "ds_cnn.hilt", tmp_path / "y.npy"
-    save_quantised("ds_cnn", model)
-    assert hilt(["compile", str(model), "--measure", "-o", str(bundle)]) == 0
+    save_quantised("ds_cnn", model, opened=True)
+    assert hilt(["compile", str(model), "--measure", "-o", str(bundle)]) == 2
+    assert "has the open shape ?x?x?x?; give it with --shape" in " ".join(capsys.readouterr().err.split())
+    assert hilt(["compile", str(model), "--shape", "input=1,1,49,10", "--measure", "-o", str(bundle)]) == 0
     assert "have the best of a search with the twin" in " ".join(capsys.readouterr().out.split())
     manifest = read_bundle(bundle).manifest
     assert manifest["target"]["processor"]["source"].startswith("measured on virtual:pynq")
@@ -243,8 +250,10 @@ def test_a_campaign_of_a_quantised_model_ends_with_a_verified_inference(
 ) -> None:
     runner.close()
     model = tmp_path / "autoencoder.onnx"
-    save_quantised("autoencoder", model)
-    assert hilt(["campaign", str(model), "--board", BOARD, "--budget", "24", "--output", str(tmp_path / "out")]) == 0
+    save_quantised("autoencoder", model, opened=True)
+    sizes = ["--shape", "input=1,640"]
+    arguments = ["campaign", str(model), *sizes, "--board", BOARD, "--budget", "24", "--output", str(tmp_path / "out")]
+    assert hilt(arguments) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "with the fallback schedules" in said and "elements equal to the integer reference" in said
     manifest = read_bundle(tmp_path / "out" / "network.hilt").manifest

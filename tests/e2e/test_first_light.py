@@ -179,7 +179,7 @@ def go_on(home: Path, uuid: str, kills: list[Callable[[int], None]]) -> None:
     ],
     ids=["worker_daemon_ssh_engine", "engine_with_daemon_then_supervisor"],
 )
-def test_whatever_is_killed_the_records_are_the_same(
+def test_any_kill_leaves_the_same_records(
     shared_home: Path, undisturbed: list[Trial], kills: list[Callable[[int], None]]
 ) -> None:
     hilt(*TUNE, "--trials", str(TRIALS), "--batch", "4", "--detach")

@@ -40,7 +40,7 @@ def expected_fingerprint() -> str:
     return fingerprint(BoardDirectory("pynq").host_public_key())
 
 
-def test_a_script_is_told_the_fingerprint_and_what_to_do(port: int) -> None:
+def test_a_script_gets_the_fingerprint_and_the_next_step(port: int) -> None:
     done = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1 and expected_fingerprint() in done.stderr and "accept it" in done.stderr

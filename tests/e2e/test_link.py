@@ -130,7 +130,7 @@ def test_another_user_is_refused(endpoint: Endpoint) -> None:
         connect(replace(endpoint, user="root"))
 
 
-def test_unusable_keys_say_what_to_do(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_unusable_keys_name_the_next_step(endpoint: Endpoint, tmp_path: Path) -> None:
     write_key(tmp_path / "locked", BestAvailableEncryption(b"secret"))
     with pytest.raises(AuthenticationError, match="passphrase.*ssh-add"):
         connect(replace(endpoint, key_file=tmp_path / "locked"))
@@ -254,7 +254,7 @@ def test_a_corrupt_blob_is_refused_and_not_kept(endpoint: Endpoint) -> None:
         assert client.missing_blobs([digest], Deadline(30)) == set()
 
 
-def test_a_bitstream_that_is_not_what_its_manifest_says_is_refused(target: VirtualTarget, endpoint: Endpoint) -> None:
+def test_a_bitstream_that_differs_from_its_manifest_is_refused(target: VirtualTarget, endpoint: Endpoint) -> None:
     with AgentConnection.open(endpoint, "test", Deadline(60)) as connection:
         client = connection.client
         whole = target.bitstream()

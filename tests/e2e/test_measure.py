@@ -173,7 +173,7 @@ def test_a_measured_key_is_answered_from_the_journal(desk: Desk) -> None:
     assert desk.trials_run() == before + 4
 
 
-def test_a_new_host_finds_what_the_old_one_did_not_hear(desk: Desk) -> None:
+def test_a_new_host_finds_results_that_the_old_one_did_not_get(desk: Desk) -> None:
     """A new host fetches the results that the old one missed.
 
     The SSH server dies, and the host with it. The board finishes its trials, and the next host runs only the rest.

@@ -152,7 +152,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["insn.bin"]
 
 
-def test_a_dump_takes_the_place_of_what_a_link_leads_to(tmp_path: Path) -> None:
+def test_a_dump_replaces_the_target_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "insn.bin").write_bytes(np.array([(3, 0)], "<u8").tobytes())
     (tmp_path / "link").symlink_to("old.bin")
     (tmp_path / "old.bin").write_bytes(b"old")

@@ -54,7 +54,7 @@ def test_faults_of_all_kinds_leave_the_records_of_a_quiet_run(home: Path) -> Non
         assert not verdict.quarantined
 
 
-def test_what_a_faulty_board_of_a_fleet_loses_is_measured_all_the_same(home: Path) -> None:
+def test_requests_that_a_faulty_board_of_a_fleet_loses_are_measured(home: Path) -> None:
     quiet = quiet_run(home, 30)
     verdict = faulty_run(home, quiet, SEED, RATE, CHEAP, boards=2)
     assert len(verdict.faults) >= 8, verdict.faults

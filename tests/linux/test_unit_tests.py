@@ -19,7 +19,8 @@ __all__ = ["desk"]
 ROOT = Path(__file__).parents[2]
 SOURCES = (
     *("pyproject.toml", "README.md", "board", "host/hilt", "bitstreams", "hls/README.md"),
-    *("hls/golden", "hls/sim", "tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py", "tests/unit/board"),
+    *("docs/protocol.md", "hls/golden", "hls/sim"),
+    *("tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py", "tests/unit/board"),
 )
 TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs")
 NEEDS_COMPILER = "tests/unit/board/test_public_time.py"

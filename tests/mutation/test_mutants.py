@@ -29,7 +29,7 @@ def test_each_change_is_made_once() -> None:
         compile(mutant.source, "mutant", "exec")
 
 
-def test_a_change_does_what_its_name_says() -> None:
+def test_a_change_does_as_its_name_says() -> None:
     by_change = {mutant.change: mutant.source for mutant in mutants(SOURCE)}
     assert "value > high" in by_change["GtE -> Gt"]
     assert "not not value == 3" in by_change["not -> "]

@@ -80,7 +80,7 @@ def difference(program: RandomProgram, left: Outcome, right: Outcome) -> str | N
         if execution.status is not DeviceStatus.DONE:
             return f"status {execution.status.name} after {execution.cycles} cycles, {execution.fault}"
     if len(executions) == 2:
-        counted = [_what_has_no_time(execution) for execution in executions]
+        counted = [_untimed_facts(execution) for execution in executions]
         if counted[0] != counted[1]:
             return f"counters {counted[0]} and {counted[1]}"
     wrong = np.flatnonzero(left.memory != right.memory)
@@ -93,7 +93,7 @@ def difference(program: RandomProgram, left: Outcome, right: Outcome) -> str | N
     return None
 
 
-def _what_has_no_time(execution: Execution) -> dict[str, int]:
+def _untimed_facts(execution: Execution) -> dict[str, int]:
     """The counters that every model of the accelerator must agree on: work done, not time taken."""
     counters = execution.counters
     stages = {"fetch": counters.fetch, "load": counters.load, "compute": counters.compute, "store": counters.store}

@@ -98,7 +98,7 @@ PASSES: dict[str, tuple[list[Fields], float]] = {
 
 @pytest.mark.parametrize("hazards", ["interlock", "none"])
 @pytest.mark.parametrize("name", PASSES)
-def test_what_joins(name: str, hazards: str) -> None:
+def test_these_instructions_join(name: str, hazards: str) -> None:
     instructions, passes = PASSES[name]
     accelerator = replace(PYNQ, hazards=hazards)
     program = words(accelerator, [*LOADS, *instructions, *SHOW])
@@ -114,7 +114,7 @@ def test_what_joins(name: str, hazards: str) -> None:
 
 @cache
 def _busy_without(accelerator: Accelerator) -> int:
-    """Compute's, of the rest of test_what_joins' programs."""
+    """Compute's, of the rest of test_these_instructions_join' programs."""
     return _run(accelerator, words(accelerator, [*LOADS, *SHOW]))[1]
 
 
@@ -151,7 +151,7 @@ def test_a_stage_that_is_started_for_one_instruction_joins_none() -> None:
         assert device.step(2_000)[0] is DeviceStatus.DONE
 
 
-def test_what_joins_does_not_depend_on_the_memory() -> None:
+def test_joins_do_not_depend_on_the_memory() -> None:
     """The chain waits for instructions that a slow memory brings late: the pass is one, and later."""
     program = words(PYNQ, [LOADS[0], *chain(SHR, MAX, MIN, MAX, MIN), finish()])
     quick, slow = (_run(PYNQ, program, **timing)[1] for timing in ({}, {"bandwidth": (1, 2)}))

@@ -14,7 +14,7 @@ def line(source: Path, number: int, page: str, comment: str, instance: str, coun
     return f"C '{text}' {count}"
 
 
-def test_instances_add_up_and_what_nothing_reached_is_named(tmp_path: Path) -> None:
+def test_instances_add_up_and_unreached_points_are_named(tmp_path: Path) -> None:
     source = tmp_path / "vta_some.sv"
     source.write_text("\n".join(["module vta_some;", "a;", "b;", "1: return 2;", "endmodule"]))
     counted = [

@@ -184,7 +184,7 @@ def test_a_stage_started_without_auto_restart_does_one_instruction(golden: Path)
         assert device.step(100)[0] is DeviceStatus.DONE
 
 
-def test_says_what_it_is(golden: Path) -> None:
+def test_the_model_describes_itself(golden: Path) -> None:
     with SimulatedDevice(golden, MemoryModel(BASE, MEMORY_BYTES)) as device:
         assert device.description == {
             **{"form": "golden", "parameters": A.parameters.name, "isa": "A"},
@@ -197,7 +197,7 @@ def test_says_what_it_is(golden: Path) -> None:
         assert device.read_register(Register.BUILD) == 1 << 12 | 6 << 8
 
 
-def test_refuses_what_is_not_there(golden: Path, tmp_path: Path) -> None:
+def test_missing_files_are_refused(golden: Path, tmp_path: Path) -> None:
     with SimulatedDevice(golden, MemoryModel(BASE, MEMORY_BYTES)) as device:
         assert device.step(10) == (DeviceStatus.IDLE, 0)
         with pytest.raises(SimulatorError, match="not all in the memory 0x100000..0x200000"):

@@ -24,16 +24,16 @@ GOOD = {
     "resnet18.C10": (1, 7, 7, 1, 16, 2, 1),
     "resnet18.C11": (1, 7, 7, 1, 8, 2, 1),
 }
-EPILOGUE_CYCLES = 1
+EPILOGUE_CYCLES = 0.5
 """Cycles of every output element in the stage that runs the GEMM.
 
-They are the reset, and SHR, MAX and MIN in one pass, each of two elements a cycle.
+SHR, MAX and MIN go in one pass, two elements a cycle. The reset is done in passing (vta_fold).
 """
 
-ENDS_CYCLES = 2_200
+ENDS_CYCLES = 3_000
 """Cycles at both ends, before the first tile has arrived and after the last was computed.
 
-Nothing hides the memory there: 550 and 1,590 cycles in C10 (its timeline), nearly a tenth of the short 1x1 layers.
+Nothing hides the memory there: 967 and 1,990 cycles in C10 (its timeline), a tenth of the short 1x1 layers.
 """
 
 
@@ -47,7 +47,7 @@ def run(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> tu
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_good_configuration_is_right_and_near_what_the_compute_stage_can_do(name: str) -> None:
+def test_a_good_configuration_is_right_and_near_the_compute_bound(name: str) -> None:
     workload = load_workload(name)
     done, wrong = run(workload, dict(zip(KNOBS, GOOD[name], strict=True)), PYNQ)
     assert wrong == 0
@@ -71,7 +71,7 @@ def test_virtual_threads_hide_the_loads() -> None:
 
 
 @pytest.mark.parametrize("name", ["resnet18.C7", "resnet18.C10"])
-def test_strict_knows_what_loses_sums_without_interlock(name: str) -> None:
+def test_strict_rejects_lost_sums_without_interlock(name: str) -> None:
     """The level `strict` accepts only schedules that lose no sums without an interlock.
 
     The hardware is as the public bitstreams are: a schedule that `strict` accepts is right on it. A schedule that

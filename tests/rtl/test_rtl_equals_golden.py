@@ -33,7 +33,7 @@ def test_random_programs_leave_the_same_memory(variant: str) -> None:
         assert problem is None, f"{problem}\nwith a memory of {timing}"
 
 
-def test_no_assertion_fails_and_nothing_depends_on_what_was_never_written() -> None:
+def test_no_assertion_fails_and_nothing_depends_on_unwritten_memory() -> None:
     """The debug profile: assertions on, and every register and buffer random at power-on."""
     accelerator = VARIANTS["pynq A"]
     rtl, golden = build(accelerator, "rtl", "debug"), on_library(build(accelerator, "golden"))

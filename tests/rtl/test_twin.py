@@ -167,7 +167,7 @@ def test_many_programs_a_call_are_each_as_alone_on_any_thread() -> None:
     assert len(twin.predict([], MemoryModel())) == 0
 
 
-def test_the_timeline_holds_what_the_counters_say() -> None:
+def test_the_timeline_agrees_with_the_counters() -> None:
     twin, program = Twin(PYNQ), _schedules(1, 2_000_000)[0]
     prediction = twin.predict([program], MemoryModel())[0]
     spans = twin.timeline(program, MemoryModel())

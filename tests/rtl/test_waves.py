@@ -58,7 +58,7 @@ def test_waves_are_a_whole_fst_file(program: Path, tmp_path: Path, capsys: pytes
     assert len(widths) >= number(geometry, 1) > 500
 
 
-def test_what_cannot_be_is_refused(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_arguments_are_refused(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sim(program, "--waves", str(tmp_path / "missing" / "run.fst")) == 2
     assert "run.fst: its folder is missing" in capsys.readouterr().err
     assert sim(program, "--device", "golden", "--waves", str(tmp_path / "run.fst")) == 2

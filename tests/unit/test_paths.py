@@ -34,7 +34,7 @@ def test_a_folder_that_was_open_to_others_is_closed_with_all_in_it(home: Path) -
     assert [mode(home / name) for name in ("", "boards.toml", "hilt.db", "runs")] == [0o700, 0o600, 0o600, 0o700]
 
 
-def test_a_folder_is_made_closed_whatever_the_umask(home: Path) -> None:
+def test_a_folder_is_made_private_under_any_umask(home: Path) -> None:
     before = os.umask(0)
     try:
         paths.home()
@@ -43,7 +43,7 @@ def test_a_folder_is_made_closed_whatever_the_umask(home: Path) -> None:
     assert mode(home) == 0o700
 
 
-def test_what_a_link_points_to_elsewhere_keeps_its_rights(home: Path, tmp_path: Path) -> None:
+def test_the_target_of_a_link_keeps_its_mode(home: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.touch()
     elsewhere.chmod(0o644)

@@ -56,7 +56,7 @@ def choose(standings: Sequence[LayerStatus | None]) -> tuple[int, float] | None:
 
     The saving is 0 where it is the layer's turn. A None among the layers takes no more trials. Equals go in order.
     """
-    open_ones = [(place, each) for place, each in enumerate(standings) if each is not None]
+    open_ones = [(place, standing) for place, standing in enumerate(standings) if standing is not None]
     if not open_ones:
         return None
     place, fewest = min(open_ones, key=lambda item: item[1].asked)

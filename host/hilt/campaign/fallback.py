@@ -62,13 +62,13 @@ class FallbackFirst:
     def tell(self, feedback: Sequence[Feedback]) -> None:
         """Take results, see hilt.tune.Tuner."""
         others = []
-        for each in feedback:
-            if each.index in self._trying:
-                self._trying.remove(each.index)
-                self._tried[each.index] = each
-                self._found = self._found or each.outcome is Outcome.OK
+        for result in feedback:
+            if result.index in self._trying:
+                self._trying.remove(result.index)
+                self._tried[result.index] = result
+                self._found = self._found or result.outcome is Outcome.OK
             else:
-                others.append(each)
+                others.append(result)
         if others:
             self._tuner.tell(others)
 

@@ -188,7 +188,7 @@ class CampaignJob:
     def _publish_network(self, workload: str) -> None:
         """Publish the network's latency at the begin of a slice of the layer of this workload."""
         result = load_result(self._store, self._campaign)
-        layer = next(each for each in result.layers if each.layer.workload == workload)
+        layer = next(layer for layer in result.layers if layer.layer.workload == workload)
         estimate = result.estimate
         self._publish(
             NetworkUpdated(

@@ -132,7 +132,11 @@ class LayerSearch:
     def tell(self, batch: TrialBatch) -> None:
         """Tell the tuner, see hilt.engine.loop.TuningLoop."""
         for ordinal, _ in batch.trials():
-            found = [each for each in (self._bests[-1] if self._bests else None, self._latencies.get(ordinal)) if each]
+            found = [
+                latency
+                for latency in (self._bests[-1] if self._bests else None, self._latencies.get(ordinal))
+                if latency
+            ]
             self._bests.append(min(found, default=None))
         self._loop.tell(batch)
         self.exhausted = False  # an empty answer given while this batch was untold is not final

@@ -104,7 +104,7 @@ class CampaignLoop:
     def _next_step(self) -> _Step | None:
         """Ask for the next slice whose tuner has trials for it."""
         while (made := self._next_slice()) is not None:
-            layer = next(each for each in self._layers if each.workload == made.workload)
+            layer = next(layer for layer in self._layers if layer.workload == made.workload)
             batch = layer.ask(made.trials)
             if batch.indices:
                 self._say(f"{layer.workload}: trials {batch.first} to {batch.first + len(batch.indices) - 1}")
@@ -122,7 +122,7 @@ class CampaignLoop:
         standings = [layer.standing for layer in self._layers]
         if self._budget.seconds is not None and self._spent_now >= self._budget.seconds:
             # The minimum is given whatever the clock says: a layer without any trial has no schedule at all.
-            standings = [each if each and each.asked < MINIMUM_TRIALS else None for each in standings]
+            standings = [standing if standing and standing.asked < MINIMUM_TRIALS else None for standing in standings]
         chosen = choose(standings)
         if chosen is None or self._left < 1 or self._control.stopping:
             return None

@@ -8,7 +8,7 @@ fastest on the board is the campaign's, and every tensor of it is compared with 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,14 @@ from hilt.network.graph import Graph, GraphError
 from hilt.network.graph_file import graph_bytes, read_graph
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
-from hilt.network.partition import Measured, Tuned, form_of, shape_of, single_layer
+from hilt.network.partition import Measured, Tuned, form_of, single_layer
 from hilt.network.processor_speed import measure_processor
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
 from hilt.network.verify import Verified, compare
 from hilt.report.facts import INFERENCE
-from hilt.schedule import Conv2d
+from hilt.schedule import Workload, convolution, workload_of
 from hilt.store import Campaign, Store
 from hilt_runtime import read_bundle
 from hilt_runtime.arrays import encode_arrays
@@ -81,14 +81,27 @@ class TunedInference:
         }
 
 
-def keep_graph(home: Path, campaign: Campaign, model: Path) -> str:
+def keep_graph(
+    home: Path,
+    campaign: Campaign,
+    model: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+) -> str:
     """Keep a quantised model's graph with its campaign, so that any command can end the campaign with a bundle.
+
+    Args:
+        home: HILT_HOME.
+        campaign: The campaign.
+        model: The model's file.
+        shapes: Shapes of inputs that the model leaves open.
+        values: Inputs that become constants.
 
     Returns:
         Why there is none; empty if there is one.
     """
     try:
-        graph = import_model(model)
+        graph = import_model(model, shapes, values)
     except (OnnxError, GraphError) as error:
         return str(error)
     atomic_write_bytes(RunFiles(home, campaign.uuid).directory / GRAPH, graph_bytes(graph))
@@ -102,20 +115,20 @@ def has_graph(home: Path, campaign: Campaign) -> bool:
 
 def tuned_schedules(store: Store, campaign: Campaign, *, most: int = 1, fallback: bool = False) -> Tuned:
     """Return the best knobs of a campaign's layers by shape, or those of its fallback."""
-    schedules: dict[Conv2d, list[Mapping[str, int]]] = {}
+    schedules: dict[Workload, list[Mapping[str, int]]] = {}
     for layer in load_result(store, campaign).layers:
         if layer.run is None or layer.best is None:
             continue
         best = [layer.fallback] if fallback else []
         if not fallback:
-            trials = [each for each in store.trials(layer.run.uuid) if each.verified and each.microseconds]
+            trials = [trial for trial in store.trials(layer.run.uuid) if trial.verified and trial.microseconds]
             trials.sort(key=lambda each: (each.microseconds or 0.0, each.ordinal))
             limit = (trials[0].microseconds or 0.0) * _SLOWER
-            best = [layer.best, *(each for each in trials if (each.microseconds or 0.0) <= limit)]
-        knobs: list[Mapping[str, int]] = [dict(each.knobs) for each in best if each is not None]
+            best = [layer.best, *(trial for trial in trials if (trial.microseconds or 0.0) <= limit)]
+        knobs: list[Mapping[str, int]] = [dict(trial.knobs) for trial in best if trial is not None]
         if knobs:
-            distinct = [each for place, each in enumerate(knobs) if each not in knobs[:place]]
-            schedules[shape_of(Conv2d.from_dict(layer.run.workload_spec))] = distinct[:most]
+            distinct = [values for place, values in enumerate(knobs) if values not in knobs[:place]]
+            schedules[convolution(workload_of(layer.run.workload_spec)).schedule_shape] = distinct[:most]
     return schedules
 
 

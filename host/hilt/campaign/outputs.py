@@ -83,23 +83,23 @@ def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: 
     left_out: Counter[str] = Counter()
     notes = []
     seconds = dict[str, float]()
-    for each in result.layers:
-        if each.run is None:
+    for layer in result.layers:
+        if layer.run is None:
             continue
-        parameters = VTAParameters.from_name(each.run.parameters)
-        name = target or target_of(each.run.board)
+        parameters = VTAParameters.from_name(layer.run.parameters)
+        name = target or target_of(layer.run.board)
         try:
-            exported = export_run(each.run, store.trials(each.run.uuid), parameters, name)
+            exported = export_run(layer.run, store.trials(layer.run.uuid), parameters, name)
         except WorkloadError as error:
-            notes.append(f"{each.layer.workload} is not in the AutoTVM log: {error}")
+            notes.append(f"{layer.layer.workload} is not in the AutoTVM log: {error}")
             continue
         records += exported.records
         left_out.update(exported.left_out)
         costs = [sum(record.costs) / len(record.costs) for record in exported.records if record.error == 0]
         if costs:
-            seconds[each.layer.workload] = min(costs)
-        elif each.best is not None:
-            notes.append(f"{each.layer.workload}: no schedule of the AutoTVM log runs on TVM v0.9")
+            seconds[layer.layer.workload] = min(costs)
+        elif layer.best is not None:
+            notes.append(f"{layer.layer.workload}: no schedule of the AutoTVM log runs on TVM v0.9")
     write_log(path, records)
     return AutotvmLog(len(records), dict(left_out), notes + loss_of_log(result, seconds))
 
@@ -110,15 +110,15 @@ _NOTABLE_LOSS = 1.01
 
 def loss_of_log(result: CampaignResult, seconds: Mapping[str, float]) -> list[str]:
     """Return a note where TVM's best choice from the log is slower than the campaign's schedules."""
-    solved = [each for each in result.layers if each.microseconds is not None and each.layer.workload in seconds]
-    ours = sum(each.microseconds or 0.0 for each in solved)
-    of_log = sum(1e6 * seconds[each.layer.workload] * each.layer.count for each in solved)
+    solved = [layer for layer in result.layers if layer.microseconds is not None and layer.layer.workload in seconds]
+    ours = sum(layer.microseconds or 0.0 for layer in solved)
+    of_log = sum(1e6 * seconds[layer.layer.workload] * layer.layer.count for layer in solved)
     if not ours or of_log <= _NOTABLE_LOSS * ours:
         return []
     worse = [
-        each.layer.workload
-        for each in solved
-        if 1e6 * seconds[each.layer.workload] * each.layer.count > _NOTABLE_LOSS * (each.microseconds or 0.0)
+        layer.layer.workload
+        for layer in solved
+        if 1e6 * seconds[layer.layer.workload] * layer.layer.count > _NOTABLE_LOSS * (layer.microseconds or 0.0)
     ]
     return [
         f"TVM can use a part of the schedules only: with the AutoTVM log these {len(solved)} layers take "

@@ -47,9 +47,9 @@ class TvmLayer:
 def tvm_layers(store: Store, result: CampaignResult) -> list[TvmLayer]:
     """Return the layers of a campaign as TVM would run them with its log."""
     return [
-        tvm_layer(each.run, store.trials(each.run.uuid), each.best, each.layer.count)
-        for each in result.layers
-        if each.run is not None
+        tvm_layer(layer.run, store.trials(layer.run.uuid), layer.best, layer.layer.count)
+        for layer in result.layers
+        if layer.run is not None
     ]
 
 

@@ -53,18 +53,18 @@ def bench(
     from hilt_experiments.catalogue import EXPERIMENTS, experiment
 
     if list_all and as_json:
-        print_json([{"experiment": name, **asdict(each)} for name, each in EXPERIMENTS.items()], "experiments")
+        print_json([{"experiment": name, **asdict(entry)} for name, entry in EXPERIMENTS.items()], "experiments")
         return
     if list_all:
         table = tables.table(
             "experiment",
-            column("what", wraps=True),
+            column("measures", wraps=True),
             column("reproduces", drop=2, wraps=True),
             column(">minutes"),
             column(">with --full", drop=1),
         )
-        for name, each in EXPERIMENTS.items():
-            table.add_row(name, each.title, each.source, *(f"{minutes:g}" for minutes in each.minutes))
+        for name, entry in EXPERIMENTS.items():
+            table.add_row(name, entry.title, entry.source, *(f"{minutes:g}" for minutes in entry.minutes))
         tables.console().print(table)
         return
     if not names:
@@ -75,17 +75,17 @@ def bench(
         raise typer.BadParameter(f"--tuner is for {' and '.join(_WITH_ADDED_TUNERS)}, not for {others[0]}")
     settings = BenchSettings(seeds, chosen, full, jobs, checks, tuple(map(canonical_tuner, tuner or [])))
     results = {}
-    for name, each in wanted.items():
+    for name, entry in wanted.items():
         started = time.monotonic()
         folder = output_folder((output or paths.home() / "experiments") / name)
         held = Bench(name, settings, folder, lambda line: typer.echo(line, err=True))
-        each.hold(held)
+        entry.hold(held)
         if held.summary and not as_json:
             _print_summary(held.summary)
         typer.echo(f"{name}: {seconds_text(time.monotonic() - started)}; all of it in {folder}", err=as_json)
         results[name] = {
             "folder": str(folder),
-            "comparisons": [asdict(one) for one in held.comparisons],
+            "comparisons": [asdict(comparison) for comparison in held.comparisons],
             "summary": held.summary,
         }
     if as_json:

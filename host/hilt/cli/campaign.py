@@ -12,7 +12,7 @@ from hilt.cli import tables
 from hilt.cli.files import output_folder
 from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm
 from hilt.cli.formatting import print_json, short, state_text, time_text
-from hilt.cli.input_options import Shapes, Values, model_network
+from hilt.cli.input_options import Shapes, Values, model_network, read_shapes, read_values
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.run_options import (
     SHORT_RUN_PLANS,
@@ -108,7 +108,9 @@ def campaign(
     )
     if user is User.TVM:
         spec = for_tvm(spec)
-    ending = start_campaign(found, spec, spend, wait=wait, detach=detach, as_json=as_json, output=output)
+    ending = start_campaign(
+        found, spec, spend, shape, value, wait=wait, detach=detach, as_json=as_json, output=output
+    )
     raise typer.Exit(ending)
 
 
@@ -117,7 +119,6 @@ def _quantised(
 ) -> str:
     """Quantise a model beside it; return the path of the quantised one. Raises the errors of `hilt quantize`."""
     from hilt.cli.files import check_folder
-    from hilt.cli.input_options import read_shapes, read_values
     from hilt.network.quantize.files import quantise_file, write_model
     from hilt.schedule.onnx_model import SUFFIX
 
@@ -153,6 +154,8 @@ def start_campaign(
     network: Network,
     spec: RunSpec,
     budget: Budget,
+    shape: list[str] | None = None,
+    value: list[str] | None = None,
     *,
     wait: bool,
     detach: bool,
@@ -177,8 +180,10 @@ def start_campaign(
     made = launch.start(network, spec, budget, home, wait=wait)
     if output is not None:
         keep_folder(home, made.uuid, output)
-    if _has_bundle(spec) and (missing := keep_graph(home, made, Path(spec.workload))):
-        typer.echo(f"the campaign ends without a bundle: {missing}", err=as_json)
+    if _has_bundle(spec):
+        missing = keep_graph(home, made, Path(spec.workload), read_shapes(shape), read_values(value))
+        if missing:
+            typer.echo(f"the campaign ends without a bundle: {missing}", err=as_json)
     return attend_campaign(home, made, detach=detach, as_json=as_json, output=output)
 
 
@@ -202,8 +207,8 @@ def campaigns(
     home = paths.home()
     with Store(database_path(home)) as store:
         labels = all_labels(store)
-        listed = [each for each in store.campaigns() if is_listed(labels, (each.uuid,), tag, all_of_them)]
-        results = [load_result(store, each) for each in listed]
+        listed = [campaign for campaign in store.campaigns() if is_listed(labels, (campaign.uuid,), tag, all_of_them)]
+        results = [load_result(store, campaign) for campaign in listed]
         boards = [board_of(store, result.campaign) for result in results]
     if as_json:
         values = [result_values(result, labels.get(result.campaign.uuid, Labels())) for result in results]

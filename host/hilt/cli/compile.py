@@ -10,6 +10,7 @@ import typer
 from hilt.cli import tables
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
+from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
 
 _ALTERNATIVES = 4
 """Schedules of a layer, all within 5 % of its best, among which the layer's neighbours decide."""
@@ -31,6 +32,8 @@ def compile_model(
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure the board's processor first; kept for later compilations.")
     ] = False,
+    shape: Shapes = None,
+    value: Values = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile a network for a board: the parts on VTA, with their schedules, and the parts on the processor."""
@@ -40,10 +43,10 @@ def compile_model(
     from hilt.network.onnx_import import import_model
 
     check_folder(output)
+    graph = import_model(model, read_shapes(shape), read_values(value))
     if measure:
         _measure(board)
     target = target_of(board)
-    graph = import_model(model)
     tuned = {} if campaign is None else _tuned(campaign)
     compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
     atomic_write_bytes(output, compiled.data)
@@ -58,13 +61,12 @@ def compile_model(
 
 def _tuned(source: str) -> Tuned:
     """Return the knobs of a schedule file or of a campaign, by shape."""
-    from hilt.network.partition import shape_of
     from hilt.report.schedule_file import read_schedule
     from hilt.schedule import convolution
 
     if not Path(source).is_file():
         return schedules_of(source)
-    return {shape_of(convolution(layer)): [knobs] for layer, knobs in read_schedule(Path(source)).items()}
+    return {convolution(layer).schedule_shape: [knobs] for layer, knobs in read_schedule(Path(source)).items()}
 
 
 def _measure(board: str) -> None:

@@ -22,7 +22,7 @@ def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
     parts = [part for word in words for part in word.replace(",", " ").split()]
     if len(parts) == 1 and _is_number(parts[0]):
         return int(parts[0])
-    known = [each.name for each in space.knobs]
+    known = [knob.name for knob in space.knobs]
     given: dict[str, int] = {}
     for part in parts:
         name, equals, value = part.partition("=")
@@ -34,7 +34,7 @@ def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
         if name in given:
             raise typer.BadParameter(f"{name} is given twice")
         given[name] = int(value)
-    knobs = {each.name: each.values[0] for each in space.knobs if len(each.values) == 1 or each.name == "loop_order"}
+    knobs = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1 or knob.name == "loop_order"}
     knobs |= given
     if missing := [name for name in known if name not in knobs]:
         raise typer.BadParameter(f"a configuration needs {', '.join(missing)} too; `hilt space` lists their values")

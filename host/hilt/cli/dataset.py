@@ -60,7 +60,7 @@ def build(
 
         groups = evidence()
     else:
-        groups = [[each] for each in _subjects(str(workload), board_model, checks, space, orders)]
+        groups = [[subject] for subject in _subjects(str(workload), board_model, checks, space, orders)]
 
     def missing(group: list[DatasetKey]) -> list[DatasetKey]:
         return [subject for subject in group if not dataset_store.has(subject)]
@@ -126,7 +126,7 @@ def _subjects(workload: str, board: str, checks: str, kind: str, orders: int) ->
     from hilt.schedule.validity_summary import CHECK_LEVELS
     from hilt.virtual.mismatched_models import any_board_model
 
-    level = next((each for each in CHECK_LEVELS if each == checks), None)
+    level = next((known for known in CHECK_LEVELS if known == checks), None)
     if level is None:
         raise typer.BadParameter(f"--checks {checks!r} is none of {', '.join(CHECK_LEVELS)}")
     if kind not in ("autotvm", "ml2"):

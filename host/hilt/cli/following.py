@@ -106,14 +106,14 @@ def current(store: Store, record: Record) -> Record:
 def _show_all(client: EngineClient, view: View, presses: list[int]) -> Finished | None:
     """Show every event until the engine closes or dies; return the last where it is the end."""
     finished = None
-    said = False
+    noted = False
     for event in client.events():
         view.show(event)
         if isinstance(event, Finished):
             finished = event
-        if presses and not said and finished is None:
+        if presses and not noted and finished is None:
             view.note("Ctrl-C again does not wait for the board and leaves the run to stop by itself")
-            said = True
+            noted = True
     return finished
 
 

@@ -61,8 +61,8 @@ def show(
     typer.echo(f"Blueprint of {loaded.blueprint.size} components; {found['measurements']} measurements by the twin")
     typer.echo(found["statement"])
     typer.echo(f"layers ({len(found['layers'])}):")
-    for each in found["layers"]:
-        typer.echo(f"  {each}")
+    for layer in found["layers"]:
+        typer.echo(f"  {layer}")
     typer.echo(f"accelerators ({len(found['accelerators'])}):")
-    for each in found["accelerators"]:
-        typer.echo(f"  {each}")
+    for accelerator in found["accelerators"]:
+        typer.echo(f"  {accelerator}")

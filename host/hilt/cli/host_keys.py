@@ -18,7 +18,7 @@ def confirm_host_key(boards: str) -> None:
 
 
 def _confirm(board: str) -> None:
-    """Ask on the terminal whether a board's unknown key is its own.
+    """Ask on the terminal whether a board's unknown key is its own. A place is held while its board is asked.
 
     Raises UnknownHostKeyError if nobody can be asked or the answer is no, and the link's errors on the way to
     the key.
@@ -28,24 +28,27 @@ def _confirm(board: str) -> None:
 
     if board.startswith((PREFIX, DATASET_PREFIX)):
         return  # its key is in its own directory on this machine; records have none
-    from hilt.link.board_registry import registered_board
     from hilt.link.deadline import Deadline
     from hilt.link.errors import UnknownHostKeyError
     from hilt.link.host_keys import HostKeys
     from hilt.link.session import SshSession
+    from hilt.measure.board_description import real_target
 
-    endpoint = registered_board(board).endpoint
+    target = real_target(board)
     known = HostKeys()
-    if known.of(endpoint.host, endpoint.port):
+    if known.of(target.address.host, target.address.port):
         return
     try:
-        SshSession.connect(endpoint, known, Deadline(CONNECT_SECONDS)).close()
+        target.prepare(lambda text: typer.echo(text, err=True))
+        SshSession.connect(target.endpoint(), known, Deadline(CONNECT_SECONDS)).close()
     except UnknownHostKeyError as unknown:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        typer.echo(f"{board} ({endpoint.host}) is new here. Its key: {unknown.key.split()[0]}", err=True)
+        typer.echo(f"{board} ({target.address.host}) is new here. Its key: {unknown.key.split()[0]}", err=True)
         typer.echo(f"  {unknown.fingerprint}", err=True)
         typer.echo("Compare it on the board: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)
         if not typer.confirm("Is it the same?", err=True):
             raise
         known.accept(unknown)
+    finally:
+        target.release()

@@ -16,14 +16,14 @@ ListAll = Annotated[bool, typer.Option("--all", help="List archived ones too.")]
 def is_listed(labels: Mapping[str, Labels], uuids: Sequence[str], tag: str | None, all_of_them: bool) -> bool:
     """Return whether a record is in the list: `uuids` are its own, and that of its campaign."""
     own = [labels.get(uuid, Labels()) for uuid in uuids]
-    if tag is not None and not any(tag in each.tags for each in own):
+    if tag is not None and not any(tag in entry.tags for entry in own):
         return False
-    return all_of_them or not any(each.archived for each in own)
+    return all_of_them or not any(entry.archived for entry in own)
 
 
 def nothing_listed(kind: str, command: str, tag: str | None, labels: Mapping[str, Labels]) -> str:
     """Return the line in place of an empty list."""
-    archived = any(each.archived for each in labels.values())
+    archived = any(entry.archived for entry in labels.values())
     if tag is not None:
         return f"no {kind} with the tag {tag!r}{'; --all looks among archived ones too' if archived else ''}"
     if archived:

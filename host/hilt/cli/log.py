@@ -85,10 +85,10 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
     if not imported:
         raise typer.BadParameter(f"{file} holds no records of VTA's conv2d or dense")
     with Store(database_path(paths.home())) as store:
-        store.create_recorded((each.run, each.trials) for each in imported)
-    for each in imported:
-        again = f", {each.replaced} replaced by later ones" if each.replaced else ""
-        typer.echo(f"run {short(each.run.uuid)}: {each.run.workload} on {each.run.board}, {len(each.trials)} "
+        store.create_recorded((entry.run, entry.trials) for entry in imported)
+    for entry in imported:
+        again = f", {entry.replaced} replaced by later ones" if entry.replaced else ""
+        typer.echo(f"run {short(entry.run.uuid)}: {entry.run.workload} on {entry.run.board}, {len(entry.trials)} "
                    f"trials{again}")  # fmt: skip
 
 
@@ -107,7 +107,9 @@ def write_history(
 
     with Store(database_path(paths.home())) as store:
         found = [run_or_campaign(store, identifier) for identifier in identifiers]
-        runs = [run for each in found for run in (store.runs_of(each.uuid) if isinstance(each, Campaign) else [each])]
+        runs = [
+            run for match in found for run in (store.runs_of(match.uuid) if isinstance(match, Campaign) else [match])
+        ]
         history = history_of(store, runs)
     history.save(file)
     typer.echo(f"{len(history)} trials of {len(history.parts)} runs, to {file}")

@@ -72,7 +72,7 @@ def format_total(result: CampaignResult) -> str:
     if result.campaign.state is RunState.FINISHED and result.trials < wanted:
         words += f"\n{result.trials} of {wanted:.0f} trials: no tuner asked for more"
     if result.unsolved and result.campaign.state is RunState.FINISHED:
-        words += f"; without {', '.join(each.layer.workload for each in result.unsolved)}: nothing verified was found"
+        words += f"; without {', '.join(layer.layer.workload for layer in result.unsolved)}: nothing verified was found"
     return words
 
 
@@ -91,18 +91,18 @@ def _estimate_values(estimate: Estimate, share: float) -> dict[str, Any]:
 def result_table(result: CampaignResult) -> tables.Table:
     ordinals = (">times", ">trials", ">fallback µs", ">best µs", ">gain", ">all µs", ">share", ">% of bound")
     table = tables.table("layer", *ordinals, "run")
-    for each in result.layers:
+    for layer in result.layers:
         table.add_row(
-            each.layer.workload,
-            str(each.layer.count),
-            str(each.trials),
-            _latency(each.fallback),
-            layer_latency(each),
-            f"{each.gain:.2f}" if each.gain else "-",
-            f"{each.microseconds:,.1f}" if each.microseconds else "-",
-            _share(layer_share(each, result)),
-            _percent(each),
-            short(each.run.uuid) if each.run else "-",
+            layer.layer.workload,
+            str(layer.layer.count),
+            str(layer.trials),
+            _latency(layer.fallback),
+            layer_latency(layer),
+            f"{layer.gain:.2f}" if layer.gain else "-",
+            f"{layer.microseconds:,.1f}" if layer.microseconds else "-",
+            _share(layer_share(layer, result)),
+            _percent(layer),
+            short(layer.run.uuid) if layer.run else "-",
         )
     return table
 
@@ -138,15 +138,15 @@ def result_values(result: CampaignResult, labels: Labels) -> dict[str, Any]:
         "gain": result.gain,
         "layers": [
             {
-                "workload": each.layer.workload,
-                "count": each.layer.count,
-                "run": each.run.uuid if each.run else None,
-                "trials": each.trials,
-                "valid": each.valid,
-                "best": best_json(each.run, each.best) if each.run else None,
-                "fallback": best_json(each.run, each.fallback) if each.run else None,
-                "gain": each.gain,
+                "workload": layer.layer.workload,
+                "count": layer.layer.count,
+                "run": layer.run.uuid if layer.run else None,
+                "trials": layer.trials,
+                "valid": layer.valid,
+                "best": best_json(layer.run, layer.best) if layer.run else None,
+                "fallback": best_json(layer.run, layer.fallback) if layer.run else None,
+                "gain": layer.gain,
             }
-            for each in result.layers
+            for layer in result.layers
         ],
     }

@@ -60,19 +60,22 @@ def commands() -> list[CommandReference]:
 def text() -> str:
     """Return the whole reference, Markdown."""
     listed = commands()
-    contents = " · ".join(f"[{each.words.removeprefix('hilt ')}](#{each.words.replace(' ', '-')})" for each in listed)
-    parts = [_HEAD, contents, *(_section(each) for each in listed), f"## Exit codes\n\n{exit_codes.HELP}"]
+    contents = " · ".join(
+        f"[{command.words.removeprefix('hilt ')}](#{command.words.replace(' ', '-')})" for command in listed
+    )
+    parts = [_HEAD, contents, *(_section(command) for command in listed), f"## Exit codes\n\n{exit_codes.HELP}"]
     return "\n\n".join(parts) + "\n"
 
 
 def _section(command: CommandReference) -> str:
-    usage = " ".join([command.words, *(each.usage for each in command.parameters if each.usage)])
-    optional = any(not each.usage for each in command.parameters)
+    usage = " ".join([command.words, *(parameter.usage for parameter in command.parameters if parameter.usage)])
+    optional = any(not parameter.usage for parameter in command.parameters)
     lines = [f"## {command.words}", "", f"`{usage}{' [OPTIONS]' if optional else ''}`", "", command.help]
     if command.parameters:
         lines += ["", "| | | default |", "|---|---|---|"]
         lines += [
-            f"| `{_cell(each.syntax)}` | {_cell(each.help)} | {_cell(each.default)} |" for each in command.parameters
+            f"| `{_cell(parameter.syntax)}` | {_cell(parameter.help)} | {_cell(parameter.default)} |"
+            for parameter in command.parameters
         ]
     return "\n".join(lines)
 
@@ -93,9 +96,9 @@ def _commands(group: typer.Typer, name: str) -> Iterator[CommandReference]:
 
 def _command(words: str, function: Callable[..., Any]) -> CommandReference:
     declared = get_params_from_function(function).values()
-    parameters = (_parameter(each) for each in declared if isinstance(each.default, ParameterInfo))
+    parameters = (_parameter(parameter) for parameter in declared if isinstance(parameter.default, ParameterInfo))
     words_of_it = " ".join(inspect.cleandoc(function.__doc__ or "").split())
-    return CommandReference(words, words_of_it, tuple(each for each in parameters if each is not None))
+    return CommandReference(words, words_of_it, tuple(parameter for parameter in parameters if parameter is not None))
 
 
 def _parameter(declared: ParamMeta) -> Parameter | None:
@@ -122,12 +125,12 @@ def _kind(hint: object) -> tuple[object, bool]:
     """Return the type of one value, and whether there may be many: of `list[str] | None`, str and True."""
     inner = hint
     if get_origin(inner) in (Union, types.UnionType):
-        inner = next(each for each in get_args(inner) if each is not type(None))
+        inner = next(argument for argument in get_args(inner) if argument is not type(None))
     return (get_args(inner)[0], True) if get_origin(inner) is list else (inner, False)
 
 
 def _word(kind: object) -> str:
-    return "|".join(str(each.value) for each in kind) if _is_choice(kind) else _WORDS[kind]
+    return "|".join(str(choice.value) for choice in kind) if _is_choice(kind) else _WORDS[kind]
 
 
 def _is_choice(kind: object) -> TypeGuard[type[Enum]]:

@@ -51,7 +51,7 @@ def run_network(
     with BoardRunner(board, tell) as runner:
         answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
     verified = compare(answer.arrays, reference_of(opened, data, inputs)) if verify else None
-    outputs = {each["name"]: answer.arrays[each["name"]] for each in opened.outputs}
+    outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
     if output is not None:
         write_arrays(output, outputs)
     figures = profile(opened.manifest, answer.runs, simulated=board.startswith("virtual:"))
@@ -93,17 +93,17 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
     except (OSError, ValueError, EOFError) as error:
         raise typer.BadParameter(f"{path} holds no arrays: {error}") from None
     arrays = dict(loaded) if hasattr(loaded, "files") else {wanted[0]["name"]: loaded}
-    for each in wanted:
-        if each["name"] not in arrays:
-            names = ", ".join(one["name"] for one in wanted)
-            raise typer.BadParameter(f"{path} has no input {each['name']}; the network's inputs are {names}")
-        array = arrays[each["name"]]
-        if list(array.shape) != each["shape"] or str(array.dtype) != each["dtype"]:
+    for tensor in wanted:
+        if tensor["name"] not in arrays:
+            names = ", ".join(tensor["name"] for tensor in wanted)
+            raise typer.BadParameter(f"{path} has no input {tensor['name']}; the network's inputs are {names}")
+        array = arrays[tensor["name"]]
+        if list(array.shape) != tensor["shape"] or str(array.dtype) != tensor["dtype"]:
             raise typer.BadParameter(
-                f"input {each['name']} in {path} is {array.dtype} {tuple(array.shape)}, the network takes "
-                f"{each['dtype']} {tuple(each['shape'])}"
+                f"input {tensor['name']} in {path} is {array.dtype} {tuple(array.shape)}, the network takes "
+                f"{tensor['dtype']} {tuple(tensor['shape'])}"
             )
-    return {each["name"]: arrays[each["name"]] for each in wanted}
+    return {tensor["name"]: arrays[tensor["name"]] for tensor in wanted}
 
 
 def reference_of(bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

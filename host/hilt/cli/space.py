@@ -94,16 +94,18 @@ def _one(
     from hilt.report.space_csv import write_space_csv
     from hilt.schedule.validity_summary import summarize_validity
 
-    surveys = [summarize_validity(workload, accelerator, described, level) for level in levels]
+    summaries = [summarize_validity(workload, accelerator, described, level) for level in levels]
     if csv is not None:
-        write_space_csv(csv, described, next((one for one in surveys if one.checks == "compiler"), surveys[0]))
+        write_space_csv(
+            csv, described, next((summary for summary in summaries if summary.checks == "compiler"), summaries[0])
+        )
     if as_json:
         print_json(
             {
                 "workload": workload.name,
                 "size": len(described),
                 "knobs": {knob.name: list(knob.values) for knob in described.knobs},
-                "levels": {one.checks: _survey_json(one) for one in surveys},
+                "levels": {summary.checks: _summary_json(summary) for summary in summaries},
             },
             "space",
         )
@@ -114,19 +116,19 @@ def _one(
     for knob in described.knobs:
         knobs.add_row(knob.name, str(len(knob.values)), _values_text(knob.values))
     console.print(knobs)
-    for one in surveys:
+    for summary in summaries:
         console.print()
-        compiled = "" if one.compiled == one.valid else f" (TVM compiles {one.compiled:,})"
-        accepted = f"{one.valid:,} of {one.size:,} accepted, {100 * one.valid_ratio:.1f}%"
-        console.print(f"checks {one.checks}: {accepted}{compiled}")
+        compiled = "" if summary.compiled == summary.valid else f" (TVM compiles {summary.compiled:,})"
+        accepted = f"{summary.valid:,} of {summary.size:,} accepted, {100 * summary.valid_ratio:.1f}%"
+        console.print(f"checks {summary.checks}: {accepted}{compiled}")
         histogram = tables.table(
             column("reason", wraps=True), column(">configurations"), column(">share"), column("", drop=1)
         )
-        largest = max(one.reasons.values(), default=1)
-        for reason, count in one.reasons.items():
+        largest = max(summary.reasons.values(), default=1)
+        for reason, count in summary.reasons.items():
             bar = "█" * max(1, round(30 * count / largest))
-            histogram.add_row(reason, f"{count:,}", f"{100 * count / one.size:.1f}%", bar)
-        if one.reasons:
+            histogram.add_row(reason, f"{count:,}", f"{100 * count / summary.size:.1f}%", bar)
+        if summary.reasons:
             console.print(histogram)
 
 
@@ -214,7 +216,7 @@ def _group(
         console.print(words)
 
 
-def _survey_json(summarize_validity: ValiditySummary) -> dict[str, object]:
+def _summary_json(summarize_validity: ValiditySummary) -> dict[str, object]:
     return {
         "valid": summarize_validity.valid,
         "valid_ratio": summarize_validity.valid_ratio,

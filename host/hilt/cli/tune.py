@@ -102,7 +102,7 @@ def tune(
         if user is User.TVM:
             network = network_for_tvm(network)
         budget = Budget(trials=trials * max(1, len(network.supported)))
-        raise typer.Exit(start_campaign(network, spec, budget, wait=wait, detach=detach, as_json=as_json))
+        raise typer.Exit(start_campaign(network, spec, budget, shape, value, wait=wait, detach=detach, as_json=as_json))
     if shape or value:
         raise typer.BadParameter(f"--shape and --value are for a model.onnx; {workload} has its sizes")
     confirm_host_key(spec.board)

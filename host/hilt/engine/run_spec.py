@@ -9,21 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
-from math import prod
 from typing import TypeVar
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
 from hilt.run_choices import CheckLevel, SpaceName
+from hilt.schedule import Conv2d
 from hilt.schedule.checks import Checks, Rejected
 from hilt.schedule.space import ORDERS_OF, Space, SpaceKind, orders_of
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Run
-from hilt.vta.layout import blocks
+from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.memories import prior_mean
 from hilt.vta.program import Program
 
 SHORTEST_LIMIT_SECONDS = 0.05
@@ -113,7 +116,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         repeat=settings.repeat,
         number=settings.number,
         limit_seconds=limit,
-        output_elements=_output_elements(workload, board),
+        output_elements=schedule.output_elements(workload, board.accelerator.parameters),
         macs=workload.macs,
         bound_cycles=bound,
         versions=versions(),
@@ -167,7 +170,7 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
         "clock": f"{board.clock_hz} Hz",
         "space": describe_space(task.space),
         "tuner options": dict(tune.resolve_options(run.tuner, **run.tuner_options)),
-        "output elements": _output_elements(workload, board),
+        "output elements": schedule.output_elements(workload, board.accelerator.parameters),
     }
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
     if differences:
@@ -237,6 +240,14 @@ class RunTask:
                 self._lowered[lowered] = index
             yield lowered
 
+    def lengths(self, indices: Sequence[int]) -> Sequence[float]:
+        """Return each configuration's cycles by the analytic model; 1.0 where the workload is no convolution."""
+        if not indices or not isinstance(self.workload, Conv2d):
+            return [1.0] * len(indices)
+        features = self.problem.hidden_features(np.array(indices, dtype=np.int64))
+        memory = prior_mean(self._accelerator)
+        return [float(cycles) for cycles in AnalyticModel(self._accelerator, features).cycles(memory)]
+
     def request(self, ordinal: int, key: str, program: Program) -> Request:
         return Request(
             ordinal,
@@ -274,17 +285,3 @@ def _choice(kind: type[Choice], name: str, value: str) -> Choice:
         return kind(value)
     except ValueError:
         raise SettingsError(f"{name} {value!r} is none of {', '.join(kind)}") from None
-
-
-def _output_elements(workload: schedule.Workload, board: BoardDescription) -> int:
-    """Return the number of elements of the output as the accelerator lays it out.
-
-    Batch and channels in whole blocks.
-    """
-    parameters = board.accelerator.parameters
-    batch, channels, height, width = workload.output_shape
-    padded = (
-        blocks(batch, parameters.batch) * parameters.batch,
-        blocks(channels, parameters.block) * parameters.block,
-    )
-    return prod(padded) * height * width

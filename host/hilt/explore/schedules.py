@@ -13,7 +13,7 @@ import numpy as np
 
 from hilt.explore.design import Design
 from hilt.explore.errors import ExploreError
-from hilt.schedule import Conv2d, load_convolution
+from hilt.schedule import Workload, load_convolution
 from hilt.schedule.onnx_model import Network
 from hilt.simulator.twin import Twin
 from hilt.tune.model_guided.candidates import candidates_of
@@ -22,6 +22,9 @@ from hilt.tune.model_guided.machines import TwinMachine
 from hilt.tune.model_guided.prediction import TwinPredictor
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.problem import TuningProblem
+
+_ROUNDS = 2
+"""Rounds in which the surrogate adds programs. Of eight, the last six found nothing better for ResNet-18 on pynq."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def schedule_network(network: Network, design: Design, orders: int = 1) -> Netwo
     images = design.parameters.batch
     layers = []
     for layer in network.supported:
-        workload = batched(load_convolution(layer.workload), images)
+        workload = load_batched(layer.workload, images)
         found = best_schedule(workload, design, orders)
         if found is None:
             return NetworkSchedule((), images, f"{layer.workload}: none of its configurations fits the buffers")
@@ -88,12 +91,13 @@ def schedule_network(network: Network, design: Design, orders: int = 1) -> Netwo
     return NetworkSchedule(tuple(layers), images)
 
 
-def batched(workload: Conv2d, images: int) -> Conv2d:
-    """Return the workload with the design's batch, where it has fewer images."""
+def load_batched(text: str, images: int) -> Workload:
+    """Return a convolution with the design's batch, where it has fewer images."""
+    workload = load_convolution(text)
     return workload if workload.batch >= images else replace(workload, batch=images)
 
 
-def best_schedule(workload: Conv2d, design: Design, orders: int) -> tuple[int, dict[str, int], int, int] | None:
+def best_schedule(workload: Workload, design: Design, orders: int) -> tuple[int, dict[str, int], int, int] | None:
     """Return (index, knobs, cycles, programs predicted) of the fastest configuration; None where none compiles."""
     problem = TuningProblem.of(workload, design.accelerator, orders=1 if orders == 1 else 4)
     candidates = candidates_of(problem)
@@ -102,7 +106,7 @@ def best_schedule(workload: Conv2d, design: Design, orders: int) -> tuple[int, d
     lowered = LoweredPrograms(problem, candidates.indices)
     machine = TwinMachine(design.accelerator, TwinPredictor(problem, lowered), candidates.analytic_model)
     shortlist = Shortlist(candidates, lowered, machine)
-    shortlist.open(design.coordinates[None])
+    shortlist.open(design.coordinates[None], _ROUNDS)
     if not len(shortlist.rows):
         return None
     cycles = np.exp(machine.log_cycles(shortlist.rows.tolist(), design.coordinates[None])[:, 0])

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hilt.explore.design import Design
-from hilt.explore.schedules import LayerSchedule, batched
-from hilt.schedule import load_convolution, lower, make_tensors
+from hilt.explore.schedules import LayerSchedule, load_batched
+from hilt.schedule import lower, make_tensors
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
@@ -44,7 +44,7 @@ def verify_layer(design: Design, layer: LayerSchedule) -> LayerVerification:
     The RTL is compiled on first use, which takes a minute or more. Raises MissingToolError, BuildError.
     """
     accelerator = design.accelerator
-    workload = batched(load_convolution(layer.workload), design.parameters.batch)
+    workload = load_batched(layer.workload, design.parameters.batch)
     program = lower(workload, layer.knobs, accelerator)
     tensors = make_tensors(workload, accelerator, seed=_SEED)
     run = run_program(

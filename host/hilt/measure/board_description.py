@@ -68,8 +68,14 @@ def resolve(name: str) -> BoardTarget:
 
     Raises UnknownBoardModelError, VirtualBoardError, UnknownBoardError, BoardFileError, BitstreamError, PlaceError.
     """
-    if name.startswith(PREFIX):
-        return VirtualTarget(name)
+    return VirtualTarget(name) if name.startswith(PREFIX) else real_target(name)
+
+
+def real_target(name: str) -> RealTarget:
+    """Return the board of that name that is not a virtual one.
+
+    Raises UnknownBoardError, BoardFileError, BitstreamError, PlaceError.
+    """
     if name.startswith(LABGRID):
         return LabgridTarget(name)
     return RealTarget(name, registered_board(name))
@@ -107,6 +113,11 @@ class RealTarget:
             identity=identity_of(accelerator) if self._bitstream.identity else None,
             fclk_hz=self._bitstream.fclk_hz or None,
         )
+
+    @property
+    def address(self) -> Endpoint:
+        """Its endpoint, without holding the board."""
+        return self._endpoint
 
     def prepare(self, report: Callable[[str], None]) -> None:
         pass

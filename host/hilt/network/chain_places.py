@@ -75,7 +75,7 @@ def _micro_op_places(codes: list[Code], depth: int) -> list[_Span]:
     """Return the place of each layer's micro-ops, and how many the LOAD before it brings."""
     groups: list[list[Code]] = []
     for code in codes:
-        together = sum(len(each.uops) for each in groups[-1]) if groups else depth
+        together = sum(len(earlier.uops) for earlier in groups[-1]) if groups else depth
         if len(groups) > 1 and together + len(code.uops) <= depth and _computes_before_input(code):
             groups[-1].append(code)
         else:

@@ -70,8 +70,8 @@ def compile_network(
     grouped = parts(graph, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher) if part.on_vta else part for part in grouped]
-    schedules = {each.node.name: each.schedule for part in grouped for each in part.placements}
-    placements = [replace(each, schedule=schedules[each.node.name]) for each in placements]
+    schedules = {placement.node.name: placement.schedule for part in grouped for placement in part.placements}
+    placements = [replace(placement, schedule=schedules[placement.node.name]) for placement in placements]
     planner = Planner(graph, target, searcher, grouped)
     manifest, arrays = planner.plan()
     manifest["placements"] = [_placement_facts(placement) for placement in placements]

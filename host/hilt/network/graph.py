@@ -34,10 +34,10 @@ OPERATORS: Mapping[str, str] = {
     "multiply": "two int8 tensors, numpy broadcasting. Attributes shift, clip: out = clip(rounded(a * b, shift))",
     "max_pool": "int8 (N, C, H, W). Attributes kernel [2], strides [2], pads [4]: padding never wins",
     "average_pool": (
-        "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros that count), multiplier, shift, clip: "
-        "out = clip(rounded(sum * multiplier, shift)); multiplier is 1 where the window is a power of two"
+        "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros that count), divisor (odd), shift, clip: "
+        "out = clip(floor(sum / (divisor << shift) + 1/2)), exact; a shift below 0 multiplies"
     ),
-    "global_average_pool": "int8 (N, C, H, W) -> (N, C, 1, 1). Attributes multiplier, shift, clip: as average_pool",
+    "global_average_pool": "int8 (N, C, H, W) -> (N, C, 1, 1). Attributes divisor, shift, clip: as average_pool",
     "table": "int8 data, table (256,) int8 or float32: out = table[data + 128]",
     "concat": "int8 tensors of one scale. Attribute axis",
     "reshape": "Attribute shape",

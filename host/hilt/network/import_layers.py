@@ -15,8 +15,8 @@ from hilt.network.qdq_view import QdqView, Quantised
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
 _LAYERS = ("Conv", "ConvTranspose", "Gemm")
-_MEAN_BITS = 23
-"""Means multiply by round(2^23 / n): sums of n int8 times that stay below 2^30."""
+_LARGEST_MEAN_SHIFT = 20
+"""Sums of int8 shifted left by this are exact in float64, and so is their comparison with the middle."""
 _LARGEST_SHIFT = 31
 
 
@@ -226,13 +226,11 @@ class LayerMatcher:
                 return None
             attributes["pads"] = pads
             count = math.prod(attributes["kernel"])
-        multiplier, bits = (1, count.bit_length() - 1) if count & (count - 1) == 0 else (0, _MEAN_BITS)
-        if not multiplier or bits + leaf.exponent < exponent:
-            multiplier, bits = round(2**_MEAN_BITS / count), _MEAN_BITS
-        shift = bits + leaf.exponent - exponent
-        if not 0 <= shift <= _LARGEST_SHIFT:
+        twos = (count & -count).bit_length() - 1
+        shift = twos + leaf.exponent - exponent
+        if not -_LARGEST_MEAN_SHIFT <= shift <= _LARGEST_SHIFT:
             return None
-        attributes |= {"multiplier": multiplier, "shift": shift, "clip": chain.bounds(exponent)}
+        attributes |= {"divisor": count >> twos, "shift": shift, "clip": chain.bounds(exponent)}
         op = "average_pool" if node.op == "AveragePool" else "global_average_pool"
         return IntegerNode(op, node.name, [leaf.name], attributes, [node.name, *chain.source])
 

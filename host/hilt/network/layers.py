@@ -155,8 +155,10 @@ def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
 def _average_pool(graph: Graph, node: Node, block: int) -> VtaLayer:
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     attributes = node.attributes
-    if int(attributes["multiplier"]) != 1:
-        raise NotOnVtaError("its window is no power of two, so the sum is multiplied, which VTA's int8 weights cannot")
+    if int(attributes["divisor"]) != 1:
+        raise NotOnVtaError("its window is no power of two, and VTA divides by powers of two only")
+    if _single(node, "shift") < 0:
+        raise NotOnVtaError("its result has finer steps than its sums, which VTA only shifts right")
     images = _feature_map(data)
     kernel = tuple(attributes.get("kernel", images[2:]))
     top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
@@ -253,7 +255,7 @@ def _feature_map(tensor: Tensor) -> tuple[int, int, int, int]:
 def _single(node: Node, key: str) -> int:
     """Return a shift that is the same for all channels."""
     value = node.attributes.get(key, 0)
-    values = {int(each) for each in value} if isinstance(value, (list, tuple)) else {int(value)}
+    values = {int(entry) for entry in value} if isinstance(value, (list, tuple)) else {int(value)}
     if len(values) > 1:
         raise NotOnVtaError(f"its {key} differs between channels; a tile of VTA is shifted as one")
     (single,) = values or {0}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.chain_tokens import Records
-from hilt.schedule import Conv2d, lower
+from hilt.schedule import Workload, lower
 from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, MemoryType, Opcode, decode, decode_uops
@@ -61,7 +61,7 @@ def code_of(program: Program, accelerator: Accelerator) -> Code:
     return Code(records[keep], buffers[keep], names, uops)
 
 
-def lower_convolution(workload: Conv2d, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
+def lower_convolution(workload: Workload, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return a convolution's code, with buffers `uop`, `bias`, `inp`, `wgt` and `out`.
 
     Raises:

@@ -61,7 +61,8 @@ class _Lowering:
         """Columns of one residue."""
         box, copied, made = self.high * self.wide, self.high * self.step * pool.stride[1], rows * pool.out[1]
         parameters = accelerator.parameters
-        self.places = min(2, parameters.inp_depth // box)
+        self.tiles = pool.planes * -(-pool.out[0] // rows)
+        self.places = min(2, self.tiles, parameters.inp_depth // box)
         if not self.places or copied + 2 * made > parameters.acc_depth:
             raise Rejected(
                 "acc_overflow", f"a tile of {rows} rows takes {box} input and {copied + 2 * made} accumulators"
@@ -92,7 +93,7 @@ class _Lowering:
         residues, (high, wide) = self.pool.stride[1], self.pool.kernel
         for place in range(self.places):
             self.uops += [(residue * self.high * self.step, place * self.box + residue) for residue in range(residues)]
-        for place in range(2):
+        for place in range(min(2, self.tiles)):
             begin = self.copied + place * self.made
             for row in range(high):
                 for column in range(wide):

@@ -86,8 +86,29 @@ class OnnxGraph:
             return self.constants[name].shape
         shape = self.shapes.get(name)
         if shape is None or any(size is None for size in shape):
-            raise OnnxError(f"tensor {name} has no known shape; give the inputs' with --shape NAME=1,3,224,224")
+            raise OnnxError(self._why_unknown(name))
         return tuple(size for size in shape if size is not None)
+
+    def _why_unknown(self, name: str) -> str:
+        """Return which node leaves a tensor's shape open."""
+        producers = self.producers()
+        node, behind = producers.get(name), name
+        while node is not None:
+            open_inputs = [source for source in node.inputs if source and not self._has_shape(source)]
+            if not open_inputs or open_inputs[0] not in producers:
+                break
+            behind = open_inputs[0]
+            node = producers[behind]
+        if node is None or any(not self._has_shape(source) for source in node.inputs if source):
+            return f"tensor {name} has no known shape; give the inputs' with --shape NAME=1,3,224,224"
+        kind = f"{node.domain}.{node.op}" if node.domain else node.op
+        return (
+            f"node {node.name} is {kind}, whose result {behind} has no shape that is known before it runs; "
+            "replace it in the model, or cut the model in front of it with onnx.utils.extract_model"
+        )
+
+    def _has_shape(self, name: str) -> bool:
+        return name in self.constants or None not in self.shapes.get(name, (None,))
 
     def replace(self, old: str, new: str) -> None:
         """Let every reader of `old` read `new`, outputs included."""
@@ -185,6 +206,9 @@ def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
     for value in (*proto.input, *proto.value_info, *proto.output):
         _note_type(graph, value)
     graph.inputs = [value.name for value in proto.input if value.name not in constants]
+    for name in graph.inputs:  # some exporters write 0 for an open size
+        if name in graph.shapes:
+            graph.shapes[name] = tuple(size or None for size in graph.shapes[name])
     for number, node in enumerate(proto.node):
         attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
         if node.op_type == "Constant":

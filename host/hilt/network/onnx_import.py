@@ -29,17 +29,20 @@ _REASONS = {
 }
 
 
-def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+def import_model(
+    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None
+) -> Graph:
     """Return a quantised model's integer graph.
 
     Args:
         path: A QDQ model with power-of-two scales, as `hilt quantize` writes it.
         shapes: Shapes of inputs that the model leaves open.
+        values: Inputs that become constants.
 
     Raises:
         OnnxError: The file is no such model, or holds an operator that neither VTA nor the processor computes.
     """
-    return import_graph(read_fixed(path, shapes))
+    return import_graph(read_fixed(path, shapes, values))
 
 
 def import_proto(model: Any, name: str) -> Graph:

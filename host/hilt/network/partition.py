@@ -10,21 +10,16 @@ from hilt.network.graph import Graph, Node, check
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
 from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
-from hilt.schedule import ConfigurationError, Conv2d, Rejected
+from hilt.schedule import ConfigurationError, Rejected, Workload
 
-Tuned = Mapping[Conv2d, Sequence[Mapping[str, int]]]
-"""Knobs by shape (`shape_of`), the fastest first."""
+Tuned = Mapping[Workload, Sequence[Mapping[str, int]]]
+"""Knobs by shape (`schedule_shape`), the fastest first."""
 ByNode = Mapping[str, Sequence[Mapping[str, int]]]
 """Knobs by node, measured in the form that the network has, the fastest first."""
 Measured = tuple[float, Mapping[str, int]]
 """Microseconds of a layer, and its knobs."""
-Form = tuple[Conv2d, int, int]
+Form = tuple[Workload, int, int]
 """A layer's shape, its residual's shift (-1: no residual), and how many of its channel blocks shift differently."""
-
-
-def shape_of(workload: Conv2d) -> Conv2d:
-    """Return a workload without the fields that affect no schedule: its name, bias, shift and clip."""
-    return replace(workload, name="", bias=True, shift=8, clip=(0, 127))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +152,7 @@ def _schedules(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) ->
         return [searcher.pool_schedule(layer.node.name, layer.pool)]
     residual = layer.residual_shift if layer.residual else None
     # A schedule may leave no room for the residual, or be tuned for another form of the layer.
-    found = _measured(layer, searcher, tuned.get(shape_of(layer.workload), ()))
+    found = _measured(layer, searcher, tuned.get(layer.workload.schedule_shape, ()))
     if not found:
         return searcher.schedules(layer.workload, residual)
     if residual is not None:
@@ -195,7 +190,7 @@ def form_of(placement: Placement) -> Form | None:
     layer = placement.layer
     if not isinstance(layer, VtaLayer) or layer.fold is not None:
         return None
-    return shape_of(layer.workload), layer.residual_shift if layer.residual else -1, len(layer.shifts)
+    return layer.workload.schedule_shape, layer.residual_shift if layer.residual else -1, len(layer.shifts)
 
 
 def single_layer(graph: Graph, node: Node) -> Graph:

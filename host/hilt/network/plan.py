@@ -94,7 +94,7 @@ class Planner:
                 else:
                     links.append(self._link(layer, placement))
         number = len(self.chains)
-        self.chains.append((links, [each for each in part.placements if each.layer is not None]))
+        self.chains.append((links, [placement for placement in part.placements if placement.layer is not None]))
         self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
 
     def _pool_link(self, layer: PoolLayer, placement: Placement) -> ChainLink:

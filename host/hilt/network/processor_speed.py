@@ -48,7 +48,7 @@ def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
     slower = _slower(name)
     macs = {node.name: graph.macs(node) for node in graph.nodes}
     moved = {
-        node.name: sum(graph.tensors[each].size for each in (*node.inputs, *node.outputs) if each in graph.tensors)
+        node.name: sum(graph.tensors[name].size for name in (*node.inputs, *node.outputs) if name in graph.tensors)
         for node in graph.nodes
     }
     speed = ProcessorSpeed(

@@ -14,13 +14,13 @@ from hilt.network.graph import Graph
 def random_arrays(wanted: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     """Return an array for each input (`name`, `shape`, `dtype`): always the same ones (seed 0)."""
     generator = np.random.default_rng(0)
-    return {each["name"]: _random(generator, each["shape"], each["dtype"]) for each in wanted}
+    return {tensor["name"]: _random(generator, tensor["shape"], tensor["dtype"]) for tensor in wanted}
 
 
 def random_inputs(graph: Graph) -> dict[str, NDArray[Any]]:
     """Return an array for each input of a graph."""
     tensors = (graph.tensors[name] for name in graph.inputs)
-    return random_arrays([{"name": each.name, "shape": each.shape, "dtype": each.dtype} for each in tensors])
+    return random_arrays([{"name": tensor.name, "shape": tensor.shape, "dtype": tensor.dtype} for tensor in tensors])
 
 
 def _random(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> NDArray[Any]:

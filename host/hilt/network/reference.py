@@ -156,13 +156,18 @@ def _max_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 
 def _average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    sums = _windows(inputs, attributes, 0).sum(axis=(4, 5)) * attributes["multiplier"]
-    return _clipped(rounded(sums, attributes["shift"]), attributes)
+    return _mean(_windows(inputs, attributes, 0).sum(axis=(4, 5)), attributes)
 
 
 def _global_average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    sums = _data(inputs).astype(np.int64).sum(axis=(2, 3), keepdims=True) * attributes["multiplier"]
-    return _clipped(rounded(sums, attributes["shift"]), attributes)
+    return _mean(_data(inputs).astype(np.int64).sum(axis=(2, 3), keepdims=True), attributes)
+
+
+def _mean(sums: Array, attributes: Mapping[str, Any]) -> Array:
+    """Divide int64 sums by divisor * 2^shift, rounded half up."""
+    numerator = sums << max(1 - attributes["shift"], 0)
+    denominator = attributes["divisor"] << max(attributes["shift"] - 1, 0)
+    return _clipped((numerator // denominator + 1) >> 1, attributes)
 
 
 def _table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:

@@ -184,4 +184,7 @@ class Searcher:
     def cycles(self, programs: list[Program]) -> list[float]:
         """Return the twin's cycles of programs; infinity where one does not finish."""
         predicted = self.twin.predict(programs, self.memory)
-        return [float(each["cycles"]) if each["status"] == TwinStatus.DONE else float("inf") for each in predicted]
+        return [
+            float(prediction["cycles"]) if prediction["status"] == TwinStatus.DONE else float("inf")
+            for prediction in predicted
+        ]

@@ -45,10 +45,14 @@ class _Chain:
     _codes: dict[tuple[int, int], Code | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.layers: list[Placement] = [each for each in self.part.placements if each.layer is not None]
-        self._options = [[each.schedule, *each.alternatives] for each in self.layers if each.schedule is not None]
+        self.layers: list[Placement] = [placement for placement in self.part.placements if placement.layer is not None]
+        self._options = [[layer.schedule, *layer.alternatives] for layer in self.layers if layer.schedule is not None]
         self._choice = [0] * len(self.layers)
-        self._alias = {each.node.outputs[0]: each.node.inputs[0] for each in self.part.placements if each.layer is None}
+        self._alias = {
+            placement.node.outputs[0]: placement.node.inputs[0]
+            for placement in self.part.placements
+            if placement.layer is None
+        }
 
     @property
     def chosen(self) -> list[Schedule]:

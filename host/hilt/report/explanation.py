@@ -222,12 +222,12 @@ def _occupation(spans: NDArray[np.void], cycles: int, columns: int) -> NDArray[n
     """Return the busy share of each stage in `columns` equal spans of the program's time (stages, columns)."""
     width = max(cycles, 1) / columns
     edges: NDArray[np.float64] = np.arange(columns + 1, dtype=np.float64) * width
-    found = np.zeros((len(STAGES), columns))
+    shares = np.zeros((len(STAGES), columns))
     for stage in range(len(STAGES)):
-        mine = spans[spans["stage"] == stage + 1]
-        starts, ends = np.sort(mine["start"].astype(np.float64)), np.sort(mine["end"].astype(np.float64))
-        found[stage] = np.diff(_elapsed(starts, edges) - _elapsed(ends, edges))
-    return found / width
+        of_stage = spans[spans["stage"] == stage + 1]
+        starts, ends = np.sort(of_stage["start"].astype(np.float64)), np.sort(of_stage["end"].astype(np.float64))
+        shares[stage] = np.diff(_elapsed(starts, edges) - _elapsed(ends, edges))
+    return shares / width
 
 
 def _elapsed(sorted_times: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:

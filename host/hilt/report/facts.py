@@ -82,24 +82,23 @@ class Facts:
 
     @property
     def trials(self) -> int:
-        return sum(len(each.trials) for each in self.runs)
+        return sum(len(run.trials) for run in self.runs)
 
     @cached_property
     def total_curve(self) -> list[tuple[int, float]]:
         """Return the latency of the network over the trials of all layers.
 
         Each point is (trials in the order in which they were asked for, microseconds of the network), from the
-        first moment
-        when every layer has a verified schedule.
+        first moment when every layer has a verified schedule.
         """
-        weights = {each.name: each.layer.count for each in self.runs}
+        weights = {run.name: run.layer.count for run in self.runs}
         best: dict[str, float] = {}
         curve: list[tuple[int, float]] = []
         for place, (name, trial) in enumerate(self._in_order(), start=1):
             if trial.verified and trial.microseconds is not None:
                 best[name] = min(best.get(name, trial.microseconds), trial.microseconds)
             if len(best) == len(weights):
-                curve.append((place, sum(weights[each] * latency for each, latency in best.items())))
+                curve.append((place, sum(weights[name] * latency for name, latency in best.items())))
         return curve
 
     def _in_order(self) -> Iterator[tuple[str, Trial]]:
@@ -107,14 +106,14 @@ class Facts:
 
         If there are no slices, layer after layer. By the wall clock they would not be in order once it was set back.
         """
-        left = {each.name: deque(each.trials) for each in self.runs}
-        given = {each.name: _searched(each.trials) if self.slices else len(each.trials) for each in self.runs}
+        left = {run.name: deque(run.trials) for run in self.runs}
+        given = {run.name: _searched(run.trials) if self.slices else len(run.trials) for run in self.runs}
         for name in given:
             yield from _first(left, name, given[name])
-        for each in self.slices:
-            if each.workload in given:
-                given[each.workload] += each.trials
-                yield from _first(left, each.workload, given[each.workload])
+        for turn in self.slices:
+            if turn.workload in given:
+                given[turn.workload] += turn.trials
+                yield from _first(left, turn.workload, given[turn.workload])
         for name in left:
             yield from _first(left, name, None)
 
@@ -140,9 +139,9 @@ def facts_of_run(store: Store, run: Run) -> Facts:
 def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
     """Return the facts of a campaign. Raises StoreError."""
     uuid = result.campaign.uuid
-    runs = tuple(_run_facts(store, each.run, each) for each in result.layers if each.run is not None)
+    runs = tuple(_run_facts(store, layer.run, layer) for layer in result.layers if layer.run is not None)
     # Campaigns of schema 7 and older without a budget had an engine for each layer.
-    engines = [uuid] if result.campaign.fallback_first else [uuid, *(each.run.uuid for each in runs)]
+    engines = [uuid] if result.campaign.fallback_first else [uuid, *(run.run.uuid for run in runs)]
     events = [event for engine in engines for event in _events(store, engine)]
     return Facts(runs, events, result, slices(store, uuid), _inference(store, uuid))
 

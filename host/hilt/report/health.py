@@ -56,7 +56,7 @@ def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:
     for trial in _trials(facts):
         for step, seconds in trial.seconds.items():
             spent.setdefault(step, []).append(seconds)
-    rows = [(step, len(each), median(each), sum(each)) for step, each in spent.items()]
+    rows = [(step, len(seconds), median(seconds), sum(seconds)) for step, seconds in spent.items()]
     return sorted(rows, key=lambda row: -row[3])
 
 
@@ -74,11 +74,11 @@ def event_rows(facts: Facts) -> list[tuple[str, str, str]]:
 
     Each row is (time, board or level, text), at most MOST_EVENTS, oldest first.
     """
-    told = [row for event in facts.events for row in _told(event)]
-    return told[-MOST_EVENTS:]
+    rows = [row for event in facts.events for row in _row_of_event(event)]
+    return rows[-MOST_EVENTS:]
 
 
-def _told(event: Event) -> Iterator[tuple[str, str, str]]:
+def _row_of_event(event: Event) -> Iterator[tuple[str, str, str]]:
     if isinstance(event, BoardChanged) and event.state not in _QUIET:
         yield _clock(event.at), event.board, f"{event.state}: {event.detail}" if event.detail else event.state
     elif isinstance(event, Logged) and event.level != "info":
@@ -86,7 +86,7 @@ def _told(event: Event) -> Iterator[tuple[str, str, str]]:
 
 
 def _trials(facts: Facts) -> Iterator[Trial]:
-    return (trial for each in facts.runs for trial in each.trials)
+    return (trial for run in facts.runs for trial in run.trials)
 
 
 def _clock(since_epoch: float) -> str:

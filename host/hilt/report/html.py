@@ -64,7 +64,7 @@ def render(facts: Facts) -> str:
         latency_words=latency_words(facts.result) if facts.result else "",
         legend=LEGEND,
         network=facts.result.network if facts.result else None,
-        layers=[_layer(place, each, facts) for place, each in enumerate(facts.runs)],
+        layers=[_layer(place, run, facts) for place, run in enumerate(facts.runs)],
         drawn=drawn,
         boards=board_rows(facts),
         steps=step_rows(facts),

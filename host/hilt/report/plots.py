@@ -41,13 +41,13 @@ def pictures(facts: Facts) -> Iterator[tuple[str, str, Figure]]:
         if facts.total_curve:
             yield "network", "The network's latency over the trials of all its layers", network_curve(facts)
         yield "allocation", "Trials that each layer was given", allocation(facts)
-    if any(each.best for each in facts.runs):
+    if any(run.best for run in facts.runs):
         yield "roofline", "Roofline: every layer's fallback and best schedule", roofline(facts)
-    for place, each in enumerate(facts.runs):
-        if each.trials:
-            yield f"curve-{place}", f"Latency of each trial of {each.name}", curve(each)
-            if each.run.space_size <= LARGEST_PICTURE:
-                yield f"space-{place}", f"The space of {each.name}", space_picture(each)
+    for place, run in enumerate(facts.runs):
+        if run.trials:
+            yield f"curve-{place}", f"Latency of each trial of {run.name}", curve(run)
+            if run.run.space_size <= LARGEST_PICTURE:
+                yield f"space-{place}", f"The space of {run.name}", space_picture(run)
 
 
 def accelerator_of(facts: RunFacts) -> Accelerator:
@@ -67,8 +67,8 @@ def space_of(facts: RunFacts) -> Space:
 def curve(facts: RunFacts) -> Figure:
     """Draw each verified trial, the best so far, the fallback and the bound; failures on the axis."""
     figure, axes = new_figure(2.5)
-    points = [(each.ordinal, each.microseconds) for each in facts.trials if each.verified and each.microseconds]
-    failed = [each.ordinal for each in facts.trials if each.outcome is not Outcome.OK]
+    points = [(trial.ordinal, trial.microseconds) for trial in facts.trials if trial.verified and trial.microseconds]
+    failed = [trial.ordinal for trial in facts.trials if trial.outcome is not Outcome.OK]
     bound = facts.run.bound_microseconds
     if points:
         ordinals, latencies = zip(*points, strict=True)
@@ -95,7 +95,7 @@ def network_curve(facts: Facts) -> Figure:
     """Draw the milliseconds of the network with the best schedules so far."""
     figure, axes = new_figure(2.4)
     places, totals = zip(*facts.total_curve, strict=True)
-    axes.step(places, [each / 1e3 for each in totals], where="post", color=BEST)
+    axes.step(places, [total / 1e3 for total in totals], where="post", color=BEST)
     axes.set_xlabel("trials of all layers, in order")
     axes.set_ylabel("ms, all layers")
     if totals[0] > 3 * totals[-1]:
@@ -108,9 +108,9 @@ def network_curve(facts: Facts) -> Figure:
 def allocation(facts: Facts) -> Figure:
     """Draw the trials by layer, verified and not."""
     figure, axes = new_figure(0.9 + 0.24 * len(facts.runs))
-    names = [_short_name(each) for each in facts.runs]
-    valid = np.array([each.valid for each in facts.runs])
-    others = np.array([len(each.trials) for each in facts.runs]) - valid
+    names = [_short_name(run) for run in facts.runs]
+    valid = np.array([run.valid for run in facts.runs])
+    others = np.array([len(run.trials) for run in facts.runs]) - valid
     rows = np.arange(len(names))
     axes.barh(rows, valid, color=BEST, label="verified")
     axes.barh(rows, others, left=valid, color=FAILED, label="not")
@@ -129,21 +129,21 @@ def roofline(facts: Facts) -> Figure:
     The accelerator's peak and its bus are the limits.
     """
     figure, axes = new_figure(3.4)
-    shown = [each for each in facts.runs if each.best is not None and each.best.microseconds]
+    shown = [run for run in facts.runs if run.best is not None and run.best.microseconds]
     accelerator = accelerator_of(shown[0])
     parameters = accelerator.parameters
     peak = 2 * parameters.batch * parameters.block**2 * accelerator.clock_hz / 1e9
     bandwidth = accelerator.bus_bits / 8 * accelerator.clock_hz / 1e9
-    intensities = [_intensity(each, accelerator) for each in shown]
+    intensities = [_intensity(run, accelerator) for run in shown]
     reach = np.geomspace(min(*intensities, peak / bandwidth) / 3, max(*intensities, peak / bandwidth) * 3, 60)
     axes.plot(reach, np.minimum(peak, bandwidth * reach), color="black", linewidth=1.2)
     axes.annotate(f"{peak:g} GOP/s", (reach[-1], peak), (0, -10), textcoords="offset points", ha="right", fontsize=8)
-    for place, (each, intensity) in enumerate(zip(shown, intensities, strict=True)):
-        assert each.best is not None and each.best.microseconds is not None
-        top = each.run.gops(each.best.microseconds)
-        fallback = each.fallback
+    for place, (run, intensity) in enumerate(zip(shown, intensities, strict=True)):
+        assert run.best is not None and run.best.microseconds is not None
+        top = run.run.gops(run.best.microseconds)
+        fallback = run.fallback
         if fallback is not None and fallback.microseconds is not None:
-            low = each.run.gops(fallback.microseconds)
+            low = run.run.gops(fallback.microseconds)
             axes.plot([intensity] * 2, [low, top], color=QUIET, linewidth=0.8)
             axes.plot(intensity, low, "o", markersize=4.5, markerfacecolor="white", color=FALLBACK,
                       label=None if place else "fallback")  # fmt: skip
@@ -151,10 +151,10 @@ def roofline(facts: Facts) -> Figure:
     _log(axes, "x")
     _log(axes, "y")
     places = 10 ** _spread(np.log10(intensities), np.log10(reach))
-    for each, intensity, place in zip(shown, intensities, places, strict=True):
+    for run, intensity, place in zip(shown, intensities, places, strict=True):
         # A word that stands beside its point has a line to it, and stands above the roof where it is.
         roof, above = (min(peak, bandwidth * x) for x in (intensity, max(intensity, place)))
-        axes.annotate(_short_name(each), (intensity, roof), (place, 1.25 * above), rotation=90, ha="center",
+        axes.annotate(_short_name(run), (intensity, roof), (place, 1.25 * above), rotation=90, ha="center",
                       va="bottom", fontsize=min(7.5, 250 / len(shown)),
                       arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.5, "relpos": (0.5, 0),
                                   "shrinkA": 0, "shrinkB": 1})  # fmt: skip
@@ -178,19 +178,19 @@ def space_picture(facts: RunFacts) -> Figure:
     axes.imshow(colours, aspect="auto", interpolation="nearest", origin="lower",
                 extent=(-0.5, width - 0.5, -0.5, len(grid) - 0.5))  # fmt: skip
     axes.grid(visible=False)
-    failed = [each.index for each in facts.trials if each.outcome is not Outcome.OK]
+    failed = [trial.index for trial in facts.trials if trial.outcome is not Outcome.OK]
     if failed:
         axes.scatter(*_cells(failed, width), s=14, marker="x", linewidths=0.9, color=FAILED, label="failed",
                      rasterized=len(failed) > _MANY)  # fmt: skip
-    verified = [each for each in facts.trials if each.verified and each.microseconds]
+    verified = [trial for trial in facts.trials if trial.verified and trial.microseconds]
     if verified:
-        latencies = np.array([each.microseconds for each in verified], dtype=np.float64)
-        drawn = axes.scatter(*_cells([each.index for each in verified], width), s=16, c=np.log10(latencies),
+        latencies = np.array([trial.microseconds for trial in verified], dtype=np.float64)
+        drawn = axes.scatter(*_cells([trial.index for trial in verified], width), s=16, c=np.log10(latencies),
                              cmap="viridis", edgecolors="black", linewidths=0.3,
                              rasterized=len(verified) > _MANY)  # fmt: skip
         bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=28)
         ticks = np.linspace(np.log10(latencies.min()), np.log10(latencies.max()), 4).tolist()
-        bar.set_ticks(ticks, labels=_tick_labels([10**each for each in ticks]))
+        bar.set_ticks(ticks, labels=_tick_labels([10**tick for tick in ticks]))
         bar.set_label("µs")
     if facts.best is not None:
         axes.scatter(*_cells([facts.best.index], width), s=90, marker="*", color="white", edgecolors="black",
@@ -206,7 +206,7 @@ def space_picture(facts: RunFacts) -> Figure:
 def _tick_labels(values: Sequence[float]) -> list[str]:
     """Return labels with as many decimals, at most three, as make different values read differently."""
     for decimals in range(4):
-        labels = [f"{each:,.{decimals}f}" for each in values]
+        labels = [f"{value:,.{decimals}f}" for value in values]
         if len(set(labels)) == len(set(values)):
             break
     return labels

@@ -18,7 +18,7 @@ def commands(facts: Facts) -> list[str]:
     campaign = facts.result.campaign if facts.result else None
     if campaign is not None:
         return [_campaign_command(campaign, facts.runs[0].run)] if facts.runs else []
-    return [_run_command(each.run) for each in facts.runs]
+    return [_run_command(run.run) for run in facts.runs]
 
 
 def origin_rows(facts: Facts) -> list[tuple[str, str]]:
@@ -54,9 +54,9 @@ def records_digest(runs: tuple[RunFacts, ...]) -> str:
     They are workload, configuration, outcome, reason and cycles of every trial in order.
     """
     digest = hashlib.sha256()
-    for each in runs:
-        for trial in each.trials:
-            fact = [each.name, trial.ordinal, trial.index, str(trial.outcome), trial.reason, trial.cycles]
+    for run in runs:
+        for trial in run.trials:
+            fact = [run.name, trial.ordinal, trial.index, str(trial.outcome), trial.reason, trial.cycles]
             digest.update(json.dumps(fact).encode() + b"\n")
     return digest.hexdigest()
 

@@ -24,7 +24,7 @@ class ScheduleFileError(ValueError):
 
 def schedule_values(result: CampaignResult) -> dict[str, Any]:
     """Return plain values. A layer without a verified schedule has null for it."""
-    runs = [each.run for each in result.layers if each.run is not None]
+    runs = [layer.run for layer in result.layers if layer.run is not None]
     first = runs[0] if runs else None
     return {
         "format": FORMAT,
@@ -45,8 +45,8 @@ def schedule_values(result: CampaignResult) -> dict[str, Any]:
             "gain": result.gain,
             "complete": not result.unsolved and not result.network.unsupported,
         },
-        "layers": [_layer_values(each) for each in result.layers],
-        "unsupported": [{"reason": each.reason, "nodes": each.nodes} for each in result.network.unsupported],
+        "layers": [_layer_values(layer) for layer in result.layers],
+        "unsupported": [{"reason": group.reason, "nodes": group.nodes} for group in result.network.unsupported],
         "other_operators": dict(result.network.others),
     }
 

@@ -21,19 +21,18 @@ def columns(runs: Sequence[RunFacts]) -> list[str]:
     """Return the columns of both files.
 
     They are facts of a trial, `knob_` of each knob of any run, and `seconds_` of each step of any trial.
-    `recorded_at` is
-    in seconds since the epoch, latencies are in microseconds.
+    `recorded_at` is in seconds since the epoch, latencies are in microseconds.
     """
-    knobs = dict.fromkeys(name for each in runs for trial in each.trials for name in trial.knobs)
-    steps = sorted({name for each in runs for trial in each.trials for name in trial.seconds})
+    knobs = dict.fromkeys(name for run in runs for trial in run.trials for name in trial.knobs)
+    steps = sorted({name for run in runs for trial in run.trials for name in trial.seconds})
     return [*_FACTS, *(f"knob_{name}" for name in knobs), *(f"seconds_{name}" for name in steps)]
 
 
 def rows(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
     """Yield a row for each trial, by column; a value that a trial has not is left out."""
-    for each in runs:
-        run = each.run
-        for trial in each.trials:
+    for facts in runs:
+        run = facts.run
+        for trial in facts.trials:
             latency = trial.microseconds
             row: dict[str, Any] = {
                 "run": run.uuid,

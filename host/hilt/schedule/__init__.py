@@ -14,6 +14,7 @@ from hilt.schedule.operator import convolution as convolution
 from hilt.schedule.operator import lower as lower
 from hilt.schedule.operator import lower_many as lower_many
 from hilt.schedule.operator import make_tensors as make_tensors
+from hilt.schedule.operator import output_elements as output_elements
 from hilt.schedule.operator import space_for as space_for
 from hilt.schedule.operator import verdicts as verdicts
 from hilt.schedule.operator import workload_of as workload_of

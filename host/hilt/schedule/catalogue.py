@@ -13,7 +13,7 @@ from hilt.schedule.operator import Workload, convolution, operator_named, operat
 from hilt.schedule.workload import Conv2d, WorkloadError
 
 _PAIRS = ("kernel", "stride", "padding", "padding_end", "input_dilation", "output_padding")
-_SPELLED = {
+_FIELDS = {
     "n": "batch",
     "ci": "in_channels",
     "h": "height",
@@ -77,11 +77,11 @@ def load_convolution(text: str) -> Conv2d:
 
 
 def conv2d_fields(text: str, arguments: str) -> dict[str, object]:
-    return _spelled(text, arguments, _SPELLED, ("n", "ci", "h", "w", "co", "k"))
+    return _parse_fields(text, arguments, _FIELDS, ("n", "ci", "h", "w", "co", "k"))
 
 
 def _dense(text: str, arguments: str) -> dict[str, object]:
-    values = _spelled(text, arguments, {key: _SPELLED[key] for key in _DENSE}, ("n", "ci", "co"))
+    values = _parse_fields(text, arguments, {key: _FIELDS[key] for key in _DENSE}, ("n", "ci", "co"))
     return {**values, "height": 1, "width": 1, "kernel": (1, 1)}
 
 
@@ -91,8 +91,8 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     Its weights are the transposed convolution's with inputs and outputs exchanged and both axes of the kernel
     turned round.
     """
-    fields = {key: field for key, field in _SPELLED.items() if field != "input_dilation"} | {"op": "output_padding"}
-    values = _spelled(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
+    fields = {key: field for key, field in _FIELDS.items() if field != "input_dilation"} | {"op": "output_padding"}
+    values = _parse_fields(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
     size = (values["height"], values["width"])
     kernel, stride = values["kernel"], values.pop("stride", (1, 1))
     padding, output_padding = values.pop("padding", (0, 0)), values.pop("output_padding", (0, 0))
@@ -118,7 +118,7 @@ _AS_CONVOLUTIONS = {"dense": _dense, "conv2d_transpose": _conv2d_transpose}
 """Operators that a Conv2d computes: the fields of it."""
 
 
-def _spelled(text: str, arguments: str, fields: Mapping[str, str], required: tuple[str, ...]) -> dict[str, Any]:
+def _parse_fields(text: str, arguments: str, fields: Mapping[str, str], required: tuple[str, ...]) -> dict[str, Any]:
     """Return the values by field of the workload `text`, whose keys are those of `fields`."""
     values: dict[str, Any] = {"name": text}
     for part in arguments.split(","):

@@ -191,7 +191,7 @@ class _Lowering:
     def _bias(self) -> Words:
         """Return the addition of the bias to each tile (tiles, words)."""
         shapes, begin = self.plans.shapes, self.uops.bias_begin
-        batch, rows = (each.take(self.shape_of_tile) for each in (shapes.batch, shapes.co))
+        batch, rows = (sizes.take(self.shape_of_tile) for sizes in (shapes.batch, shapes.co))
         pixels = (shapes.height * shapes.width).take(self.shape_of_tile)
         loops: dict[str, int | IntArray] = {
             **{"opcode": int(Opcode.ALU), "alu_opcode": int(AluOpcode.ADD)},
@@ -211,12 +211,12 @@ class _Lowering:
         in_memory = channel * plane + tiles.h * height * problem.out_width + tiles.w * width
         on_chip = problem.bias_elements + steps.acc_place * tiling.acc_elements.take(tiles.program)
         counts, words = self._moves(self.shape_of_tile + self.boxes.inp + self.boxes.wgt, on_chip, in_memory)
-        # The last store of all tells FINISH.
-        told = steps.reused.copy()
-        told[np.cumsum(np.bincount(tiles.program)) - 1] = True
+        # The last store pushes a token to FINISH.
+        pushes = steps.reused.copy()
+        pushes[np.cumsum(np.bincount(tiles.program)) - 1] = True
         first, last = _ends(counts)
         self._set(words, first, "pop_prev")
-        self._set(words, last, "push_prev", told)
+        self._set(words, last, "push_prev", pushes)
         self.stream.add("out", steps.last, words, counts)
 
     def _assemble(self) -> Iterator[Program]:
@@ -323,4 +323,4 @@ def _epilogue(form: Format, shift: int, clip: tuple[int, int]) -> list[list[int]
     common = {"opcode": int(Opcode.ALU), "use_imm": 1}
     values = [{**common, "alu_opcode": int(operation), "imm": immediate} for operation, immediate in operations]
     values[-1]["push_next"] = 1
-    return [form.words_of(each) for each in values]
+    return [form.words_of(value) for value in values]

@@ -209,7 +209,7 @@ def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
         "op": _numbers(attributes, "output_padding", (0, 0)),
     }
     text = f"conv2d_transpose:n={data[0]},ci={data[1]},h={data[2]},w={data[3]},co={groups * weight[1]},groups={groups}"
-    text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
+    text += "".join(f",{key}={begin}x{other}" for key, (begin, other) in pairs.items())
     return load_convolution(text + (",bias=1" if _has_input(node, 2) else ""))
 
 
@@ -244,15 +244,15 @@ def _padding(
         max((-(-extent // step) - 1) * step + taps - extent, 0)
         for extent, taps, step in zip(size, kernel, stride, strict=True)
     ]
-    less = [each // 2 for each in total]
-    more = [each - each // 2 for each in total]
+    less = [padding // 2 for padding in total]
+    more = [padding - padding // 2 for padding in total]
     return _sides([*less, *more] if automatic == b"SAME_UPPER" else [*more, *less])
 
 
 def _numbers(attributes: Mapping[str, Any], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
     """Return as many whole numbers as the default has. Raises _UnsupportedError for another attribute of that name."""
     found = attributes.get(name, default)
-    whole = isinstance(found, list | tuple) and all(type(each) is int for each in found)
+    whole = isinstance(found, list | tuple) and all(type(entry) is int for entry in found)
     if not whole or len(found) != len(default):
         raise _UnsupportedError(f"its {name} are {found!r}, not {len(default)} whole numbers")
     return tuple(found)

@@ -21,6 +21,8 @@ from hilt.schedule.space import Orders, Space, SpaceKind
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.workload import Conv2d, WorkloadError
 from hilt.vta.accelerator import Accelerator
+from hilt.vta.layout import blocks
+from hilt.vta.parameters import VTAParameters
 from hilt.vta.program import Program
 
 _PLACES = {
@@ -104,6 +106,13 @@ def operator_names() -> list[str]:
 def workload_of(values: Mapping[str, object]) -> Workload:
     """Return the workload of stored values. Raises WorkloadError."""
     return operator_named(str(values.get("operator", "conv2d"))).from_dict(values)
+
+
+def output_elements(workload: Workload, parameters: VTAParameters) -> int:
+    """Return the elements of the output as the accelerator lays it out: batch and channels in whole blocks."""
+    batch, channels, height, width = workload.output_shape
+    images = blocks(batch, parameters.batch) * parameters.batch
+    return images * blocks(channels, parameters.block) * parameters.block * height * width
 
 
 def convolution(workload: Workload) -> Conv2d:

@@ -36,10 +36,10 @@ class Plans:
         tilings = [analysis.tiling, *(tiling for tiling, _, _ in analysis.edges)]
         exists = [np.ones(len(analysis.resident), dtype=np.bool_), *(there for _, there, _ in analysis.edges)]
         loops = [analysis.loops, *(choice for _, _, choice in analysis.edges)]
-        counted, resident = [(each.out, each.into) for each in loops], analysis.resident
+        counted, resident = [(loop.out, loop.into) for loop in loops], analysis.resident
         if len(rows) < len(resident):  # else they keep the results of the checks
-            tilings, resident = [each.take(rows) for each in tilings], resident.take(rows)
-            exists = [each.take(rows) for each in exists]
+            tilings, resident = [tiling.take(rows) for tiling in tilings], resident.take(rows)
+            exists = [mask.take(rows) for mask in exists]
             counted = [(out.take(rows), into.take(rows)) for out, into in counted]
         tiling, (out, into) = tilings[0], counted[0]
         if len(tilings) == 1:

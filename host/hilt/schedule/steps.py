@@ -130,7 +130,7 @@ def _tiles(tiling: Tiling) -> Tiles:
     co = np.where(by_rows, inner_group, outer_group) * oc_threads.take(program) + co_thread
     there = (h < tiling.h_tiles.take(program)) & (co < tiling.co_tiles.take(program))
     if not there.all():  # the last thread of some has one tile fewer
-        program, b, h, w, co, band = (each[there] for each in (program, b, h, w, co, band))
+        program, b, h, w, co, band = (column[there] for column in (program, b, h, w, co, band))
     return Tiles(program, b, h, w, co, band)
 
 

@@ -180,7 +180,7 @@ class Tiling:
     @classmethod
     def interleaved(cls, tilings: Sequence[Tiling]) -> Tiling:
         """Return the first configuration of each, then the second of each, and so on."""
-        columns = zip(*(each._arrays() for each in tilings), strict=True)
+        columns = zip(*(tiling._arrays() for tiling in tilings), strict=True)
         return cls(tilings[0].problem, *(np.stack(column, axis=1).ravel() for column in columns))
 
     def _arrays(self) -> list[IntArray]:

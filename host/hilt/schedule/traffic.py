@@ -106,7 +106,7 @@ def _rounds(analysis: Analysis) -> _Rounds:
     never = np.zeros_like(analysis.resident)
     passes, wgt_rounds, tokens = (np.zeros_like(h) for _ in range(3))
     for order, loops in LOOP_ORDERS.items():
-        nest = [each for loop in loops for each in (("group", "co") if loop == "co" else (loop,))]
+        nest = [part for loop in loops for part in (("group", "co") if loop == "co" else (loop,))]
         inp = _load_turns(nest, counts, _INP_LOOPS, oc, never)
         wgt = _load_turns(nest, counts, _WGT_LOOPS, h, analysis.resident)
         inp_count, wgt_count = (np.prod([turns[loop] for loop in nest], axis=0) for turns in (inp, wgt))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 _MOST_ELEMENTS = 1 << 31
 """Largest tensor in elements: half of the range of a VTA's 32-bit addresses."""
@@ -127,6 +127,11 @@ class Conv2d:
             if self.groups % groups == 0
             and (groups == 1 or (self.in_channels // groups % block == 0 and self.out_channels // groups % block == 0))
         )
+
+    @property
+    def schedule_shape(self) -> Conv2d:
+        """This workload without the fields that affect no schedule: its name, bias, shift and clip."""
+        return replace(self, name="", bias=True, shift=8, clip=(0, 127))
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON; from_dict makes the same workload of them."""

@@ -27,7 +27,7 @@ def format_conv2d(workload: Conv2d) -> str:
     else:
         pairs = {"k": workload.kernel, "s": workload.stride, "p": workload.padding}
         text = f"conv2d:{channels}h={workload.height},w={workload.width},co={workload.out_channels}"
-        text += "".join(f",{key}={one}x{other}" for key, (one, other) in pairs.items())
+        text += "".join(f",{key}={begin}x{other}" for key, (begin, other) in pairs.items())
     if workload.padding_end is not None:
         text += ",pb={}x{}".format(*workload.padding_end)
     if workload.groups != 1:

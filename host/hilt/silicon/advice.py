@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hilt.schedule import Conv2d, load_convolution, make_tensors
+from hilt.schedule import Workload, load_convolution, make_tensors
 from hilt.schedule.networks import load_network
-from hilt.silicon.choose import Choice, choose
+from hilt.silicon.choose import Choice, choose, workload_of
 from hilt.silicon.measured import MeasuredWorkload, cycles_of, public_accelerator, with_programs
-from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError
+from hilt.silicon.packed_task import CONV2D, TaskError
 from hilt.silicon.records import read_records
 from hilt.simulator.build import build
 from hilt.simulator.builds import CLOCK_HZ, shipped_builds
@@ -102,22 +102,7 @@ def _check_machine(machine: str) -> None:
         raise TaskError(f"machine {machine!r} is not known; there are {', '.join(known)}")
 
 
-def workload_of(task: PackedTask) -> Conv2d:
-    """Return a packed convolution as hilt's workload."""
-    return Conv2d(
-        name=task.name,
-        batch=task.batch * task.images,
-        in_channels=task.in_blocks * task.block,
-        height=task.height,
-        width=task.width,
-        out_channels=task.out_blocks * task.block,
-        kernel=task.kernel,
-        stride=task.strides,
-        padding=task.padding,
-    )
-
-
-def _advise(workload: Conv2d, name: str, count: int, machine: str, accelerator: Accelerator) -> Advice:
+def _advise(workload: Workload, name: str, count: int, machine: str, accelerator: Accelerator) -> Advice:
     choice = choose(workload, accelerator, shipped_builds().machines[machine])
     tensors = make_tensors(workload, accelerator, 1)
     run = run_program(build(accelerator, "golden"), choice.program, tensors.inputs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hilt.run_choices import CheckLevel
-from hilt.schedule import Conv2d, Reason, lower_many, space_for
+from hilt.schedule import Conv2d, Reason, Workload, convolution, lower_many, space_for
 from hilt.schedule.checks import analyse
 from hilt.silicon.measured import event_machine
 from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError, packed_task
@@ -34,7 +34,7 @@ class Choice:
     cycles: float
 
 
-def choose(workload: Conv2d, accelerator: Accelerator, machine: MachineParameters) -> Choice:
+def choose(layer: Workload, accelerator: Accelerator, machine: MachineParameters) -> Choice:
     """Return the fastest of hilt's schedules for a layer: of its space, and of row programs.
 
     The measurements do not tell an instruction's cost in its stage from the runtime's. The choice counts half of it in
@@ -43,6 +43,7 @@ def choose(workload: Conv2d, accelerator: Accelerator, machine: MachineParameter
     Raises:
         TaskError: No schedule fits the accelerator.
     """
+    workload = convolution(layer)
     model = event_machine(accelerator.parameters)
     careful = replace(machine, instruction=machine.instruction + _careful_cycles())
     best: Choice | None = None
@@ -106,6 +107,21 @@ def task_of(workload: Conv2d, accelerator: Accelerator) -> PackedTask | None:
     data = (workload.batch // parameters.batch, ci, workload.height, workload.width, parameters.batch, parameters.block)
     kernel = (co, ci, *workload.kernel, parameters.block, parameters.block)
     return packed_task(CONV2D, data, kernel, workload.stride, workload.padding)
+
+
+def workload_of(task: PackedTask) -> Conv2d:
+    """Return a packed convolution as hilt's workload."""
+    return Conv2d(
+        name=task.name,
+        batch=task.batch * task.images,
+        in_channels=task.in_blocks * task.block,
+        height=task.height,
+        width=task.width,
+        out_channels=task.out_blocks * task.block,
+        kernel=task.kernel,
+        stride=task.strides,
+        padding=task.padding,
+    )
 
 
 def _row_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tuple[str, Program]]:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from hilt import schedule
 from hilt.run_choices import CheckLevel
-from hilt.schedule import ConfigurationError, Conv2d, Reason, WorkloadError, bound_cycles, space_for, verdicts
+from hilt.schedule import ConfigurationError, Reason, Workload, WorkloadError
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord, OutdatedLogError, parse_log
 from hilt.store.autotvm_tasks import CONV2D, KNOBS, args_of, entity_of, index_of, knobs_of, task_of, workload_of
 from hilt.store.records import Run, RunState
 from hilt.trial import Outcome, Trial
 from hilt.vta.accelerator import Accelerator, ParameterError, VTAParameters
-from hilt.vta.layout import blocks
 
 IMPORTED = "autotvm_log"
 """The tuner of a run that was imported."""
@@ -74,10 +74,10 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
 
     Raises WorkloadError for an operator other than TVM's conv2d and dense.
     """
-    workload = Conv2d.from_dict(run.workload_spec)
+    workload = schedule.convolution(schedule.workload_of(run.workload_spec))
     task, args = task_of(workload), args_of(workload, parameters)
     accelerator = Accelerator.for_parameters(parameters)
-    space = space_for(workload, accelerator)
+    space = schedule.space_for(workload, accelerator)
     values = {knob.name: knob.values for knob in space.knobs}
     target = f"ext_dev -keys=vta,cpu -device=vta -model={board}_{parameters.name}"
     records: list[LogRecord] = []
@@ -113,9 +113,9 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
     return Exported(records, left_out)
 
 
-def _runs_on_tvm(workload: Conv2d, trial: Trial, accelerator: Accelerator) -> bool:
+def _runs_on_tvm(workload: Workload, trial: Trial, accelerator: Accelerator) -> bool:
     columns = {name: [value] for name, value in trial.knobs.items()}
-    return bool(verdicts(workload, accelerator, columns, CheckLevel.TVM)[0] == Reason.OK)
+    return bool(schedule.verdicts(workload, accelerator, columns, CheckLevel.TVM)[0] == Reason.OK)
 
 
 @dataclass(frozen=True)
@@ -164,15 +164,15 @@ def import_records(records: Sequence[tuple[int, LogRecord]], path: Path, now: fl
     None of its trials is verified, for TVM compares no outputs: none is ever a best. Raises LogFormatError, which
     names the line.
     """
-    groups: dict[tuple[str, Conv2d], dict[int, Trial]] = {}
-    spaces: dict[tuple[str, Conv2d], tuple[Accelerator, Space]] = {}
-    counts: dict[tuple[str, Conv2d], int] = {}
+    groups: dict[tuple[str, Workload], dict[int, Trial]] = {}
+    spaces: dict[tuple[str, Workload], tuple[Accelerator, Space]] = {}
+    counts: dict[tuple[str, Workload], int] = {}
     for line, record in records:
         try:
             key = (record.model, workload_of(record))
             if key not in spaces:
                 accelerator = _accelerator(record.model)
-                spaces[key] = accelerator, space_for(key[1], accelerator)
+                spaces[key] = accelerator, schedule.space_for(key[1], accelerator)
             index = spaces[key][1].index(knobs_of(record))
             group = groups.setdefault(key, {})
             counts[key] = counts.get(key, 0) + 1
@@ -222,7 +222,7 @@ def _trial(ordinal: int, index: int, record: LogRecord) -> Trial:
 
 
 def _run(
-    model: str, workload: Conv2d, accelerator: Accelerator, space: Space, trials: int, path: Path, now: float
+    model: str, workload: Workload, accelerator: Accelerator, space: Space, trials: int, path: Path, now: float
 ) -> Run:
     file = os.fsencode(path.name).decode(errors="replace")  # a file's name may be any bytes
     return Run(
@@ -246,18 +246,11 @@ def _run(
         batch=1,
         repeat=1,
         limit_seconds=_RUN_TIMEOUT_SECONDS,
-        output_elements=_output_elements(workload, accelerator.parameters),
+        output_elements=schedule.output_elements(workload, accelerator.parameters),
         macs=workload.macs,
-        bound_cycles=bound_cycles(workload, accelerator),
+        bound_cycles=schedule.bound_cycles(workload, accelerator),
         versions={},
         created=now,
         state=RunState.FINISHED,
         detail=f"imported from {file}",
     )
-
-
-def _output_elements(workload: Conv2d, parameters: VTAParameters) -> int:
-    """Batch and channels padded to whole blocks."""
-    images = blocks(workload.batch, parameters.batch) * parameters.batch
-    channels = blocks(workload.out_channels, parameters.block) * parameters.block
-    return images * channels * workload.out_height * workload.out_width

@@ -27,7 +27,7 @@ class CampaignView:
     def load(cls, store: Store, home: Path, campaign: Campaign) -> CampaignView:
         """Load a campaign from the store; it takes a few milliseconds a layer. Raises StoreError."""
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
-        runs = [each.run.uuid for each in result.layers if each.run is not None]
+        runs = [layer.run.uuid for layer in result.layers if layer.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
         live = RunFiles(home, campaign.uuid).is_running()
         return cls(result, live, live_runs)

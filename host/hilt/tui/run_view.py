@@ -50,7 +50,7 @@ class RunView:
     boards: dict[str, BoardChanged] = field(default_factory=dict)
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TRIALS))
     """Validity of each of the latest trials, oldest first."""
-    heard: float = field(default_factory=time.monotonic)
+    last_event_at: float = field(default_factory=time.monotonic)
     """Time of the engine's last event; time.monotonic."""
 
     @classmethod
@@ -71,7 +71,7 @@ class RunView:
             points=[],
             trials=latest,
             best=summary.best,
-            recent=deque((each.verified for each in latest), maxlen=RECENT_TRIALS),
+            recent=deque((trial.verified for trial in latest), maxlen=RECENT_TRIALS),
         )
 
     def apply(self, event: Event) -> None:
@@ -88,7 +88,7 @@ class RunView:
 
     def _take_trial(self, trial: Trial) -> None:
         """Take a trial. Trials come in the order of their answers, which is not always the order of their numbers."""
-        if any(each.ordinal == trial.ordinal for each in self.trials):
+        if any(known.ordinal == trial.ordinal for known in self.trials):
             return  # it was loaded
         self.recent.append(trial.verified)
         ordinal, latency = trial.ordinal, trial.microseconds
@@ -121,10 +121,10 @@ class RunView:
         return self.link is not Link.ATTACHED and not self.over
 
     @property
-    def unheard(self) -> str:
+    def text_without_events(self) -> str:
         """Return the state of a board that no event has named."""
         if self.link is Link.ATTACHED:
-            return "not heard of yet"
+            return "no report yet"
         return "unknown (engine not answering)" if self.link is Link.SILENT else "unknown (engine not running)"
 
     @property

@@ -70,10 +70,10 @@ class TrialList:
 
     def _read(self, row: int) -> None:
         first = row - row % _BLOCK
-        ordinals = [self.ordinal(each) for each in range(first, min(first + _BLOCK, len(self)))]
+        ordinals = [self.ordinal(row) for row in range(first, min(first + _BLOCK, len(self)))]
         if len(self._kept) > _MOST_KEPT:
             self._kept.clear()
-        found = {each.ordinal: each for each in self._readable(ordinals)}
+        found = {trial.ordinal: trial for trial in self._readable(ordinals)}
         for ordinal in ordinals:
             # A trial that arrived in the meantime is newer than the one that was read.
             if self._kept.get(ordinal) is None:

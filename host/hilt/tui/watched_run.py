@@ -43,8 +43,8 @@ class WatchedRun:
         self._latest: dict[str, Event] = {}
         self.index: int | None = None
         before = read_event_log(self.files.event_log_path)
-        self.told: TunerUpdated | None = next(
-            (each for each in reversed(before) if isinstance(each, TunerUpdated)), None
+        self.tuner: TunerUpdated | None = next(
+            (event for event in reversed(before) if isinstance(event, TunerUpdated)), None
         )
         self._add_history(before)
 
@@ -63,11 +63,11 @@ class WatchedRun:
                 self.trials.add(view.trials)
             case EventsArrived(events=events) if self.view is not None:
                 if events:
-                    self.view.heard = time.monotonic()
+                    self.view.last_event_at = time.monotonic()
                 for event in events:
                     self.view.apply(event)
                     if isinstance(event, TunerUpdated):
-                        self.told = event
+                        self.tuner = event
                 self.trials.add(event.trial for event in events if isinstance(event, TrialRecorded))
                 self._add_history(events)
             case EngineGone() if self.view is not None:

@@ -132,7 +132,7 @@ def spread_of_trials(trials: Sequence[int | None], budget: int) -> Spread:
     A run that did not reach its goal (None) counts as its whole budget, as in the papers: the figures are then too
     small, not too large.
     """
-    counted = [budget if each is None else each for each in trials]
+    counted = [budget if spent is None else spent for spent in trials]
     lower, median, upper = np.percentile(counted, [25, 50, 75])
     return Spread(float(median), float(lower), float(upper))
 

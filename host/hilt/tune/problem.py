@@ -100,8 +100,8 @@ class TuningProblem:
         if checks == "tvm":  # the runtime's verdict is unknown before the run: a refusal here would reveal it
             compiles, checks = self.compiles[indices], CheckLevel.COMPILER
         found = lower_many(self.workload, self.columns(indices[compiles]), self.accelerator, checks)
-        for each in compiles.tolist():
-            program = next(found) if each else None
+        for valid in compiles.tolist():
+            program = next(found) if valid else None
             yield None if isinstance(program, Rejected) else program
 
     def predicted_cycles(self, indices: Indices, memories: Sequence[MemoryModel]) -> npt.NDArray[np.float64]:

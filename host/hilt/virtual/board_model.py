@@ -126,6 +126,7 @@ class BoardModel:
             "time_scale": _PUBLIC_TIME_SCALE if self.machine else self.clock_hz / slowest,
             "run_seconds": self.run_seconds,
             **machine,
+            **({"computer": self.computer} if self.computer else {}),
         }
 
 
@@ -138,7 +139,7 @@ def board_model(name: str) -> BoardModel:
         return own
     close = difflib.get_close_matches(name, BOARD_MODELS, n=1)
     hint = f"did you mean virtual:{close[0]}? " if close else ""
-    known = ", ".join(f"virtual:{each}" for each in BOARD_MODELS)
+    known = ", ".join(f"virtual:{name}" for name in BOARD_MODELS)
     raise UnknownBoardModelError(f"no virtual board {name!r}: {hint}there are {known}")
 
 
@@ -164,8 +165,8 @@ _ZYNQ_ULTRASCALE: dict[str, Any] = {
 }
 
 BOARD_MODELS: dict[str, BoardModel] = {
-    each.name: each
-    for each in (
+    model.name: model
+    for model in (
         BoardModel("pynq", "pynq", **_ZYNQ),
         BoardModel("pynq_paced", "pynq", **_ZYNQ, run_seconds=0.05),
         BoardModel("pynq_linux", "pynq", **_ZYNQ, computer="armhf"),

@@ -72,7 +72,7 @@ def parse_chaos(text: str) -> Chaos:
     for part in text.replace("&", ",").split(","):
         name, _, value = part.partition("=")
         if name not in _READERS:
-            raise BoardNameError(f"chaos: {part!r} is none of {', '.join(f'{each}=' for each in _READERS)}")
+            raise BoardNameError(f"chaos: {part!r} is none of {', '.join(f'{reader}=' for reader in _READERS)}")
         try:
             values[name] = _READERS[name](value)
         except ValueError:

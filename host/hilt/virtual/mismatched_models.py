@@ -12,8 +12,8 @@ from hilt.virtual.board_model import BoardModel, board_model
 _PYNQ = board_model("pynq")
 
 MISMATCHED: dict[str, BoardModel] = {
-    each.name: each
-    for each in (
+    model.name: model
+    for model in (
         replace(_PYNQ, name="far_memory", read_latency=110, write_latency=70),
         replace(_PYNQ, name="narrow_memory", bandwidth_numerator=5, bandwidth_denominator=2),
         replace(_PYNQ, name="jittery_memory", jitter=48, seed=7),

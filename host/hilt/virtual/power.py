@@ -49,8 +49,8 @@ class PoweredSystem:
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waiting:
-                each.cancel()
+            for process in waiting:
+                process.cancel()
         if self.ended.is_set():
             raise VirtualBoardError("its first process ended")
         if not self._accepts.is_set():

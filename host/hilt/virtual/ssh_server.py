@@ -146,7 +146,7 @@ class LinkCutter:
 
     @property
     def wanted(self) -> bool:
-        return any((self._directory.chaos / each).exists() for each in ("cut", "gone"))
+        return any((self._directory.chaos / name).exists() for name in ("cut", "gone"))
 
     def cut(self) -> None:
         if self._directory.take_chaos("gone") is not None:

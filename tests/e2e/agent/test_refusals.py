@@ -43,7 +43,7 @@ def client(shared: tuple[Agent, Client], golden: Hardware) -> Client:
     return load(shared[1], golden)
 
 
-def test_blobs_are_what_they_say(client: Client) -> None:
+def test_blobs_have_the_bytes_of_their_hash(client: Client) -> None:
     data = b"tensor" * 1000
     name = sha256(data)
     assert client.refused(UploadBlob(name, len(data), 10, data[10:])) == "blob_order"

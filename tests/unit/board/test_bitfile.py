@@ -89,7 +89,7 @@ def test_other_sizes_than_announced(path: Path) -> None:
         (bit().replace(b"7z020", b"\xff\xff020"), "its part is not text"),
     ],
 )
-def test_what_is_no_bitfile(path: Path, data: bytes, message: str) -> None:
+def test_other_files_are_no_bitfile(path: Path, data: bytes, message: str) -> None:
     path.write_bytes(data)
     with pytest.raises(NotABitfileError, match=message):
         read_bitfile(path)

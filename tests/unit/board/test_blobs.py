@@ -53,7 +53,7 @@ def test_a_damaged_blob_is_missing_to_the_next_daemon_and_can_be_sent_again(fold
     assert again.missing(NAMES[:2]) == [] and path.read_bytes() == whole
 
 
-def test_what_a_worker_could_not_use_is_read_again(folder: Path) -> None:
+def test_a_result_that_a_worker_could_not_use_is_read_again(folder: Path) -> None:
     blobs = opened(folder)
     put(blobs, 0)
     (folder / "blobs" / NAMES[0]).write_bytes(b"short")
@@ -62,7 +62,7 @@ def test_what_a_worker_could_not_use_is_read_again(folder: Path) -> None:
     assert blobs.missing(NAMES[:1]) == NAMES[:1]
 
 
-def test_the_last_used_stay_whatever_the_clock_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_used_stay_after_the_clock_jumps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A board without a battery starts in the past: files of the boot before are of the future."""
     before = opened(folder)
     for number in range(3):

@@ -66,7 +66,7 @@ def test_the_hosts_board_models_are_understood(tmp_path: Path, name: str) -> Non
         ({"memory": None}, "memory must have"),
     ],
 )
-def test_what_cannot_be_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(BoardModelError, match=message):
         load(tmp_path, {**SETTINGS, **change})
 

@@ -55,7 +55,7 @@ def is_refused(accelerator: Accelerator, row: dict[str, int], buffers: list[tupl
 @pytest.mark.parametrize("name", ACCELERATORS)
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_refused_is_what_leaves_every_buffer(name: str, data: st.DataObject) -> None:
+def test_accesses_outside_every_buffer_are_refused(name: str, data: st.DataObject) -> None:
     accelerator = ACCELERATORS[name]
     kind = data.draw(st.sampled_from([MemoryType.WGT, MemoryType.INP, MemoryType.ACC, MemoryType.UOP, MemoryType.OUT]))
     size = bytes_of(accelerator, kind)

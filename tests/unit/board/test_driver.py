@@ -337,7 +337,7 @@ def test_a_reload_that_failed_can_be_tried_again(
 
 
 @pytest.mark.parametrize("why", [FileNotFoundError(2, "No such file", "/gone.bit"), ValueError("no JSON")])
-def test_what_pynq_notes_of_a_bitstream_that_is_gone_keeps_no_other_from_being_loaded(
+def test_pynqs_note_of_a_missing_bitstream_does_not_block_another(
     why: Exception,
     board: Board,
     module: ModuleType,

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def sensor(root: Path, **values: str) -> Path:
     return root
 
 
-def test_the_xadc_reads_what_its_transfer_function_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_xadc_follows_its_transfer_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """UG480: degrees = code * 503.975 / 4096 - 273.15."""
     monkeypatch.delenv("HILT_VERILATED", raising=False)
     root = sensor(tmp_path, in_temp0_raw="2602", in_temp0_offset="-2219", in_temp0_scale="123.040771484")
@@ -68,7 +69,20 @@ def test_inspecting_this_machine_gives_every_fact(tmp_path: Path) -> None:
     facts = inspection.inspect(tmp_path)
     assert facts["root"] is (os.geteuid() == 0)
     assert facts["memory_free"] > 0 and facts["disk_free"] > 0
-    assert (facts["pynq"] is None) is (facts["import_error"] is not None)
+    assert (facts["device"] is None) is (facts["import_error"] is not None)
+
+
+def test_a_pynq_that_finds_no_device_is_not_a_missing_pynq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Device:
+        @property
+        def active_device(self) -> object:
+            raise RuntimeError("No Devices Found")
+
+    monkeypatch.delenv("HILT_VERILATED", raising=False)
+    monkeypatch.setitem(sys.modules, "pynq", types.SimpleNamespace(__version__="2.7.0", Device=Device()))
+    facts = inspection.inspect(tmp_path)
+    assert (facts["pynq"], facts["device"]) == ("2.7.0", None)
+    assert facts["import_error"] == "RuntimeError: No Devices Found"
 
 
 _NOISY_PYNQ = """
@@ -81,7 +95,7 @@ Device = types.SimpleNamespace(active_device=types.SimpleNamespace(name="edge", 
 """
 
 
-def test_what_pynq_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+def test_output_of_pynq_is_no_part_of_the_answer(tmp_path: Path) -> None:
     (tmp_path / "pynq.py").write_text(_NOISY_PYNQ)
     package = Path(inspection.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{package}", "HILT_AGENT_HOME": str(tmp_path / "agent")}
@@ -93,7 +107,7 @@ def test_what_pynq_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     assert done.stderr.count("[XRT]") == 3
 
 
-def test_the_unit_is_what_systemd_reads(tmp_path: Path) -> None:
+def test_the_unit_is_read_by_systemd(tmp_path: Path) -> None:
     python, archive = "/usr/local/share/pynq-venv/bin/python3", "/home/xilinx/.hilt-agents/agent-0f.pyz"
     text = unit_text(python, archive, "/srv/hilt", "/usr")
     assert f'ExecStart="{python}" "{archive}" daemon' in text

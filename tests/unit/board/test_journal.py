@@ -122,7 +122,7 @@ class JournalMachine(RuleBasedStateMachine):
         assert self.journal.damaged == 1
 
     @invariant()
-    def holds_what_was_kept(self) -> None:
+    def holds_the_kept_entries(self) -> None:
         assert self.journal.since(0, 10_000) == list(self.kept.values())
         assert self.journal.next == self.next
         assert len(self.journal) == len(self.kept)
@@ -168,7 +168,7 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert journal.append(measured(4)).sequence == 4
 
 
-def test_a_disk_that_fills_within_a_line_keeps_what_was(tmp_path: Path) -> None:
+def test_a_disk_that_fills_within_a_line_keeps_the_earlier_lines(tmp_path: Path) -> None:
     """A real short write, by the kernel: a limit on the file's size in a process of its own."""
     program = """
 import resource, signal, sys
@@ -233,7 +233,7 @@ def test_its_lines_are_as_documented(tmp_path: Path) -> None:
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
 
 
-def test_acknowledging_a_run_keeps_what_another_host_has_not_seen(tmp_path: Path) -> None:
+def test_acknowledging_a_run_keeps_results_that_another_host_has_not_seen(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     abandoned = journal.append(Measured(key="old/1/0", outcome="ok"))
     for number in range(3):
@@ -317,9 +317,7 @@ def test_a_file_that_has_grown_by_a_mebibyte_is_rewritten(tmp_path: Path, grown:
     again.close()
 
 
-def test_what_stays_in_the_file_is_not_rewritten_for_each_acknowledgement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_acknowledgement_does_not_rewrite_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "COMPACT_BYTES", 2000)
     path = tmp_path / "journal"
     journal = Journal(path)

@@ -224,7 +224,7 @@ def test_missing_and_unknown_fields_are_named(message: Record) -> None:
         (by_hand(b"[" * 100_000), "no JSON"),
     ],
 )
-def test_what_is_no_frame_is_refused_at_once(stream: bytes, message: str) -> None:
+def test_bytes_that_are_no_frame_are_refused_at_once(stream: bytes, message: str) -> None:
     decoder = FrameDecoder()
     with pytest.raises(FrameError, match=message):
         decoder.feed(stream)

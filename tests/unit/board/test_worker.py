@@ -55,7 +55,7 @@ def of_the_kernel(number: int) -> OSError:
         (RuntimeError("Programming Device failed: EBUSY (16) Device or resource busy"), "board_broken"),
     ],
 )
-def test_only_what_a_reset_may_mend_is_the_boards_fault(worker: ModuleType, error: Exception, code: str) -> None:
+def test_only_faults_that_a_reset_may_mend_are_the_boards(worker: ModuleType, error: Exception, code: str) -> None:
     failure = worker._not_loaded(error)
     assert failure.code == code
     assert str(error) in failure.message

@@ -27,7 +27,7 @@ def test_the_gain_by_hand() -> None:
     assert unsolved.expected_gain == pytest.approx(2 * (UNSOLVED - 1) * 5.0 / 8)
 
 
-def test_what_draws_trials() -> None:
+def test_trials_are_drawn_from_these_phases() -> None:
     base = standing()
     assert choose([base, standing(instances=4)]) == (1, standing(instances=4).expected_gain)
     assert choose([base, standing(best=30.0)]) is not None and choose([base, standing(best=30.0)])[0] == 1  # type: ignore[index]

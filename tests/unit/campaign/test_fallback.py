@@ -58,7 +58,7 @@ def test_none_is_right() -> None:
     assert tuner.ask(3) == [1, 2, 4]
 
 
-def test_the_tuner_hears_what_it_asks_for() -> None:
+def test_the_tuner_gets_the_results_of_its_trials() -> None:
     told: list[Feedback] = []
     tuner, inner = grid()
     inner.tell = told.extend  # type: ignore[method-assign, assignment]

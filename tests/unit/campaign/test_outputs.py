@@ -20,7 +20,7 @@ def result(tmp_path: Path) -> CampaignResult:
         return load_result(store, campaign)
 
 
-def test_a_log_with_the_fallback_alone_for_a_layer_says_what_tvm_loses(result: CampaignResult) -> None:
+def test_a_log_with_the_fallback_alone_for_a_layer_names_the_loss_in_tvm(result: CampaignResult) -> None:
     (note,) = loss_of_log(result, {"resnet18.C5": 4_700.5e-6, "resnet18.C10": 12_000e-6})
     assert "these 2 layers take 26.10 ms, with hilt's schedules 14.45 ms; slower are resnet18.C10;" in note
 

@@ -170,7 +170,7 @@ def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturb
     assert done.trials == undisturbed[2].trials
 
 
-def test_what_was_recorded_counts_from_the_start_when_it_goes_on(tmp_path: Path, gate: Gate) -> None:
+def test_recorded_trials_count_when_a_run_resumes(tmp_path: Path, gate: Gate) -> None:
     gate.shut(after=8)
     uuid = start(tmp_path)
     kill_after(tmp_path, uuid, 8)
@@ -235,7 +235,7 @@ def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:
     assert done.result.unsolved == (of_skipped,)
 
 
-def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_on(tmp_path: Path, gate: Gate) -> None:
+def test_a_layer_that_is_skipped_late_keeps_its_trials_when_the_campaign_resumes(tmp_path: Path, gate: Gate) -> None:
     """Its fallback and its slices are asked for again as they were, and count against the budget as they did."""
     gate.shut(after=16)  # 23 trials, with those that are rejected
     uuid = start(tmp_path)
@@ -255,9 +255,7 @@ def test_a_layer_that_is_skipped_late_keeps_what_it_has_when_the_campaign_goes_o
     assert not any(each.workload == skipped.workload for each in done.slices[len(before.slices) :])
 
 
-def test_layers_that_are_skipped_with_trials_on_the_board_have_finished_with_what_they_got(
-    tmp_path: Path, gate: Gate
-) -> None:
+def test_layers_that_are_skipped_with_trials_on_the_board_finish_with_their_results(tmp_path: Path, gate: Gate) -> None:
     gate.shut(after=3 * MINIMUM_TRIALS)
     uuid = start(tmp_path)
     with EngineClient.attach(tmp_path, uuid) as client:
@@ -311,7 +309,7 @@ def test_files_at_the_end(undisturbed: tuple[Path, str, Outcome]) -> None:
     assert lines and all(line["input"][1] == "conv2d_packed.vta" for line in lines)
 
 
-def test_what_cannot_be(tmp_path: Path, undisturbed: tuple[Path, str, Outcome], gate: Gate) -> None:
+def test_impossible_requests_are_refused(tmp_path: Path, undisturbed: tuple[Path, str, Outcome], gate: Gate) -> None:
     with pytest.raises(SettingsError, match="11 trials is too small.* 3 layers gets at least 4, which is 12"):
         start(tmp_path, Budget(trials=11))
     assert not database_path(tmp_path).exists()

@@ -157,7 +157,7 @@ def test_a_home_that_cannot_be_made_gets_one_line(
     assert said.count("\n") == 1 and f"cannot make {tmp_path / place} (" in said and "set HILT_HOME" in said
 
 
-def test_what_the_system_refuses_is_no_fault_of_hilts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_system_is_no_internal_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert report_error(PermissionError(errno.EACCES, "Permission denied", "/home/quarantine")) is Exit.STORE
     assert capsys.readouterr().err == "hilt: /home/quarantine: Permission denied\n"
 

@@ -61,7 +61,7 @@ def test_a_dataset_is_built_once_listed_and_shown(capsys: pytest.CaptureFixture[
         (["bench", "hw-aware-fig3", "--workloads", "deepbench.3"], "there is no dataset deepbench.3@pynq.tvm"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_argument_gets_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
@@ -136,7 +136,7 @@ def hangup_by_default() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, signal.SIGTERM, signal.SIGHUP])
-def test_what_ends_a_build_ends_its_processes_at_once(
+def test_the_end_of_a_build_ends_its_processes_at_once(
     ending: type[BaseException] | signal.Signals, hangup_by_default: None
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)

@@ -9,7 +9,7 @@ from hilt.cli.plain_text import plain
 from hilt.link.errors import LinkError
 
 
-def test_what_a_board_says_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_of_a_board_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert report_error(LinkError("the agent said \x1b]0;mine\x07 \x9b2J and left\x00")) == Exit.BOARD
     assert capsys.readouterr().err == "hilt: the agent said ]0;mine 2J and left\n"
 

@@ -139,7 +139,7 @@ def test_a_second_ctrl_c_lets_go_of_the_run(tmp_path: Path, gate: Gate) -> None:
         (Finished(RunState.FAILED, "cable", FailureCause.BOARD), True, True, Exit.BOARD),
     ],
 )
-def test_what_to_exit_with(finished: Finished, pressed: bool, verified: bool, code: Exit) -> None:
+def test_exit_codes(finished: Finished, pressed: bool, verified: bool, code: Exit) -> None:
     assert exit_after(example_run("a" * 32), Ending(finished, pressed), verified) is code
 
 

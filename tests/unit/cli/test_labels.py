@@ -49,7 +49,7 @@ def test_tags_and_notes_are_shown_and_listed(home: Path, capsys: pytest.CaptureF
     assert "'two words' is no tag" in capsys.readouterr().err
 
 
-def test_what_is_archived_is_listed_with_all_only(
+def test_archived_runs_are_listed_with_all_only(
     home: Path, campaign: tuple[Campaign, Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     uuid = campaign[0].uuid

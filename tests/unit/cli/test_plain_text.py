@@ -46,7 +46,7 @@ def evil_run(home: Path) -> str:
 
 
 @pytest.mark.parametrize("words", [["show", "last"], ["runs"], ["best"], ["show", "nobody\x1b[2J"], ["show", "--json"]])
-def test_no_command_prints_what_a_terminal_obeys(
+def test_no_command_prints_terminal_escapes(
     evil_run: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(words)

@@ -27,7 +27,7 @@ def test_docs_cli_is_fresh() -> None:
 
 
 @pytest.mark.parametrize("command", reference.commands(), ids=lambda command: command.words)
-def test_it_has_every_parameter_that_the_parser_takes_and_says_what_it_is(command: reference.CommandReference) -> None:
+def test_it_describes_every_parameter_that_the_parser_takes(command: reference.CommandReference) -> None:
     assert command.help
     assert all(parameter.help for parameter in command.parameters)
     names = [name.split()[0] for each in command.parameters for name in each.syntax.split(" / ")]

@@ -33,7 +33,7 @@ def test_one_workload(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "inp_overflow" in text
 
 
-def test_tvm_compiles_and_runs_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tvm_compiles_and_runs_the_known_cases(capsys: pytest.CaptureFixture[str]) -> None:
     """C9 of docs/TVM_FACTS.md section 1: of 480, 44 compile and 40 run."""
     assert hilt(["space", "resnet18.C9", "--orders", "1", "--checks", "tvm", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -55,6 +55,9 @@ class PlainTask:
             except Rejected as rejected:
                 yield rejected
 
+    def lengths(self, indices: Sequence[int]) -> Sequence[float]:
+        return [1.0] * len(indices)
+
     def request(self, ordinal: int, key: str, program: Program) -> Request:
         return Request(ordinal, key, program, None, 0.1)  # type: ignore[arg-type]
 
@@ -163,7 +166,7 @@ def test_the_order_of_calls_does_not_depend_on_the_board(bench: Bench, undisturb
     assert bench.trials == undisturbed
 
 
-def test_what_anybody_hears_of_is_on_disk_before(bench: Bench) -> None:
+def test_events_are_on_disk_before_they_are_published(bench: Bench) -> None:
     def on_disk(ordinal: int) -> bool:
         # A reader of its own each time: two threads that share one see the open snapshot of either.
         with closing(sqlite3.connect(bench.store.path)) as reader:
@@ -194,7 +197,7 @@ def test_a_rejected_configuration_never_travels(bench: Bench) -> None:
     assert all(bench.trials[ordinal].reason == "inp_overflow" for ordinal in rejected)
 
 
-def test_the_last_progress_says_what_the_store_says(bench: Bench) -> None:
+def test_the_last_progress_agrees_with_the_store(bench: Bench) -> None:
     bench.session()
     last = [event for event in bench.events if isinstance(event, RunProgress)][-1]
     best = bench.store.best(UUID)

@@ -35,7 +35,7 @@ def test_doubtful_verdicts_are_those_that_are_given_twice() -> None:
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
-def test_what_the_models_learn(outcome: Outcome) -> None:
+def test_the_models_learn_these_targets(outcome: Outcome) -> None:
     performance, validity = table()[outcome][4:]
     other = Feedback(1, Outcome.OK, 10.0)
     feedback = Feedback(0, outcome, 20.0 if outcome is Outcome.OK else None)
@@ -49,7 +49,7 @@ def test_what_the_models_learn(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("outcome", [each for each in Outcome if each is not Outcome.REJECTED])
-def test_what_is_asked_again_and_what_the_budget_counts(tmp_path: Path, outcome: Outcome) -> None:
+def test_repeated_trials_and_the_budget(tmp_path: Path, outcome: Outcome) -> None:
     """One trial gets this verdict, the first time only."""
     asked: list[str] = []
 

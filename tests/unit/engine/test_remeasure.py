@@ -136,7 +136,7 @@ def test_a_deterministic_board_is_asked_nothing_again(bench: Bench) -> None:
     assert best is not None and best.index == LUCKY
 
 
-def test_the_summary_says_what_was_measured_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_names_trials_measured_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remeasure, "REFERENCE_EVERY", 4)
     turns = iter(range(10_000))
 

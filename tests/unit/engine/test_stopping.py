@@ -39,7 +39,7 @@ class Dead:
         self.closed.set()
 
 
-def test_opening_ends_at_a_stop_and_what_opens_later_is_closed() -> None:
+def test_opening_ends_at_a_stop_and_a_later_connection_is_closed() -> None:
     control, begun, go_on = Control(), threading.Event(), threading.Event()
     dead = Dead()
 

@@ -37,7 +37,7 @@ def test_trials_are_counted_from_one_and_invalid_ones_are_trials() -> None:
     assert trials_to_reach(held, 105.0).tolist() == [3.0, 1.0, np.inf]
 
 
-def test_an_invalid_trial_reaches_no_aim_whatever_it_is() -> None:
+def test_an_invalid_trial_reaches_no_aim() -> None:
     held = runs([1, 4, 3], [5, 0, 2])
     assert trials_to_reach(held, np.inf).tolist() == [3.0, 1.0]  # any latency will do, but 1 and 4 have none
 
@@ -59,7 +59,7 @@ def test_invalid_trials_are_those_held_and_not_those_after_a_run_has_ended() -> 
     assert held.invalid_share([2, 1, 1, None]).tolist() == [1, 0, 1, 0]
 
 
-def test_what_the_compiler_refuses_is_a_trial_that_no_board_sees() -> None:
+def test_a_configuration_that_the_compiler_refuses_reaches_no_board() -> None:
     held = runs([1, 4, 3], [5, 0, 2], [1, 2])
     crashes = held.sent([3, 1, None])
     held.dataset.metadata["outcomes"][1] = "rejected"

@@ -43,7 +43,7 @@ def test_a_layer_is_held_out_by_its_shape_and_not_by_its_name() -> None:
     assert shape_of(load_workload("autotvm.C3")) not in held_out_shapes()
 
 
-def test_what_is_held_out_is_refused_whoever_asks() -> None:
+def test_held_out_layers_are_refused_to_everyone() -> None:
     allowed = draw_generations(1, 1, np.random.default_rng(0))[0].accelerator.parameters
     require_not_held_out(load_workload("autotvm.C3"), allowed)
     with pytest.raises(HeldOutError, match=r"resnet18\.C2"):

@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_weights_and_they_load(tasks: list[LayerTas
     assert load_weights(tmp_path / "small.npz").blueprint.size > 3
 
 
-def test_numpy_computes_what_pytorch_trained() -> None:
+def test_numpy_computes_the_same_as_pytorch() -> None:
     generator = np.random.default_rng(0)
     module = Perceptron(generator.normal(size=(50, 7)).astype(np.float32), (16, 5))
     inputs = (10 * generator.normal(size=(20, 7))).astype(np.float32)

@@ -44,5 +44,5 @@ def test_a_peer_searches_and_repeats_itself_for_a_seed(name: str, dataset: tuple
     assert recorded.valid[runs[0]].any() and not recorded.valid[runs[0]].all()
 
 
-def test_a_peer_that_is_not_installed_says_what_brings_it() -> None:
+def test_a_peer_that_is_not_installed_names_its_package() -> None:
     assert peers.extra_needed("smac") == "peers" and peers.extra_needed("random") == ""

@@ -25,7 +25,7 @@ def shards(folder: Path, count: int) -> list[Shard]:
 
 
 @pytest.mark.slow
-def test_what_was_computed_is_read_and_what_failed_is_computed_again(
+def test_computed_shards_are_read_and_failed_ones_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path / "home"))

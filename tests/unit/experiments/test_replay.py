@@ -83,7 +83,7 @@ def test_ends_with_the_batch_that_has_the_optimum() -> None:
     assert tuner.calls == ["ask [1, 0]", "tell [1, 0]", "ask [3, 5]"]
 
 
-def test_what_a_compiler_rejects_is_a_trial_like_any_other() -> None:
+def test_a_rejected_configuration_is_a_trial_like_any_other() -> None:
     """A rejection by a compiler is a trial like any other, although no board takes part.
 
     A tuner that asks a compiler first does not pay for it.
@@ -127,7 +127,7 @@ def test_runs_are_kept_and_more_seeds_only_add(recorded: DatasetKey) -> None:
     assert more.invalid_share() == pytest.approx(np.isinf(latencies).mean(axis=1))
 
 
-def test_what_another_process_ran_meanwhile_is_kept(recorded: DatasetKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_of_another_process_are_kept(recorded: DatasetKey, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two commands that hold the same experiment share the files of its runs."""
     cell = Cell(recorded, Contender.of("random"), Protocol(trials=30))
     run_cell(cell, 2)

@@ -54,7 +54,7 @@ def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
         ("[sweep]\nLOG_INP_BUFF_SIZE = [31]", "no combination makes a VTA; .*LOG_INP_BUFF_SIZE gives a buffer"),
     ],
 )
-def test_what_no_vta_has_is_refused_with_its_field(tmp_path: Path, text: str, words: str) -> None:
+def test_impossible_vta_parameters_are_refused_with_their_field(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(SweepError, match=words):
         sweep(tmp_path, text)
 

@@ -61,7 +61,7 @@ def test_unknown_boards_list_the_known(home: Path) -> None:
         ('[desk]\nhost = "a"\nbitstream = "x"\npython = "-c"\n', "plain path"),
     ],
 )
-def test_one_line_says_what_is_wrong(home: Path, text: str, line: str) -> None:
+def test_an_error_is_one_line(home: Path, text: str, line: str) -> None:
     (home / "boards.toml").write_text(text)
     with pytest.raises(BoardFileError, match=line) as error:
         registered_boards()
@@ -69,7 +69,7 @@ def test_one_line_says_what_is_wrong(home: Path, text: str, line: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_no_remote_path_can_be_an_option_or_hold_what_a_shell_reads() -> None:
+def test_no_remote_path_can_be_an_option_or_hold_shell_syntax() -> None:
     assert REMOTE_PATH.match("/usr/local/share/pynq-venv/bin/python3")
     for bad in ("", "-c", "a b", "a\n", "a;b", "a&b", "a|b", "$a", "`a`", "a*", "~a", "a'b", 'a"b', "a\\b", "ä"):
         assert not REMOTE_PATH.match(bad), bad

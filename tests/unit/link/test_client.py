@@ -222,7 +222,7 @@ def test_a_stream_cut_within_a_frame_or_damaged_is_an_agent_error(line: tuple[Ag
         client.reply(future, StatusReport, Deadline(20))
 
 
-def test_what_the_agent_complains_of_is_told() -> None:
+def test_errors_of_the_agent_are_reported() -> None:
     ours, theirs = socket.socketpair()
     client = AgentClient(SocketStream(ours, "hilt agent: no daemon runs"), "board")
     theirs.close()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from hilt.link import labgrid_place
 from hilt.link.errors import BoardFileError
 from hilt.link.labgrid_place import HeldPlace, PlaceError, look
 from hilt.measure.board_description import LabgridTarget, resolve
+from tests.unit.link.laboratory import Laboratory, until
 
 pytest.importorskip("labgrid", reason="labgrid is not installed: pip install 'hilt[power]'")
 pytestmark = pytest.mark.slow  # starts a coordinator and an exporter
@@ -35,70 +34,11 @@ desk:
 """
 
 
-def program(name: str) -> str:
-    return str(Path(sys.executable).with_name(name))
-
-
-def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # another process' state: nothing to wait for
-
-
-class Laboratory:
-    """A coordinator with an exporter and the place desk."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        (folder / "exporter.yaml").write_text(EXPORTED)
-        self._folder = folder
-        self._started = [self._start("labgrid-coordinator", "-l", self.address)]
-
-    def open(self) -> None:
-        until(self._answers)
-        self._started.append(self._start("labgrid-exporter", "-c", self.address, "-n", "lab", "exporter.yaml"))
-        self.client("-p", "desk", "create")
-        self.client("-p", "desk", "add-match", "lab/desk/*")
-        self.client("-p", "desk", "set-tags", "bitstream=pynq")
-        until(lambda: "NetworkPowerPort" in self.client("resources"))
-
-    def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
-        nothing = subprocess.DEVNULL
-        return subprocess.Popen([program(name), *words], cwd=self._folder, stdout=nothing, stderr=nothing)
-
-    def _answers(self) -> bool:
-        host, port = self.address.split(":")
-        try:
-            socket.create_connection((host, int(port)), 1).close()
-        except OSError:
-            return False
-        return True
-
-    def client(self, *words: str) -> str:
-        command = [program("labgrid-client"), "-x", self.address, *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-
-    def holder(self) -> str:
-        """Return the holder that labgrid's own client shows; empty if the place is free."""
-        shown = self.client("-p", "desk", "show")
-        return next(line.split(":")[1].strip() for line in shown.splitlines() if "acquired:" in line).replace(
-            "None", ""
-        )
-
-    def close(self) -> None:
-        for process in reversed(self._started):
-            process.terminate()
-            process.wait(20)
-
-
 @pytest.fixture(scope="module")
 def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
-    made = Laboratory(tmp_path_factory.mktemp("lab"))
+    made = Laboratory(tmp_path_factory.mktemp("lab"), EXPORTED)
     try:
-        made.open()
+        made.open("pynq")
         yield made
     finally:
         made.close()
@@ -119,7 +59,7 @@ def test_a_place_is_found_with_its_address_bitstream_and_switch() -> None:
     assert power is not None and type(power._driver).__name__ == "NetworkPowerDriver"
 
 
-def test_a_table_of_the_places_name_has_what_labgrid_does_not_know(tmp_path: Path) -> None:
+def test_a_table_of_the_places_name_has_settings_that_labgrid_lacks(tmp_path: Path) -> None:
     (tmp_path / "boards.toml").write_text(
         '[desk]\nhost = "elsewhere"\nbitstream = "hilt-pynq-z2"\npython = "python3"\nsudo = false\n'
     )
@@ -218,7 +158,7 @@ def test_a_place_that_is_none_is_refused_with_those_that_are() -> None:
         look("../desk")
 
 
-def test_a_place_without_an_address_says_what_to_add(laboratory: Laboratory) -> None:
+def test_a_place_without_an_address_names_the_missing_line(laboratory: Laboratory) -> None:
     laboratory.client("-p", "bare", "create")
     try:
         with pytest.raises(BoardFileError, match=r"place bare has neither a NetworkService nor a table \[bare\]"):

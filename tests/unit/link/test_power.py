@@ -126,7 +126,7 @@ def test_a_command_switches(tmp_path: Path) -> None:
         {"drivers": {"ExternalPowerDriver": {"cmd_on": "a"}}},
     ],
 )
-def test_what_labgrid_refuses_is_one_line(configuration: dict[str, object]) -> None:
+def test_a_refusal_of_labgrid_is_one_line(configuration: dict[str, object]) -> None:
     with pytest.raises(PowerError, match="board desk: labgrid refuses its power configuration"):
         PowerSwitch("desk", configuration)
 

@@ -225,7 +225,7 @@ def test_a_known_host_key_is_accepted_and_a_changed_one_is_not(machine: Machine,
     assert other.get_fingerprint() in str(raised.value) and machine.host_key.get_fingerprint() in str(raised.value)
 
 
-def test_a_key_with_a_passphrase_or_without_a_file_says_what_to_mend(machine: Machine) -> None:
+def test_a_key_with_a_passphrase_or_without_a_file_names_the_remedy(machine: Machine) -> None:
     with pytest.raises(AuthenticationError, match="has a passphrase: add it to the SSH agent"):
         SshSession.connect(machine.endpoint(key_file=machine.keys / "locked"), HostKeys(), Deadline(20))
     with pytest.raises(AuthenticationError, match="there is no key .*gone: mend `key` of board desk"):

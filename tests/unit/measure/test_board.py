@@ -73,7 +73,7 @@ def requests(count: int) -> list[Request]:
     return [dot_product(BOARD.accelerator, ordinal, run="r") for ordinal in range(count)]
 
 
-def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: BoardMeasurer, agent: Agent) -> None:
+def test_a_trial_too_large_for_the_protocol_is_rejected_alone(board: BoardMeasurer, agent: Agent) -> None:
     asked = requests(3)
     asked[1] = replace(asked[1], repeat=5000)
     results: dict[int, Result] = {}
@@ -83,7 +83,7 @@ def test_what_the_protocol_cannot_say_is_rejected_and_the_rest_measured(board: B
     assert agent.ran == ["r/0/0", "r/2/0"]
 
 
-def test_a_board_of_a_fleet_is_told_what_is_safe_while_the_run_goes_on(board: BoardMeasurer, agent: Agent) -> None:
+def test_a_board_of_a_fleet_gets_acknowledgements_during_the_run(board: BoardMeasurer, agent: Agent) -> None:
     """The journal must not grow until the run ends: every reconnection fetches all of it, and it has a limit."""
     fleet = FleetMeasurer(BOARD, [board])
     for through in (3, 6):

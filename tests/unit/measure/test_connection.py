@@ -89,7 +89,7 @@ def test_a_connection_that_is_open_stays_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert agent.closed.is_set()
 
 
-def test_what_is_safe_is_known_by_run_and_never_goes_back() -> None:
+def test_the_acknowledged_sequence_is_kept_by_run_and_never_goes_back() -> None:
     connected = Connected(Agent(), "b" * 64, [], 0.0)  # type: ignore[arg-type]
     for key, sequence in (("one/3/0", 7), ("two/0/0", 9), ("one/1/0", 5)):
         connected.is_safe(Measured(key, "timeout", sequence=sequence))

@@ -94,7 +94,7 @@ def test_a_pynq_z2_as_it_should_be_is_well_and_may_take_its_time_to_import_pynq(
         ({"temperature": 91.0}, "temperature", "heat sink"),
     ],
 )
-def test_what_is_wrong_is_named_with_what_to_do(changes: dict[str, Any], what: str, word: str) -> None:
+def test_a_fault_is_named_with_its_remedy(changes: dict[str, Any], what: str, word: str) -> None:
     wrong = [each for each in facts(**changes) if not each.well]
     assert [each.what for each in wrong] == [what]
     assert word in wrong[0].mend
@@ -116,7 +116,7 @@ def test_without_a_device_nothing_is_loaded() -> None:
     assert facts(device=None, import_error="RuntimeError: No Devices Found")[-1].what == "stopped"
 
 
-def test_an_image_whose_sudo_asks_for_a_password_is_told_what_to_allow() -> None:
+def test_an_image_whose_sudo_asks_for_a_password_gets_the_sudoers_line() -> None:
     board = Board(true=Completed(1, b"", b"sudo: a password is required\n"))
     findings = []
     with pytest.raises(doctor._StopError):

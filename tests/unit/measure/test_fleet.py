@@ -93,7 +93,7 @@ def test_a_slow_board_gets_less() -> None:
     assert len(slow.served) == 1 and len(fast.served) == 19 and sorted(results) == list(range(20))
 
 
-def test_what_one_board_loses_another_answers() -> None:
+def test_a_request_that_one_board_loses_is_answered_by_another() -> None:
     lost = threading.Event()
 
     def breaks_at_its_fourth(request: Request) -> Result | None:

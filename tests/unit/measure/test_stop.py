@@ -114,7 +114,7 @@ def test_each_step_ends_when_the_board_is_closed(
     assert seconds < HEARD_SECONDS
 
 
-def test_what_an_abandoned_wait_still_brings_is_given_back() -> None:
+def test_results_after_an_abandoned_wait_are_given_back() -> None:
     closing, go_on, discarded = threading.Event(), threading.Event(), threading.Event()
 
     def slow() -> str:

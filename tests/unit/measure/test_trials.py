@@ -44,7 +44,7 @@ def test_a_trial_holds_the_whole_program(parameters: str) -> None:
     assert trial.output.item == "int8"
 
 
-def test_blobs_are_the_bytes_of_tensors_whatever_their_strides() -> None:
+def test_blobs_are_the_bytes_of_tensors_of_any_strides() -> None:
     accelerator = Accelerator.for_parameters(load_parameters("pynq"))
     tensors = dot_product(accelerator, 0).tensors
     blobs = WireBlobs()

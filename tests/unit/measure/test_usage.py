@@ -5,7 +5,7 @@ from __future__ import annotations
 from hilt.measure.usage import Usage
 
 
-def test_idle_is_what_is_not_busy_since_the_first_trial() -> None:
+def test_idle_is_the_time_since_the_first_trial_less_busy() -> None:
     now = [0.0]
     usage = Usage("desk", lambda: now[0])
     now[0] = 100.0

@@ -17,6 +17,13 @@ from hilt.network.onnx_simplify import fixed_model, read_fixed
 from .models import Array, canonical, model_of, run_float, saved
 
 RANDOM = np.random.default_rng(11)
+_FIRST = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
 
 
 def normal(*shape: int) -> Array:

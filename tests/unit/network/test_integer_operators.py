@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -97,19 +99,24 @@ def test_pairs_and_pools_agree(seed: int) -> None:
     both("multiply", [data, int8(random, 2, 3, 1, 1)], {"shift": shift, "clip": clip})
     window = {"kernel": [3, 2], "strides": random.integers(1, 4, 2).tolist(), "pads": random.integers(0, 2, 4).tolist()}
     both("max_pool", [data], window)
-    both("average_pool", [data], {**window, "multiplier": round(2**23 / 6), "shift": 23, "clip": clip})
-    both("global_average_pool", [data], {"multiplier": round(2**23 / 56), "shift": 22, "clip": clip})
+    both("average_pool", [data], {**window, "divisor": 3, "shift": 1, "clip": clip})
+    both("global_average_pool", [data], {"divisor": 7, "shift": int(random.integers(-4, 5)), "clip": clip})
+    both("global_average_pool", [data], {"divisor": 1, "shift": int(random.integers(-4, 5)), "clip": clip})
 
 
-def test_a_mean_is_the_rounded_mean() -> None:
+def test_a_mean_is_the_exact_mean_rounded_half_up() -> None:
     random = np.random.default_rng(3)
-    for count in (9, 25, 49, 125):
-        data = int8(random, 1, 200, 1, count)
-        result = both(
-            "global_average_pool", [data], {"multiplier": round(2**23 / count), "shift": 23, "clip": CLIPS[0]}
-        )
-        wanted = np.floor(data.astype(np.float64).sum(axis=(2, 3)) / count + 0.5)
-        np.testing.assert_array_equal(result.reshape(1, 200), wanted)
+    for count, divisor, twos in ((9, 9, 0), (25, 25, 0), (48, 3, 4), (49, 49, 0), (288, 9, 5), (1536, 3, 9)):
+        for finer in (0, 2, -1):
+            data = int8(random, 1, 2000, 1, count) // 3 + random.integers(-60, 60, (1, 2000, 1, 1), np.int8)
+            attributes = {"divisor": divisor, "shift": twos - finer, "clip": CLIPS[0]}
+            result = both("global_average_pool", [data], attributes)
+            half = Fraction(1, 2)
+            exact = [Fraction(int(each)) * Fraction(2) ** finer / count for each in data.sum(axis=(2, 3))[0]]
+            wanted = [max(-128, min(127, math.floor(each + half))) for each in exact]
+            assert result.reshape(-1).tolist() == wanted
+            if count % 2 == 0 and finer <= 0:
+                assert sum((each - math.floor(each)) == half for each in exact) > 0  # ties are among them
 
 
 def test_moving_operators_agree() -> None:

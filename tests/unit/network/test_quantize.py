@@ -27,6 +27,13 @@ from . import digits
 from .models import Array, canonical, model_of, quantised, samples_for, saved
 
 RANDOM = np.random.default_rng(5)
+_FIRST = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
 
 
 def normal(*shape: int) -> Array:
@@ -152,7 +159,7 @@ def block(extra: list[Any], constants: dict[str, Array] | None = None, shape: tu
         ([("InstanceNormalization", ["s", "g8", "g8"], "t", {})], ["conv2d", "InstanceNormalization", "conv2d"]),
     ],
 )
-def test_what_lies_between_layers_becomes_integers(nodes: list[Any], expected: list[str]) -> None:
+def test_operators_between_layers_become_integers(nodes: list[Any], expected: list[str]) -> None:
     made = [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in nodes]
     constants = {
         "zero": np.float32(0), "six": np.float32(1.5), "zero_i": np.array([0]), "four": np.array([4]),
@@ -231,7 +238,7 @@ def test_models_that_onnx_runtime_quantised_are_taken_over(form: str, tmp_path: 
     np.testing.assert_allclose(given, wanted, atol=0.1)
 
 
-def test_biases_take_back_what_rounding_adds_to_the_mean() -> None:
+def test_biases_correct_the_mean_shift_of_rounding() -> None:
     from hilt.network.quantize.regions import find_regions
     from hilt.network.quantize.scales import corrected_biases, initial_scales
     from hilt.network.quantize.statistics import observe

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,13 @@ from . import digits
 from .models import Array, canonical, model_of, samples_for, saved
 
 RANDOM = np.random.default_rng(6)
+_FIRST = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
 
 
 def normal(*shape: int) -> Array:
@@ -27,7 +35,7 @@ def normal(*shape: int) -> Array:
 
 
 @pytest.mark.slow
-def test_the_command_prints_what_it_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_its_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, images, labels, _, _ = digits.trained()
     path = saved(model, tmp_path / "digits.onnx")
     np.savez(tmp_path / "data.npz", x=images[:40], classes=labels[:40])
@@ -125,6 +133,34 @@ def test_an_operator_that_nobody_computes_is_named() -> None:
         OnnxError, match="node dice is Bernoulli, which neither VTA nor the processor's operators compute"
     ):
         quantise(graph, samples_for(graph), search=False)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (helper.make_node("MyOp", ["s"], ["t"], name="odd", domain="mine"), "node odd is mine.MyOp, whose result t"),
+        (helper.make_node("NonZero", ["s"], ["t"], name="odd"), "node odd is NonZero, whose result t has no shape"),
+        (helper.make_node("Relu", ["s"], ["t"]), "tensor t of the float model takes NaN or infinity"),
+    ],
+)
+def test_the_node_at_fault_is_named(node: Any, message: str) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["s"]),
+        node,
+        *([helper.make_node("Cast", ["t"], ["u"], to=1)] if node.op_type == "NonZero" else []),
+        helper.make_node("Flatten", ["u" if node.op_type == "NonZero" else "t"], ["f"]),
+        helper.make_node("MatMul", ["f", "v"], ["y"]),
+    ]
+    weights = normal(4, 4, 1, 1) * (np.float32(np.inf) if node.op_type == "Relu" else np.float32(1))
+    model = model_of(nodes, {"x": (1, 4, 4, 4)}, {"w": weights, "v": normal(64, 8)})
+    with pytest.raises((OnnxError, CalibrationError), match=message):
+        graph = canonical(model)
+        quantise(graph, samples_for(graph), search=False)
+
+
+def test_a_size_of_zero_is_an_open_size() -> None:
+    model = model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": (0, 4, 4, 4)}, {"w": normal(4, 4, 1, 1)})
+    assert canonical(model).shape("y") == (1, 4, 4, 4)
 
 
 def test_without_onnx_runtime_it_says_how_to_get_it(

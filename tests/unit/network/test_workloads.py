@@ -59,7 +59,7 @@ def test_inserted_zeros_are_no_work(tmp_path: Path) -> None:
     assert layer.macs == 40 * 40 * 16 * 16 and layer.workload.startswith("conv2d:") and "co=64" in layer.workload
 
 
-def test_what_stays_on_the_processor_is_counted(tmp_path: Path) -> None:
+def test_layers_on_the_processor_are_counted(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"]),
         helper.make_node("Reshape", ["a", "flat"], ["b"]),

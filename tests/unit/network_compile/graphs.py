@@ -105,7 +105,7 @@ def residual_network(seed: int = 0) -> Builder:
         "kernel": [2, 2],
         "strides": [2, 2],
         "pads": [0, 0, 0, 0],
-        "multiplier": 1,
+        "divisor": 1,
         "shift": 2,
         "clip": [-128, 127],
     }

@@ -52,7 +52,7 @@ def test_derived_tokens_cost_no_more_than_those_of_the_lowering() -> None:
         assert int(after["cycles"]) <= int(before["cycles"]) + 100
 
 
-def test_a_chain_of_one_layer_computes_what_the_layer_computes() -> None:
+def test_a_chain_of_one_layer_equals_the_layer() -> None:
     tensors = make_tensors(WORKLOAD, ACCELERATOR, seed=0)
     library = build(ACCELERATOR, "rtl")
     for _, chained in programs(6):

@@ -11,7 +11,6 @@ from hilt.network.compile import compile_network
 from hilt.network.graph import Graph
 from hilt.network.layers import VtaLayer, layer_of
 from hilt.network.lower_layer import layer_code, lowered_bias
-from hilt.network.partition import shape_of
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import compare
@@ -49,7 +48,7 @@ def test_the_integers_are_those_of_the_reference(bias: int, clip: tuple[int, int
     layer = layer_of(graph, graph.nodes[0], aim.accelerator)
     assert isinstance(layer, VtaLayer)
     knobs = {**KNOBS, "tile_h": 4, "tile_w": 8}
-    compiled = compile_network(graph, aim, {shape_of(layer.workload): [{**knobs, "loop_order": 1}]})
+    compiled = compile_network(graph, aim, {layer.workload.schedule_shape: [{**knobs, "loop_order": 1}]})
     with SimulatedVta(aim) as device:
         inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run({"x": data})
     compare(inference.tensors, evaluate(graph, {"x": data}))

@@ -37,7 +37,7 @@ def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
 
 
 @pytest.mark.rtl
-def test_the_rtl_counts_what_the_twin_said() -> None:
+def test_the_rtl_counts_the_twins_cycles() -> None:
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])
     aim = target(SMALL)
@@ -98,6 +98,15 @@ def test_max_pooling_is_exact(
     attributes = {"kernel": list(kernel), "strides": list(stride), "pads": list(pads)}
     graph = builder.graph(builder.add_node("pool", "max_pool", [positive], (1, 24, *out), attributes))
     assert verified(graph, builder.input(), parameters) == ["conv0", "pool"]
+
+
+def test_a_pooling_of_one_tile_takes_no_more_than_its_place() -> None:
+    builder = Builder((1, 16, 1, 40))
+    pooled = builder.conv("x", 16, 1)
+    attributes = {"kernel": [1, 2], "strides": [1, 2], "pads": [0, 0, 0, 0]}
+    pooled = builder.add_node("pool", "max_pool", [pooled], (1, 16, 1, 20), attributes)
+    graph = builder.graph(builder.conv(pooled, 16, 1))
+    assert verified(graph, builder.input()) == ["conv0", "pool", "conv2"]
 
 
 def test_max_pooling_of_negative_values_needs_no_padding() -> None:

@@ -112,7 +112,7 @@ def test_it_holds_every_layers_figures(source: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_users_name_is_words_and_nothing_else(source: str) -> None:
+def test_user_names_are_words_and_nothing_else(source: str) -> None:
     page = Page(source)
     assert page.handlers == []
     scripts = re.findall(r"<script>(.*?)</script>", source, re.DOTALL)

@@ -43,7 +43,7 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return written
 
 
-def test_every_event_has_what_its_phase_demands(timeline: dict[str, Any]) -> None:
+def test_every_event_has_the_fields_of_its_phase(timeline: dict[str, Any]) -> None:
     demanded = {
         "M": {"name", "pid", "args"},
         "X": {"name", "cat", "pid", "tid", "ts", "dur", "args"},

@@ -18,7 +18,7 @@ from hilt.schedule.validity_summary import summarize_validity
 from tests.unit.schedule.cases import PYNQ
 
 
-def test_rows_say_what_lowering_says(tmp_path: Path) -> None:
+def test_rows_agree_with_lowering(tmp_path: Path) -> None:
     workload = load_workload("resnet18.C9")
     space = space_for(workload, PYNQ)
     found = summarize_validity(workload, PYNQ, space, "strict")
@@ -41,7 +41,7 @@ def test_rows_say_what_lowering_says(tmp_path: Path) -> None:
         assert count == sum(row["reason"] == reason for row in rows)
 
 
-def test_an_unfinished_file_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_unfinished_file_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "kept.txt"
     path.write_text("before")
     with pytest.raises(RuntimeError), atomic_write(path) as file:

@@ -87,7 +87,7 @@ def test_bad_input_is_one_line(made: tuple[Campaign, Run], tmp_path: Path, capsy
     assert not Path(html).exists()
 
 
-def test_what_a_report_needs_and_is_not_here_is_no_fault_of_hilts(
+def test_a_missing_library_of_a_report_is_no_internal_error(
     made: tuple[Campaign, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)

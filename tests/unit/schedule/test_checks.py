@@ -11,7 +11,7 @@ from tests.unit.schedule.cases import BATCHED, PYNQ, RESNET18, ZCU102, describe
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["compiler", "strict"])
 @pytest.mark.parametrize("accelerator", [PYNQ, ZCU102], ids=["pynq", "zcu102"])
-def test_a_verdict_is_what_lowering_says(accelerator: Accelerator, level: str) -> None:
+def test_a_verdict_agrees_with_lowering(accelerator: Accelerator, level: str) -> None:
     generator = np.random.default_rng(7)
     for name in RESNET18:
         workload = load_workload(name)
@@ -71,7 +71,7 @@ def test_pads_beyond_their_field_are_rejected_by_field() -> None:
     assert raised.value.reason == "field_overflow:y_pad_0"
 
 
-def test_what_loses_sums_is_rejected_by_strict_only() -> None:
+def test_lost_sums_are_rejected_by_strict_only() -> None:
     knobs = {"tile_b": 1, "tile_h": 1, "tile_w": 1, "tile_ci": 4, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
     workload = load_workload("resnet18.C2")
     lower(workload, knobs, PYNQ)
@@ -80,7 +80,7 @@ def test_what_loses_sums_is_rejected_by_strict_only() -> None:
     assert raised.value.reason == "acc_hazard"
 
 
-def test_what_is_no_configuration_is_an_error_of_the_caller() -> None:
+def test_a_wrong_index_is_an_error_of_the_caller() -> None:
     knobs = {"tile_b": 1, "tile_h": 9, "tile_w": 1, "tile_ci": 4, "tile_co": 1, "oc_nthread": 1, "h_nthread": 1}
     workload = load_workload("resnet18.C2")
     with pytest.raises(ConfigurationError, match="tile_h is 9, which does not divide 56"):

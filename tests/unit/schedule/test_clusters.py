@@ -18,7 +18,7 @@ def space_of(counts: list[int]) -> Space:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.floats(0, 1), st.integers(0, 2**32 - 1))
-def test_they_are_what_an_image_library_labels_on_the_grid(counts: list[int], share: float, seed: int) -> None:
+def test_clusters_equal_an_image_librarys_labels_on_the_grid(counts: list[int], share: float, seed: int) -> None:
     space = space_of(counts)
     valid = np.random.default_rng(seed).random(len(space)) < share
     found = clusters(space, valid)

@@ -86,7 +86,7 @@ def test_tiles_that_do_not_divide_the_output() -> None:
     assert values["tiles"] == 4 * 3 * 4
 
 
-def test_occupancy_says_what_the_checks_say() -> None:
+def test_occupancy_agrees_with_the_checks() -> None:
     columns = some(400, seed=6)
     found = hidden_features(C5, PYNQ, columns)
     over = np.any([found.column(f"occupancy.{name}") > 1 for name in ("inp", "wgt", "acc", "uop")], axis=0)

@@ -33,7 +33,7 @@ def test_as_one_by_one(kind: SpaceKind, checks: Checks) -> None:
             assert isinstance(found, Program) and found.sha256 == alone.sha256
 
 
-def test_what_is_lowered_with_it_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lowering_does_not_depend_on_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results are the same in batches that end anywhere, also for batches with every configuration rejected."""
     workload = load_workload("conv2d:n=2,ci=64,h=12,w=12,co=64,k=3x3,p=1x1,groups=4,bias=1")
     space = space_for(workload, PYNQ, orders=4)

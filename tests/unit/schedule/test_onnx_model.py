@@ -109,7 +109,7 @@ def test_products(tmp_path: Path) -> None:
         ({}, (1, 48, 9, 9), "48 input channels by weights for 32"),
     ],
 )
-def test_what_cannot_run_says_why(
+def test_an_unrunnable_configuration_says_why(
     tmp_path: Path, attributes: dict[str, Any], shape: tuple[int | str, ...], words: str
 ) -> None:
     graph = Graph()
@@ -145,7 +145,7 @@ def test_other_things_that_cannot_run(tmp_path: Path) -> None:
     assert "1 dimensions" in layer.reason
 
 
-def test_what_is_no_model(tmp_path: Path) -> None:
+def test_files_that_are_no_model_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.onnx"
     for contents in (b"shopping list", b"", b"\x00" * 100):
         path.write_bytes(contents)

@@ -179,6 +179,6 @@ def test_a_transposed_convolution_scatters_its_inputs(data: st.DataObject) -> No
         ("conv2d_transpose:n=1,ci=4,h=4,w=4,co=4,k=2x2,s=2x2,op=2x0", "output padding 2 must be"),
     ],
 )
-def test_what_cannot_be_read_gets_one_clear_line(text: str, message: str) -> None:
+def test_an_unreadable_file_gets_one_clear_line(text: str, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         load_workload(text)

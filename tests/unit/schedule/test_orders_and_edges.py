@@ -72,7 +72,7 @@ def loaded(name: str, knobs: dict[str, int]) -> dict[MemoryType, int]:
     return {memory: int(sizes[loads["memory_type"] == memory].sum()) for memory in MemoryType}
 
 
-def test_orders_load_what_they_keep_once() -> None:
+def test_orders_load_kept_tiles_once() -> None:
     """resnet18.C11: 32 x 32 x 9 weights, more than fit, and rows of 7 in single tiles."""
     tile = {"tile_b": 1, "tile_h": 1, "tile_w": 7, "tile_ci": 4, "tile_co": 4, "oc_nthread": 1, "h_nthread": 1}
     by_order = [loaded("resnet18.C11", {**tile, "loop_order": order}) for order in (1, 2, 3, 4)]

@@ -68,7 +68,7 @@ def test_samples_do_not_repeat_and_follow_the_seed() -> None:
     assert sorted(space.sample(10_000, np.random.default_rng(1)).tolist()) == list(range(480))
 
 
-def test_what_is_outside_is_refused() -> None:
+def test_an_index_outside_is_refused() -> None:
     space = space_for(load_workload("resnet18.C9"), PYNQ)
     with pytest.raises(ConfigurationError, match="outside the space of 480"):
         space.values([480])

@@ -51,7 +51,7 @@ def test_with_four_orders_deepbench_is_near_the_papers_table_ii() -> None:
     assert int(np.sum((ratio > 0.75) & (ratio < 1.25))) == 10
 
 
-def test_what_tvm_runs_is_accepted_here() -> None:
+def test_schedules_that_tvm_runs_are_accepted() -> None:
     for name in [*RESNET18, "deepbench.107", "deepbench.8"]:
         workload = load_workload(name)
         space = space_for(workload, PYNQ)

@@ -52,7 +52,7 @@ def test_plain_values_make_the_same_workload_again() -> None:
         ("conv2d:n=1,ci=16,h=4,w=4,co=16,k=1x1,bias=2", "cannot read 'bias=2'"),
     ],
 )
-def test_what_cannot_be_read_gets_one_clear_line(text: str, message: str) -> None:
+def test_an_unreadable_file_gets_one_clear_line(text: str, message: str) -> None:
     with pytest.raises(WorkloadError, match=message) as raised:
         load_workload(text)
     assert "\n" not in str(raised.value)

@@ -90,7 +90,7 @@ def test_no_shell_reads_a_string() -> None:
 @pytest.mark.parametrize(
     "word", ["a b", "a;b", "$(id)", "`id`", "a|b", "a&b", "a>b", "*", "~", "a\nb", "'", '"', "\\", "", "é", "x" * 300]
 )
-def test_what_a_shell_reads_as_more_than_a_word_is_no_word_of_a_command(word: str) -> None:
+def test_shell_syntax_is_no_word_of_a_command(word: str) -> None:
     assert not REMOTE_PATH.match(word)
     with pytest.raises(ValueError, match="not a plain word"):
         SshSession._open(object.__new__(SshSession), ["sha256sum", word], None)  # type: ignore[arg-type]

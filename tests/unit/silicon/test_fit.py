@@ -95,7 +95,7 @@ def test_predict_prints_json_of_every_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_fit_names_what_it_leaves_out(tmp_path: Path) -> None:
+def test_fit_names_omitted_points(tmp_path: Path) -> None:
     output = tmp_path / "builds.json"
     printed = CliRunner().invoke(application, ["fit", str(FILE), "--no-validate", "--output", str(output)])
     assert printed.exit_code == 0, printed.output

@@ -102,7 +102,7 @@ def test_a_cyclic_sweep_misses_as_random_replacement_does() -> None:
     assert result["missed_bytes"] / result["read_bytes"] == pytest.approx(rate, abs=0.01)
 
 
-def test_what_fits_the_cache_stays_there_from_run_to_run() -> None:
+def test_data_that_fits_the_cache_stays_there_from_run_to_run() -> None:
     block = load(y_size=10, x_size=100, x_stride=100, push_next=1)
     warm = replace(FREE_OF_CHARGE, cache_bytes=512 * 1024)
     assert cycles(warm, block, FINISH) < 1.05 * 16_000 / 8

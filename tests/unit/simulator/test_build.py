@@ -119,7 +119,22 @@ def test_builders_at_the_same_time_build_once(sources: Path, tmp_path: Path) -> 
     assert _models(tmp_path) == [key, f"{key}.lock"]
 
 
-def test_a_missing_tool_is_named_with_what_to_install(
+def test_twins_share_their_compiled_standard_headers(sources: Path, tmp_path: Path) -> None:
+    first = build(PYNQ, "timing")
+    (compiled,) = (tmp_path / "cache" / "models").glob("headers-*/standard.h.gch")
+    made = compiled.stat().st_mtime_ns
+    second = build(replace(PYNQ, parameters=load_parameters("pynq_batched")), "timing")
+    assert first != second and compiled.stat().st_mtime_ns == made
+    for library in (first, second):
+        assert f"-include {compiled.with_suffix('')}" in (library.parent / LOG).read_text()
+    # The compiler takes it: with -H it lists a compiled header that it reads with an exclamation mark.
+    words = (first.parent / LOG).read_text().split()
+    command = [word for word in words[: words.index("-o")] if word != "-shared"] + ["-fsyntax-only", "-H"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert f"! {compiled}" in said
+
+
+def test_a_missing_tool_is_named_with_its_package(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = model_key(PYNQ, "golden")
@@ -145,7 +160,7 @@ def test_a_verilator_that_is_missing_or_too_old_is_refused(tmp_path: Path, monke
     assert find().root is None
 
 
-def test_a_design_is_the_same_whatever_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_design_is_the_same_for_every_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     design, model = design_key(PYNQ, "rtl"), model_key(PYNQ, "rtl")
     monkeypatch.setattr(toolchain, "compiler", lambda: "another compiler")
     assert model_key(PYNQ, "rtl") != model

@@ -54,7 +54,7 @@ def test_it_has_all_that_a_convolution_has() -> None:
     assert set(records[records["opcode"] == Opcode.ALU]["alu_opcode"]) == set(AluOpcode) - {AluOpcode.MUL}
 
 
-def test_the_rtl_is_compiled_for_what_it_counted_and_counts_no_more() -> None:
+def test_the_rtl_is_compiled_from_its_profile_and_profiles_no_more() -> None:
     library = build(PYNQ, "rtl")
     log = (library.parent / LOG).read_text()
     assert "rehearsed " in log

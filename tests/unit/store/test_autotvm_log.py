@@ -78,7 +78,7 @@ def test_lines_of_tvm_are_written_as_they_were() -> None:
     assert [encode(decode(line)) for line in lines] == lines
 
 
-def test_what_is_written_is_parsed_back_unchanged(tmp_path: Path) -> None:
+def test_a_written_log_is_parsed_back_unchanged(tmp_path: Path) -> None:
     records = exported()
     write_log(tmp_path / "out.log", records)
     assert [record for _, record in read_log(tmp_path / "out.log")] == records
@@ -103,13 +103,13 @@ def test_what_is_written_is_parsed_back_unchanged(tmp_path: Path) -> None:
     assert (first["version"], first["tvm_version"]) == (0.2, "0.9.0")
 
 
-def test_what_was_not_compared_in_full_does_not_go_out() -> None:
+def test_trials_that_were_not_fully_compared_are_not_exported() -> None:
     found = export_run(run("a" * 32, workload_spec=C5.to_dict()), trials(), PYNQ.parameters, "pynq")
     assert found.left_out == {"not compared in full": 1}
     assert all(record.costs != (1e-6,) for record in found.records)
 
 
-def test_what_tvm_could_not_run_does_not_go_out() -> None:
+def test_schedules_that_tvm_cannot_run_are_not_exported() -> None:
     """TVM's loop order is its own; tiles that do not divide the output it does not have."""
     first = trials()[0]
     ml2 = {"TH": 5, "TW": 5, "nVT": 1, "nFilterInLoop": 1, "tile_ci": 1}
@@ -221,7 +221,7 @@ def edited(path: list[Any], value: Any) -> str:
         (edited(["input", 2, 0], ["TENSOR", [60000, 32, 60000, 7, 1, 16], "int8"]), "at most 2147483647 bytes"),
     ],
 )
-def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path, line: str, words: str) -> None:
+def test_a_file_that_is_no_log_is_refused_with_its_line(tmp_path: Path, line: str, words: str) -> None:
     path = tmp_path / "bad.log"
     path.write_text(FIXTURE.read_text().splitlines()[1] + "\n\n" + line + "\n")
     with pytest.raises(LogFormatError, match="line 3") as error:

@@ -122,7 +122,7 @@ def test_state_keeps_when_a_run_ended(tmp_path: Path) -> None:
         assert (store.run("a").state, store.run("a").finished) == ("running", None)
 
 
-def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: Store) -> None:
+def test_a_run_that_has_finished_stays_so_and_its_budget_is_its_trials(store: Store) -> None:
     """A run that has finished stays so, and its budget is the number of its trials.
 
     The example is a skipped layer with some trials still on a board, which may be paused.
@@ -138,7 +138,7 @@ def test_a_run_that_has_finished_stays_so_and_its_budget_is_what_it_got(store: S
     assert (found.budget, found.state, found.detail) == (3, RunState.FINISHED, "skipped")
 
 
-def test_the_newest_is_what_was_created_last_whatever_the_clock_said(store: Store) -> None:
+def test_the_newest_is_the_last_created_after_the_clock_jumps(store: Store) -> None:
     for ordinal, clock in enumerate((500.0, 900.0, 100.0)):
         store.create_campaign(Campaign(f"{ordinal}" * 32, "net", {}, {}, clock, {"trials": 8}))
         store.create_run(run("abc"[ordinal] * 32, created=clock, campaign="1" * 32 if ordinal else None))
@@ -172,7 +172,7 @@ def test_best_of_each_workload_and_board(store: Store) -> None:
     assert [each.uuid[0] for each, _ in store.best_of_each("resnet18.C5")] == ["d"]
 
 
-def test_a_second_process_sees_what_was_committed(store: Store) -> None:
+def test_a_second_process_sees_committed_rows(store: Store) -> None:
     store.create_run(run("a" * 32))
     store.record("a" * 32, [trial(0, 7, 1.0)])
     other = sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)

@@ -88,7 +88,7 @@ def test_records_of_schema_8_can_be_labelled(tmp_path: Path) -> None:
     assert schema_of(path) == schema_of(tmp_path / "new.db")
 
 
-def test_opening_does_not_write_what_is_up_to_date(tmp_path: Path) -> None:
+def test_opening_does_not_write_a_current_file(tmp_path: Path) -> None:
     path = tmp_path / "hilt.db"
     Store(path).close()
     before = path.read_bytes()

@@ -112,7 +112,7 @@ async def test_a_run_that_was_deleted_is_said(tmp_path: Path, key: str, screen: 
             await until(pilot, lambda: isinstance(app.screen, screen))
 
 
-async def test_what_comes_late_of_another_run_is_left_alone(tmp_path: Path) -> None:
+async def test_late_events_of_another_run_are_ignored(tmp_path: Path) -> None:
     other = "7" * 32
     make_run(tmp_path, trials=3)
     make_run(tmp_path, trials=9, uuid=other)
@@ -169,7 +169,7 @@ async def test_keys_that_come_before_a_screen_is_there_are_not_typed_into_a_hidd
 
 
 @pytest.mark.parametrize(("page", "screen"), [("2", RunScreen), ("6", LogScreen)])
-async def test_what_is_searched_for_is_no_markup(tmp_path: Path, page: str, screen: type) -> None:
+async def test_a_search_text_is_no_markup(tmp_path: Path, page: str, screen: type) -> None:
     make_run(tmp_path, trials=3)
     with app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:
@@ -180,7 +180,7 @@ async def test_what_is_searched_for_is_no_markup(tmp_path: Path, page: str, scre
             await until(pilot, lambda: 'with "a[b][/c]"' in text_of(pilot))
 
 
-async def test_what_a_board_says_does_not_steer_the_terminal(tmp_path: Path) -> None:
+async def test_text_of_a_board_does_not_steer_the_terminal(tmp_path: Path) -> None:
     """A title, a colour, a cleared screen and a clipboard that a board asked for stay text."""
     evil = "\x1b]2;title\x07 \x1b[31mred \x1b[2J \x1b]52;c;cm0gLXJm\x07 \x9b2J"
     make_run(tmp_path, trials=3)

@@ -111,7 +111,7 @@ async def test_several_live_runs_are_listed_and_one_is_chosen(tmp_path: Path) ->
         (RunState.PAUSED, "INTERRUPTED (was paused)"),
     ],
 )
-async def test_a_run_without_an_engine_says_what_it_is(tmp_path: Path, state: RunState, words: str) -> None:
+async def test_a_run_without_an_engine_shows_its_state(tmp_path: Path, state: RunState, words: str) -> None:
     make_run(tmp_path, trials=4)
     with Store(database_path(tmp_path)) as store:
         store.set_state(UUID, state, "" if state is RunState.FINISHED else "the disk is full")
@@ -132,7 +132,7 @@ async def test_a_run_without_trials_is_drawn(tmp_path: Path) -> None:
             await pilot.press("c", "f", "o", "pageup", "pagedown", "up", "down", "end", "enter")
 
 
-async def test_help_lists_every_key_with_what_it_does(tmp_path: Path) -> None:
+async def test_help_lists_every_key_with_its_action(tmp_path: Path) -> None:
     make_run(tmp_path)
     with app_of(tmp_path, UUID) as app:
         async with app.run_test(size=(120, 70)) as pilot:

@@ -13,7 +13,7 @@ from .live import app_of, text_of, until
 from .test_screens import real_run
 
 
-async def test_what_cannot_be_explained_leaves_nothing_of_the_one_before(
+async def test_an_unexplained_configuration_clears_the_earlier_explanation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A configuration without an explanation leaves nothing of the one before.

@@ -74,7 +74,7 @@ async def test_an_engine_that_is_stopped_while_it_is_watched_is_said(
                 os.kill(pid, signal.SIGSTOP)
                 try:
                     await until(pilot, lambda: "NOT ANSWERING (was running)" in text_of(pilot))
-                    await until(pilot, lambda: "table:plain: last heard: ready" in text_of(pilot))
+                    await until(pilot, lambda: "table:plain: last known: ready" in text_of(pilot))
                 finally:
                     os.kill(pid, signal.SIGCONT)
                 await until(pilot, lambda: "RUNNING" in text_of(pilot) and "table:plain: ready" in text_of(pilot))

@@ -118,7 +118,7 @@ async def test_an_engine_that_dies_is_said_and_one_that_comes_back_is_attached(t
             await until(pilot, lambda: attached(pilot))
             engine.die()
             await until(pilot, lambda: "ENGINE GONE (was running)" in text_of(pilot))
-            await until(pilot, lambda: "last heard: running" in text_of(pilot))
+            await until(pilot, lambda: "last known: running" in text_of(pilot))
             await pilot.press("p")
             await until(pilot, lambda: "Could not pause" in text_of(pilot))
             with live_engine(tmp_path) as again:
@@ -127,7 +127,7 @@ async def test_an_engine_that_dies_is_said_and_one_that_comes_back_is_attached(t
                 await until(pilot, lambda: "ENGINE GONE" not in text_of(pilot))
 
 
-async def test_what_a_dying_engine_recorded_and_told_nobody_is_read_and_it_stays_gone(
+async def test_unpublished_records_of_a_dying_engine_are_read_and_it_stays_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed, "_LOOK_SECONDS", 0.05)
@@ -142,7 +142,7 @@ async def test_what_a_dying_engine_recorded_and_told_nobody_is_read_and_it_stays
             await until(pilot, lambda: "ENGINE GONE (was running)" in text_of(pilot) and "5 of 1000" in text_of(pilot))
             await until(pilot, lambda: "5 recorded" in text_of(pilot))
             await until(pilot, lambda: re.search(r"4 +– not measured yet", text_of(pilot)))
-            await until(pilot, lambda: "last heard: running" in text_of(pilot))
+            await until(pilot, lambda: "last known: running" in text_of(pilot))
 
 
 async def test_an_engine_that_answers_and_tells_nothing_is_not_given_a_time_left(
@@ -162,7 +162,7 @@ async def test_an_engine_that_answers_and_tells_nothing_is_not_given_a_time_left
             await until(pilot, lambda: "STOPPED" in text_of(pilot) and "not running now" in text_of(pilot))
 
 
-async def test_what_arrives_when_the_app_closes_is_let_go(tmp_path: Path) -> None:
+async def test_events_during_the_apps_close_are_dropped(tmp_path: Path) -> None:
     make_run(tmp_path, trials=3)
     with app_of(tmp_path, UUID) as app:
         async with app.run_test() as pilot:

@@ -49,7 +49,7 @@ def trial(ordinal: int, microseconds: int) -> Trial:
     loaded=st.integers(0, 9),
     again=st.integers(0, 3),
 )
-def test_trials_in_any_order_give_what_the_store_says(
+def test_trials_in_any_order_agree_with_the_store(
     order: list[int], latencies: list[int], loaded: int, again: int
 ) -> None:
     """Trials in any order give the store's view.

@@ -182,7 +182,7 @@ async def test_the_space_is_a_picture_with_a_cursor(tmp_path: Path, size: tuple[
             await until(pilot, lambda: shown(pilot, ConfigurationScreen))
 
 
-async def test_the_space_shows_the_last_trials_and_what_failed(tmp_path: Path) -> None:
+async def test_the_space_shows_the_last_trials_and_failures(tmp_path: Path) -> None:
     """A trial that comes right after a drawing is drawn too, though nothing follows it."""
     run = real_run(tmp_path)
     seen = Verification(run.output_elements, 0)

@@ -155,7 +155,7 @@ def fill(home: Path) -> None:
     publish(TunerUpdated(8, 0.875, 200.0))
 
 
-def tell_what_is_live(engine: LiveEngine) -> None:
+def publish_live_events(engine: LiveEngine) -> None:
     counts = {"ok": 9, "rejected": 1, "timeout": 1, "wrong_answer": 1}
     engine.tell(
         BoardChanged("virtual:pynq", "running", "57 of 64 MiB free", 205.0),
@@ -212,7 +212,7 @@ def test_it_looks_as_it_did(name: str, size: str, snap_compare: Callable[..., bo
                 await until(pilot, lambda each=each: each in text_of(pilot))
 
     with live_engine(HOME, LIVE) as engine, Store(database_path(HOME)) as store:
-        tell_what_is_live(engine)
+        publish_live_events(engine)
         app = PicturedApp(HOME, store, store.run(LIVE))
         app.animation_level = "none"
         assert snap_compare(app, terminal_size=SIZES[size], run_before=go_there), ACCEPT

@@ -66,7 +66,7 @@ def test_it_finds_the_best_of_a_space_it_can_walk_through() -> None:
     assert [score for score, _ in found] == SCORES[best].tolist()
 
 
-def test_what_was_visited_is_not_proposed() -> None:
+def test_visited_configurations_are_not_proposed() -> None:
     allowed = set(range(len(GRID))) - set(np.argsort(-SCORES)[:10].tolist())
     assert {index for _, index in search(allowed, 40)} <= allowed
 
@@ -100,7 +100,7 @@ def test_points_stay_between_searches() -> None:
 
 
 @given(counts=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 2**16))
-def test_what_it_proposes_has_the_score_of_its_index(counts: list[int], seed: int) -> None:
+def test_a_proposal_has_the_score_of_its_index(counts: list[int], seed: int) -> None:
     grid = Grid(tuple(counts), seed=seed)
     scores = np.random.default_rng(seed).normal(size=len(grid)).astype(np.float32)
     annealing = Annealing(grid, AnnealingSchedule(iterations=20, points=8), np.random.default_rng(seed))

@@ -22,7 +22,7 @@ samples = st.lists(st.tuples(floats, floats), min_size=1, max_size=40)
 
 
 @given(samples, st.integers(1, 50))
-def test_average_recall_is_what_its_definition_counts(pairs: list[tuple[float, float]], count: int) -> None:
+def test_average_recall_equals_its_definition(pairs: list[tuple[float, float]], count: int) -> None:
     predicted, labels = np.array(pairs).T
     by_prediction = sorted(range(len(pairs)), key=lambda i: (-predicted[i], i))
     by_label = sorted(range(len(pairs)), key=lambda i: (-labels[i], i))
@@ -54,7 +54,7 @@ predictions_and_scores = st.lists(st.tuples(st.integers(-4, 4).map(float), score
 
 
 @given(predictions_and_scores)
-def test_pairwise_accuracy_is_what_its_definition_counts(pairs: list[tuple[float, float]]) -> None:
+def test_pairwise_accuracy_equals_its_definition(pairs: list[tuple[float, float]]) -> None:
     found = pairwise_accuracy(*np.array(pairs).T)
     right: dict[int, list[bool]] = {1: [], 2: []}
     for i in range(len(pairs)):
@@ -72,7 +72,7 @@ def test_pairwise_accuracy_is_what_its_definition_counts(pairs: list[tuple[float
 
 
 @given(predictions_and_scores, st.integers(1, 40))
-def test_precision_and_ndcg_are_what_their_definitions_count(pairs: list[tuple[float, float]], count: int) -> None:
+def test_precision_and_ndcg_equal_their_definitions(pairs: list[tuple[float, float]], count: int) -> None:
     predicted, gains = np.array(pairs).T
     ranking = sorted(range(len(pairs)), key=lambda i: (-predicted[i], i))[:count]
     assert precision_at(predicted, gains > 0, count) == pytest.approx(np.mean([gains[i] > 0 for i in ranking]))

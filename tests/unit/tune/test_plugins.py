@@ -70,7 +70,7 @@ def test_a_run_is_not_resumed_with_another_source(file: Path) -> None:
     ("attribute", "words"),
     [("Steping", "classes with `ask` in it: Stepping"), ("Other", "has no ask and no tell")],
 )
-def test_what_is_no_tuner_is_refused_in_one_line(file: Path, attribute: str, words: str) -> None:
+def test_an_object_that_is_no_tuner_is_refused_in_one_line(file: Path, attribute: str, words: str) -> None:
     with pytest.raises(tune.PluginError, match=words):
         tune.resolve_options(f"{file}:{attribute}")
 

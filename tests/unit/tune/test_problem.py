@@ -10,7 +10,7 @@ BOARD = board_model("pynq")
 C2 = load_workload("resnet18.C2")
 
 
-def test_compiled_is_what_tvms_compiler_takes_and_its_runtime_may_refuse() -> None:
+def test_tvms_compiler_takes_more_than_its_runtime() -> None:
     """TVM_FACTS.md section 1: 290 of C2's 2304 compile."""
     assert np.count_nonzero(TuningProblem.of(C2, BOARD.accelerator, checks="tvm").compiles) == 290
     assert TuningProblem.of(C2, BOARD.accelerator, checks="off").compiles.all()

@@ -35,7 +35,7 @@ def test_each_is_made_and_uses_a_space_up(name: str) -> None:
     assert sorted(make_tuner(name, PROBLEM, 0).ask(100)) == list(range(8))
 
 
-def test_what_treegru_lacks_without_its_extra_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_treegru_without_its_extra_gets_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hilt.tune.autotvm.tree_gru.find_spec", lambda name: None)
     with pytest.raises(TunerOptionError, match=r"^tuner treegru needs PyTorch: pip install 'hilt\[treegru\]'$"):
         resolve_options("treegru")

@@ -138,7 +138,7 @@ def test_the_pads_of_a_zynq_7000_are_ports(board: str, built: Build) -> None:
     assert pads == ({"ps/DDR", "ps/FIXED_IO"} if board == "pynq-z2" else set())
 
 
-def test_what_is_left_is_assigned_after_the_registers(built: Build) -> None:
+def test_remaining_signals_are_assigned_after_the_registers(built: Build) -> None:
     """The command without arguments assigns all that is not (UG835): the memory, once the masters are joined to it."""
     names = [command[0] for command in built.commands]
     assert [bool(call) for call in built.calls("assign_bd_address")] == [True, False]

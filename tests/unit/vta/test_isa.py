@@ -134,7 +134,7 @@ def test_micro_op_by_hand() -> None:
     assert int(wide[0]) | int(wide[1]) << 32 == 0x7FF | 0x401 << 21 | 0x201 << 42
 
 
-def test_what_revision_a_lacks_is_refused() -> None:
+def test_instructions_that_revision_a_lacks_are_refused() -> None:
     multiply = record(**{**ALU, "alu_opcode": AluOpcode.MUL})
     with pytest.raises(EncodingError, match="no MUL"):
         encode(multiply, PYNQ_A)
@@ -216,7 +216,7 @@ def test_fields_of_a_form_do_not_overlap(accelerator: Accelerator) -> None:
             taken |= mine
 
 
-def test_disassembly_says_what_the_instruction_does() -> None:
+def test_disassembly_describes_the_instruction() -> None:
     stream = np.concatenate([record(**LOAD), record(**GEMM), record(**ALU), record(opcode=Opcode.FINISH, pop_next=1)])
     lines = disassemble(encode(stream, PYNQ_A), PYNQ_A)
     assert lines[0].split(maxsplit=1)[1] == (

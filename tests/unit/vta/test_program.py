@@ -40,7 +40,7 @@ def test_the_hash_is_of_everything_that_runs() -> None:
     assert len({program().sha256, program(uops=2).sha256, program(element_bytes=32).sha256}) == 3
 
 
-def test_images_beyond_what_a_vta_reads_are_refused() -> None:
+def test_images_that_a_vta_cannot_read_are_refused() -> None:
     with pytest.raises(ProgramError, match="uops take 33554436 bytes; a VTA reads at most 33554432"):
         program(uops=(1 << 23) + 1)
 

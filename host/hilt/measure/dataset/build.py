@@ -217,7 +217,7 @@ def _commit() -> str:
     """Return the commit of the clone, with `+` if files differ from it; empty outside a clone."""
     clone = paths.hls_directory().parent
     try:
-        said = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(clone), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
             capture_output=True,
             text=True,
@@ -226,4 +226,4 @@ def _commit() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return said.stdout.strip()
+    return described.stdout.strip()

@@ -95,10 +95,10 @@ def _compare(
         program = lower(subject.workload, knobs, subject.accelerator, subject.checks)
         limit = 2 * max(cycles, int(predictions.cycles[row]))
         run = run_program(library, program, tensors.inputs, memory=subject.memory, max_cycles=limit)
-        said = _outcome(run.execution.status, bool(np.array_equal(run.output, tensors.expected.ravel())))
-        if said != dataset.outcome_of(index):
+        outcome = _outcome(run.execution.status, bool(np.array_equal(run.output, tensors.expected.ravel())))
+        if outcome != dataset.outcome_of(index):
             recorded = ":".join(filter(None, (dataset.outcome_of(index), dataset.reason_of(index))))
-            disagreements.append({"index": index, "recorded": recorded, form: str(said)})
+            disagreements.append({"index": index, "recorded": recorded, form: str(outcome)})
         if form == "rtl" and run.execution.status is DeviceStatus.DONE and predictions.status[row] == TwinStatus.DONE:
             predicted = int(predictions.cycles[row])
             largest_error = max(largest_error, abs(predicted - run.execution.cycles) / run.execution.cycles)

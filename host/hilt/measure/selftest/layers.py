@@ -47,7 +47,7 @@ def choose_layer(name: str, accelerator: Accelerator, fit: MemoryFit | None) -> 
     return SelftestLayer(name, _request(workload, accelerator, tried[fastest]), predicted)
 
 
-def _request(workload: schedule.Conv2d, accelerator: Accelerator, program: Program) -> Request:
+def _request(workload: schedule.Workload, accelerator: Accelerator, program: Program) -> Request:
     bound = schedule.bound_cycles(workload, accelerator)
     limit = max(_SHORTEST_LIMIT_SECONDS, _LIMIT_OVER_BOUND * bound / accelerator.clock_hz)
     return Request(0, "", program, schedule.make_tensors(workload, accelerator, _SEED), limit)

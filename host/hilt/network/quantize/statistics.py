@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.calibration import Feeds, Runner
+from hilt.network.calibration import CalibrationError, Feeds, Runner
 from hilt.network.onnx_graph import OnnxGraph
 
 _VALUES_PER_TENSOR = 1 << 15
@@ -32,7 +32,11 @@ class TensorStatistics:
 
 
 def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) -> dict[str, TensorStatistics]:
-    """Return the statistics of tensors over samples."""
+    """Return the statistics of tensors over samples.
+
+    Raises:
+        CalibrationError: A tensor takes NaN or infinity.
+    """
     runner = Runner(graph, tensors)
     share = max(_VALUES_PER_TENSOR // max(len(samples), 1), 64)
     largest = dict.fromkeys(tensors, 0.0)
@@ -40,6 +44,11 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
     means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
     for outputs in runner.over(samples):
         for name, array in outputs.items():
+            if not np.isfinite(array).all():
+                raise CalibrationError(
+                    f"tensor {name} of the float model takes NaN or infinity on the calibration data; "
+                    "look at the weights in front of it and at the data's range"
+                )
             largest[name] = max(largest[name], float(np.abs(array).max(initial=0)))
             flat = array.reshape(-1)
             values[name].append(flat[:: max(flat.size // share, 1)].astype(np.float32))

@@ -62,7 +62,7 @@ def loop_context(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
     for number, name in enumerate(LOOPS):
         found[f"axis.{name}"] = (nest.axis == number).astype(np.float64)
     for kind in LoopKind:
-        is_kind = np.array([each is kind for each in KINDS], dtype=np.float64)
+        is_kind = np.array([other is kind for other in KINDS], dtype=np.float64)
         found[f"kind.{kind.name.lower()}"] = np.broadcast_to(is_kind, extent.shape)
     return LoopContext(tuple(found), np.stack(list(found.values()), axis=-1).astype(np.float32))
 

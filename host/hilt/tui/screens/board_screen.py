@@ -76,8 +76,8 @@ class BoardScreen(RunPage):
         title = f"board {self._place % boards + 1} of {boards}: b shows the next" if boards > 1 else "board"
         self.query_one("#board-facts").border_title = title
         self.query_one("#board-words", Static).update(facts_of(name, view, list(self.watched.history)))
-        events = [each for each in self.watched.history if _is_of(name, each)]
-        lines = [line for each in events if (line := line_of(each)) is not None]
+        events = [event for event in self.watched.history if _is_of(name, event)]
+        lines = [line for event in events if (line := line_of(event)) is not None]
         self.query_one("#recovery", LineView).set_lines(lines or [("no fault, no recovery yet", "muted")])
         hint: Line = ("d looks at the board from SSH to the canary; g reads its agent's log", "muted")
         self.query_one("#asked", LineView).set_lines(self._asked.get(name) or [hint])

@@ -127,7 +127,9 @@ class CampaignScreen(Screen[None]):
 
     def _load(self) -> CampaignView | None:
         campaigns = self._store.campaigns()
-        chosen = next((each for each in campaigns if each.uuid == self._uuid), campaigns[0] if campaigns else None)
+        chosen = next(
+            (campaign for campaign in campaigns if campaign.uuid == self._uuid), campaigns[0] if campaigns else None
+        )
         if chosen is None:
             return None
         self._uuid = chosen.uuid
@@ -251,7 +253,7 @@ class CampaignScreen(Screen[None]):
 
     def action_next_campaign(self) -> None:
         try:
-            names = [each.uuid for each in self._store.campaigns()]
+            names = [campaign.uuid for campaign in self._store.campaigns()]
         except StoreError as error:
             self.notify(str(error), title="The store cannot be read", severity="error", timeout=20, markup=False)
             return

@@ -131,9 +131,9 @@ class ExportScreen(ModalScreen[None]):
         watch, name = self._watch, self.query_one(Input).value
         try:
             path = Path(name).expanduser().absolute()
-            said = await asyncio.to_thread(export, watch.store, watch.uuid, self._kind, path, self._screenshot)
+            message = await asyncio.to_thread(export, watch.store, watch.uuid, self._kind, path, self._screenshot)
         except Exception as error:  # of disk, store or format: each names the fault in a line
             self.notify(str(error), title="Could not export", severity="error", timeout=20, markup=False)
         else:
-            self.notify(said, title="Written", timeout=8, markup=False)
+            self.notify(message, title="Written", timeout=8, markup=False)
             self.dismiss()

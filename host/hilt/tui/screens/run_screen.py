@@ -224,11 +224,11 @@ class RunScreen(RunPage):
     def _agreement(self) -> float | None:
         watch = self.watched
         latest = watch.store.latest_trials(watch.uuid, 4 * _AGREEMENT_TRIALS)
-        valid = [(each.index, each.microseconds) for each in latest if each.verified][:_AGREEMENT_TRIALS]
+        valid = [(trial.index, trial.microseconds) for trial in latest if trial.verified][:_AGREEMENT_TRIALS]
         if len(valid) < 2:
             return None
         from hilt.tui.run_context import RunContext  # loads tuners, schedules and the twin
 
         self._subject = self._subject or RunContext(watch.store.run(watch.uuid))
-        found = self._subject.twin_agreement([each[0] for each in valid], [each[1] or 0.0 for each in valid])
+        found = self._subject.twin_agreement([pair[0] for pair in valid], [pair[1] or 0.0 for pair in valid])
         return found if math.isfinite(found) else None

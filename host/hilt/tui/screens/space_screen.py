@@ -57,7 +57,7 @@ class SpaceScreen(RunPage):
         with Container(id="space"):
             yield SpaceGrid()
             with VerticalScroll(id="cell", can_focus=False):
-                yield Static("the space is being surveyed ...", id="cell-words")
+                yield Static("judging the space ...", id="cell-words")
 
     def on_mount(self) -> None:
         self.query_one("#cell").border_title = "configuration"
@@ -109,7 +109,7 @@ class SpaceScreen(RunPage):
         self._unfolding = self._unfolding or Unfolding(self._subject.space)
         trials = latencies(watch.store, watch.uuid)
         cells, self._measured = by_latency(facts, trials)
-        self._failed = {each: outcome for each, outcome, _ in trials if outcome not in (Outcome.OK, Outcome.REJECTED)}
+        self._failed = {index: outcome for index, outcome, _ in trials if outcome not in (Outcome.OK, Outcome.REJECTED)}
         return by_cluster(facts) if self._clusters else cells
 
     @property
@@ -158,7 +158,7 @@ class SpaceScreen(RunPage):
             lines.append(Content(f"{formatting.microseconds(latency)}, {share:.1f}% of the bound"))
             best = min(self._measured.values())
             lines.append(Content(f"{latency / best:.2f} times the best's"))
-        across, down = (", ".join(each.removeprefix("tile_") for each in names) for names in
+        across, down = (", ".join(name.removeprefix("tile_") for name in names) for names in
                         (unfolding.columns, unfolding.rows))  # fmt: skip
         lines.append(Content.styled(f"along a row: {across or 'nothing'}; down: {down or 'nothing'}", "dim"))
         self.query_one("#cell-words", Static).update(Content("\n").join(lines))

@@ -19,15 +19,15 @@ from hilt.virtual.errors import VirtualBoardError
 
 def facts_of(name: str, view: RunView, history: Sequence[Event]) -> Content:
     """Label and value, a line each."""
-    mine = [each for each in history if isinstance(each, BoardChanged) and each.board == name]
-    spoken = [each.text for each in history if isinstance(each, Logged) and each.text.startswith(f"{name}:")]
+    changes = [event for event in history if isinstance(event, BoardChanged) and event.board == name]
+    log_lines = [event.text for event in history if isinstance(event, Logged) and event.text.startswith(f"{name}:")]
     rows = [
         ("board", name),
         ("state", _state(name, view)),
-        ("step", _recovery_step(view.boards.get(name) or (mine[-1] if mine else None))),
-        ("recoveries", f"{sum(' took ' in text for text in spoken)} recovery steps"),
-        ("canary", _canary(spoken, mine)),
-        ("heat", _heat(mine)),
+        ("step", _recovery_step(view.boards.get(name) or (changes[-1] if changes else None))),
+        ("recoveries", f"{sum(' took ' in text for text in log_lines)} recovery steps"),
+        ("canary", _canary(log_lines, changes)),
+        ("heat", _heat(changes)),
         *_accelerator(name),
     ]
     kept = quarantined().get(name)
@@ -40,8 +40,8 @@ def facts_of(name: str, view: RunView, history: Sequence[Event]) -> Content:
 def _state(name: str, view: RunView) -> str:
     state = view.boards.get(name)
     if state is None:
-        return view.unheard
-    past = "" if view.link is Link.ATTACHED else "last heard: "
+        return view.text_without_events
+    past = "" if view.link is Link.ATTACHED else "last known: "
     return f"{past}{state.state} since {formatting.clock(state.at)} {state.detail}".rstrip()
 
 
@@ -50,22 +50,22 @@ def _recovery_step(state: BoardChanged | None) -> str:
     if state is None or state.state != "recovering":
         return "none: it is not being recovered"
     step = state.detail.partition(":")[0]
-    steps = [str(each) for each in RecoveryStep]
+    steps = [str(step) for step in RecoveryStep]
     return f"{steps.index(step) + 1} of {len(steps)}, {step}" if step in steps else step
 
 
-def _canary(spoken: Sequence[str], mine: Sequence[BoardChanged]) -> str:
+def _canary(log_lines: Sequence[str], changes: Sequence[BoardChanged]) -> str:
     """Return the canary's result. It runs when the bitstream is programmed, and after each recovery step."""
-    well = sum("canary well" in text for text in spoken) + sum("programmed in" in each.detail for each in mine)
-    failed = sum("canary failed" in text for text in spoken)
-    return f"well {well}×, failed {failed}×" if well or failed else "not heard of yet"
+    well = sum("canary well" in text for text in log_lines) + sum("programmed in" in event.detail for event in changes)
+    failed = sum("canary failed" in text for text in log_lines)
+    return f"well {well}×, failed {failed}×" if well or failed else "not run yet"
 
 
-def _heat(mine: Sequence[BoardChanged]) -> str:
-    told = [(each.celsius, each.at) for each in mine if each.celsius is not None]
-    if not told:
-        return "the board does not say"
-    celsius, at = told[-1]
+def _heat(changes: Sequence[BoardChanged]) -> str:
+    readings = [(event.celsius, event.at) for event in changes if event.celsius is not None]
+    if not readings:
+        return "the board does not report it"
+    celsius, at = readings[-1]
     return f"{celsius:.0f} °C at {formatting.clock(at)}"
 
 

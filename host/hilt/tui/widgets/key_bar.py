@@ -27,7 +27,7 @@ class KeyBar(Footer):
         if not self.app.app_focus or screen is not self.screen:
             return
         active = screen.active_bindings.values()
-        keys = [(each.binding.key, each.binding.description, each.enabled) for each in active if each.binding.show]
+        keys = [(key.binding.key, key.binding.description, key.enabled) for key in active if key.binding.show]
         if keys != self._keys:
             self._keys = keys
             super().bindings_changed(screen)

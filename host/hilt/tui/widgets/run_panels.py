@@ -50,7 +50,7 @@ def _pace(view: RunView, most: int) -> str:
         return "not running now"
     if view.state is RunState.PAUSED:
         return "paused"
-    quiet = time.monotonic() - view.heard
+    quiet = time.monotonic() - view.last_event_at
     if quiet > _QUIET_SECONDS:
         return f"nothing new for {formatting.duration(quiet)}"
     if progress.trials_per_second is None:
@@ -111,10 +111,10 @@ class TunerPanel(TextPanel):
 
 
 def _confidence(view: RunView, watch: WatchedRun) -> str:
-    told = watch.told
-    if told is None or told.confidence is None:
-        return f"{view.run.tuner}: has told no confidence"
-    return f"{100 * told.confidence:.1f}% sure that nothing is 1% better, after {told.trials} trials"
+    tuner = watch.tuner
+    if tuner is None or tuner.confidence is None:
+        return f"{view.run.tuner}: no confidence yet"
+    return f"{100 * tuner.confidence:.1f}% sure that nothing is 1% better, after {tuner.trials} trials"
 
 
 def _lately(view: RunView) -> str:
@@ -135,9 +135,9 @@ class BoardPanel(TextPanel):
 
     def show(self, view: RunView) -> None:
         if not view.boards:
-            self.put(Content(f"{view.run.board}: {view.unheard}"))
+            self.put(Content(f"{view.run.board}: {view.text_without_events}"))
             return
-        past = "" if view.link is Link.ATTACHED else "last heard: "
+        past = "" if view.link is Link.ATTACHED else "last known: "
         lines = [
             Content.assemble(
                 f"{board.board}: {past}", (board.state, "bold"), f" since {formatting.clock(board.at)} {board.detail}"

@@ -101,7 +101,7 @@ def trees_tuner(
         model = _trees(options, streams.model_seeds(1)[0], prior is not None)
     else:
         drawing, *seeds = streams.model_seeds(1 + options.bootstraps)
-        trees = [_trees(options, each, prior is not None) for each in seeds]
+        trees = [_trees(options, seed, prior is not None) for seed in seeds]
         model = Bootstrap(trees, AcquisitionRule(options.acquisition), options.kappa, drawing)
     return PlannedTuner(space, streams, options, model, features_of, prior)
 

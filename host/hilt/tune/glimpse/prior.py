@@ -33,7 +33,7 @@ class Prior:
         """Generate the prior from `description`, the layer's features and then the Blueprint."""
         parameters = network(description).reshape(len(SLOTS), VALUE_FEATURES)
         logits = [knobs.value_features(knob) @ parameters[slot] for knob, slot in enumerate(knobs.slots)]
-        return cls(knobs, tuple(each - np.logaddexp.reduce(each) for each in logits))
+        return cls(knobs, tuple(logit - np.logaddexp.reduce(logit) for logit in logits))
 
     def logarithm(self, indices: Indices) -> Floats:
         """Return the logarithm of the product of the knobs' probabilities, float32 (n,)."""

@@ -100,4 +100,4 @@ class HardwareTarget:
             "MACs a byte": accelerator.macs_per_cycle / self.bytes_per_cycle,
         }
         flags = {"waits for accumulator updates": float(accelerator.hazards == "interlock")}
-        return np.array([flags[each] if each in flags else np.log2(logarithms[each[5:]]) for each in FIGURES])
+        return np.array([flags[figure] if figure in flags else np.log2(logarithms[figure[5:]]) for figure in FIGURES])

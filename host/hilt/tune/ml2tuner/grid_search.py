@@ -128,7 +128,7 @@ def cross_validate(
     if not 2 <= folds <= len(labels):
         raise TooFewRecordsError(f"{len(labels)} records cannot be cut into {folds} folds: at least 2, at most as many")
     fold_of = np.random.default_rng(seed).permutation(len(labels)) % folds
-    return [_score(each, features.values, labels, fold_of, model, seed) for each in tried]
+    return [_score(hyperparameters, features.values, labels, fold_of, model, seed) for hyperparameters in tried]
 
 
 def _score(

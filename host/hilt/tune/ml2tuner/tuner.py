@@ -116,7 +116,7 @@ class ML2Tuner:
         # XGBoost's seed is a signed 32-bit number
         seeds = (fitting.generate_state(3) >> 1).tolist()
         self._p, self._v, self._a = (
-            Trees(each, seed) for each, seed in zip((PERFORMANCE, VALIDITY, PERFORMANCE), seeds, strict=True)
+            Trees(objective, seed) for objective, seed in zip((PERFORMANCE, VALIDITY, PERFORMANCE), seeds, strict=True)
         )
         self._latency: Score | None = None
         """The prediction of P, computed once for a fit, over the whole space if that fits a table."""

@@ -106,10 +106,11 @@ def _build(computer: Computer, work: Path, log: Path, report: Report) -> None:
     report(f"fetching pynq's packages for {computer.architecture}")
     site = work / "site"
     _run(_pip("wheel", "--no-deps", "--wheel-dir", str(work / "wheels"), *_PURE), log, "pip wheel")
-    platforms = [word for each in computer.wheel_platforms for word in ("--platform", each)]
+    platforms = [word for platform in computer.wheel_platforms for word in ("--platform", platform)]
     target = ["--target", str(site), "--python-version", _PYTHON, "--implementation", "cp", "--only-binary", ":all:"]
     abis = ["--abi", "cp311", "--abi", "abi3", "--abi", "none"]
-    _run(_pip("install", "--no-compile", *target, *platforms, *abis, *_WHEELS), log, "pip install")
+    quiet = ["--no-compile", "--no-warn-conflicts"]
+    _run(_pip("install", *quiet, *target, *platforms, *abis, *_WHEELS), log, "pip install")
     for wheel in sorted((work / "wheels").glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(site)  # noqa: S202  a wheel that pip has just built
@@ -140,7 +141,7 @@ def _mmdebstrap(computer: Computer, work: Path) -> list[str]:
     apart = ["unshare", "--mount"] if os.geteuid() == 0 else []
     return [
         *(*apart, "mmdebstrap", "--variant=minbase", f"--architectures={computer.architecture}", "--format=null"),
-        *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in excluded),
+        *(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in excluded),
         f"--include={','.join((*_PACKAGES, computer.kernel))}",
         # Before the kernel's package makes its initial RAM disk of every module that there is.
         f"--essential-hook=tar-in {overlay} /",
@@ -164,7 +165,7 @@ def _write_overlay(path: Path, site: Path) -> None:
     """Write the tar of the files that are not of a Debian package: root's, with fixed modes."""
     files = Path(__file__).parent / "files"
     with tarfile.open(path, "w") as archive:
-        for name in sorted(each.name for each in files.iterdir()):
+        for name in sorted(path.name for path in files.iterdir()):
             target = _FILES.get(name)
             if target is not None:
                 add_file(archive, target[0], (files / name).read_bytes(), target[1])
@@ -172,9 +173,9 @@ def _write_overlay(path: Path, site: Path) -> None:
             entry = tarfile.TarInfo(name)
             entry.type, entry.linkname = tarfile.SYMTYPE, link
             archive.addfile(entry)
-        for each in sorted(site.rglob("*")):
-            if each.is_file() and "__pycache__" not in each.parts:
-                add_file(archive, f"{_SITE}/{each.relative_to(site)}", each.read_bytes(), 0o644)
+        for path in sorted(site.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                add_file(archive, f"{_SITE}/{path.relative_to(site)}", path.read_bytes(), 0o644)
 
 
 def add_file(archive: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:

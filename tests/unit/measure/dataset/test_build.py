@@ -63,7 +63,7 @@ def test_sums_that_hardware_without_interlock_loses_are_known(tmp_path: Path) ->
     assert seen == {True, False}
 
 
-def test_tvm_knows_what_compiles_and_what_its_runtime_refuses(tmp_path: Path) -> None:
+def test_the_tvm_level_knows_compiler_and_runtime_limits(tmp_path: Path) -> None:
     subject = small_subject(checks="tvm", orders=4)
     (dataset,) = built(tmp_path, [subject])
     runtime = {reason.text for reason in TVM_RUNTIME}
@@ -131,7 +131,7 @@ def test_a_dask_cluster_finds_the_same(tmp_path: Path) -> None:
     assert np.array_equal(here.cycles, there.cycles)
 
 
-def test_the_check_finds_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_wrong_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin that is out by one cycle, and rules that call every answer right on hardware that loses sums."""
     monkeypatch.setattr(building.outcomes, "HAZARD_DISTANCE", 0)
     true = building.predict

@@ -43,7 +43,7 @@ def run_on(home: Path, board: str, folder: str) -> list[Trial]:
         return list(store.trials(run.uuid))
 
 
-def test_a_run_is_what_is_on_record_and_verifies_nothing(home: Path) -> None:
+def test_a_run_equals_its_record_and_verifies_nothing(home: Path) -> None:
     subject = small_subject()
     (dataset,) = built(DatasetStore().folder, [subject])
     board = f"dataset:{subject.key[:10]}"

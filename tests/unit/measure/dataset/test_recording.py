@@ -49,7 +49,7 @@ def test_a_dataset_is_its_arrays(cycles: list[int]) -> None:
             _ = dataset.best
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_record_is_read(tmp_path: Path) -> None:
     dataset = made([3, 0, 2])
     path = tmp_path / "one.npz"
     dataset.write(path)
@@ -92,7 +92,7 @@ def test_other_schemas_and_pickles_are_refused(tmp_path: Path) -> None:
         Dataset(METADATA, np.zeros(1, np.uint8), np.full(1, 7, np.uint8), np.zeros(1, np.uint32))
 
 
-def test_the_dataset_store_finds_refuses_and_says_what_differs(tmp_path: Path) -> None:
+def test_the_dataset_store_finds_refuses_and_names_differences(tmp_path: Path) -> None:
     dataset_store = DatasetStore(tmp_path)
     subject = small_subject()
     with pytest.raises(MissingDatasetError, match=r"there is no dataset conv2d:.*`hilt dataset build conv2d:"):

@@ -34,7 +34,7 @@ def test_a_page_has_no_secrets() -> None:
             assert secret not in text, secret
 
 
-def test_a_page_says_what_is_not_well_and_keeps_its_table() -> None:
+def test_a_page_names_the_fault_and_keeps_its_table() -> None:
     text = page(Check("memory", True, "read | latency\n32 cycles"), Check("drift", False, "\x1b[31m5 %"))
     assert "- 1 of 2 checks are well; not: drift" in text
     assert "| memory | well | read / latency 32 cycles |" in text

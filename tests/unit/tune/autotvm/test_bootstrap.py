@@ -7,7 +7,7 @@ from hilt.tune.autotvm.trees import AcquisitionRule, Bootstrap, expected_improve
 from hilt.tune.cost_model import Features, Scores
 
 
-def test_expected_improvement_is_the_mean_of_what_is_gained() -> None:
+def test_expected_improvement_is_the_mean_gain() -> None:
     """Against samples: the error of their mean is about deviation / sqrt(n)."""
     generator = np.random.default_rng(0)
     means, deviations = np.array([-1.0, 0.2, 1.0, 2.5]), np.array([0.7, 1.5, 0.3, 1.0])
@@ -16,7 +16,7 @@ def test_expected_improvement_is_the_mean_of_what_is_gained() -> None:
     assert expected_improvement(means, deviations, 1.0) == pytest.approx(gained, abs=0.01)
 
 
-def test_expected_improvement_of_what_is_certain() -> None:
+def test_expected_improvement_without_variance() -> None:
     zero = np.zeros(2)
     assert expected_improvement(np.array([0.5, 1.5]), zero, 1.0).tolist() == [0.0, 0.5]
     # At the best, with deviation 1: the density of the normal distribution at 0.

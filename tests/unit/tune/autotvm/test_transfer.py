@@ -57,7 +57,7 @@ def test_the_global_model_fades_and_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("loss", list(Loss))
-def test_local_trees_learn_what_the_weighted_global_model_leaves(loss: Loss) -> None:
+def test_local_trees_learn_the_residual_of_the_weighted_global_model(loss: Loss) -> None:
     """Local trees learn the residual of the weighted global model.
 
     With n samples and the global column g, they are exactly the trees over base margin 2^(-n/64) g; from 277 on,
@@ -172,7 +172,7 @@ def test_a_history_whose_tiles_are_not_of_its_layer_is_refused(tmp_path: Path) -
         (lambda document: document["parts"][0].update(columns=[1]), "is not a history"),
     ],
 )
-def test_what_is_no_history_is_refused(tmp_path: Path, change: object, message: str) -> None:
+def test_a_file_that_is_no_history_is_refused(tmp_path: Path, change: object, message: str) -> None:
     path = tmp_path / "history.json"
     history_of(C9, 5).save(path)
     document = json.loads(path.read_text())

@@ -7,7 +7,7 @@ import pytest
 from hilt.cli.main import run
 
 
-def test_show_says_what_was_never_seen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_names_layers_never_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["glimpse", "show"]) == 0
     printed = capsys.readouterr().out
     assert "Never seen: any layer with the shape of one of deepbench or resnet18" in printed

@@ -43,7 +43,7 @@ def test_exactly_a_third_is_not_more_than_a_third(votes: int, rejected: bool) ->
     assert six.rejects(features(1.0), 1 / 3)[0] == rejected
 
 
-def test_tau_one_rejects_nothing_and_tau_zero_what_any_predictor_rejects() -> None:
+def test_tau_one_rejects_nothing_and_tau_zero_if_any_predictor_rejects() -> None:
     three = ensemble([0.0, 0.0, 0.0])
     assert not three.rejects(features(1.0), 1.0)[0]
     assert ensemble([0.0, 9.0, 9.0]).rejects(features(1.0), 0.0)[0]
@@ -51,9 +51,7 @@ def test_tau_one_rejects_nothing_and_tau_zero_what_any_predictor_rejects() -> No
 
 @pytest.mark.parametrize("checks", ["compiler", "tvm"])
 @pytest.mark.parametrize("name", ["resnet18.C2", "resnet18.C8", "deepbench.76"])
-def test_what_passes_on_held_out_layers_is_valid_more_often_and_most_of_what_is_valid_passes(
-    name: str, checks: str
-) -> None:
+def test_on_held_out_layers_the_filter_passes_valid_configurations(name: str, checks: str) -> None:
     accelerator = board_model("pynq").accelerator
     problem = TuningProblem.of(load_workload(name), accelerator, checks=checks, orders=4)  # type: ignore[arg-type]
     weights = load_weights()

@@ -21,7 +21,7 @@ def write(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     return path
 
 
-def test_what_ships_is_small_and_says_what_it_was_trained_on() -> None:
+def test_the_shipped_weights_are_small_and_name_their_training_layers() -> None:
     assert SHIPPED.stat().st_size < LARGEST_FILE
     metadata = load_weights().metadata
     assert metadata["designs"] and metadata["layers"] and metadata["accelerators"]
@@ -29,7 +29,7 @@ def test_what_ships_is_small_and_says_what_it_was_trained_on() -> None:
     assert len(metadata["commit"]) == 40
 
 
-def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
+def test_saved_weights_are_loaded_again(tmp_path: Path) -> None:
     arrays = contents()
     metadata = json.loads(arrays.pop("metadata").tobytes())
     save_weights(tmp_path / "again.npz", arrays, metadata)

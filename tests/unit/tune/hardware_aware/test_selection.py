@@ -35,7 +35,7 @@ def test_no_exchange_improves_it_and_it_is_half_of_the_best_at_least(positions: 
             assert spreadness(positions, (*(set(rows) - {leaves}), enters)) <= reached
 
 
-def test_of_a_thousand_it_comes_near_to_what_no_choice_can_exceed() -> None:
+def test_of_a_thousand_it_comes_near_the_upper_bound() -> None:
     """The spread of 25 among a thousand comes near to the limit that no choice can exceed.
 
     At the limit half of the 25 lie at either end of each of seven knobs of eight values; a random choice reaches 5500.

@@ -42,7 +42,7 @@ def test_the_first_epoch_is_half_valid() -> None:
     assert compiles(np.array(first)).tolist() == [True] * 25 + [False] * 25
 
 
-def test_what_is_asked_beyond_the_first_epoch_is_known_to_be_valid() -> None:
+def test_trials_beyond_the_first_epoch_are_known_to_be_valid() -> None:
     subject = tuner()
     subject.ask(50)
     known = subject.presamples

@@ -16,7 +16,7 @@ def annealing(iterations: int = 500) -> Annealing:
     return Annealing(GRID, AnnealingSchedule(iterations, patience=iterations), np.random.default_rng(7))
 
 
-def test_it_finds_the_best_of_what_looks_valid() -> None:
+def test_it_finds_the_best_of_the_probably_valid() -> None:
     valid = np.arange(len(GRID)) % 3 == 0
     allowed = set(range(len(GRID))) - {int(np.argmax(np.where(valid, SCORES, -9)))}
     found = explore(annealing(), lambda indices: SCORES[indices], lambda indices: valid[indices], 20, allowed)
@@ -48,7 +48,7 @@ def test_a_model_that_rejects_all_ends_the_search() -> None:
     assert [len(each) for each in asked[:-1]] == [20, 40, 80, 160, 320]
 
 
-def test_a_space_that_is_used_up_gives_what_is_left() -> None:
+def test_a_space_that_is_used_up_gives_its_rest() -> None:
     found = explore(
         annealing(), lambda indices: SCORES[indices], lambda indices: np.ones(len(indices), np.bool_), 20, {5, 70}
     )

@@ -118,7 +118,7 @@ def test_models_are_fitted_anew_when_the_records_have_grown(
 @pytest.mark.parametrize(
     ("options", "compiled"), [({"alpha": 0.5}, 15), ({"alpha": 0.0}, 0), ({"model_a": False}, 0), ({"N": 6}, 12)]
 )
-def test_what_is_compiled_follows_n_and_alpha(options: dict[str, object], compiled: int) -> None:
+def test_the_number_compiled_follows_n_and_alpha(options: dict[str, object], compiled: int) -> None:
     tuner = Spied(1, **options)
     tuner.tell([measure(index) for index in tuner.ask(2 * tuner.N)])
     tuner.ask(1)

@@ -178,7 +178,7 @@ def test_without_a_compiler_it_warns_once_and_goes_by_the_analytic_model(
 
 
 @pytest.mark.slow
-def test_with_checks_off_it_avoids_what_our_compiler_refuses() -> None:
+def test_with_checks_off_it_avoids_configurations_that_the_compiler_refuses() -> None:
     problem = TuningProblem.of(load_workload("resnet18.C10"), PYNQ, checks="off", kind="ml2")
     accepted = summarize_validity(problem.workload, PYNQ, problem.space, "compiler").verdicts == 0
     asked = HiltTuner(problem, 5, HiltOptions()).ask(16)

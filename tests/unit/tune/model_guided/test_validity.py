@@ -11,7 +11,7 @@ from hilt.virtual.board_model import board_model
 PYNQ = board_model("pynq").accelerator
 
 
-def test_what_tvms_runtime_refuses_is_foreseen() -> None:
+def test_refusals_of_tvms_runtime_are_predicted() -> None:
     """TVM_FACTS.md section 1, R6 and R7: of 290 that compile of C2, 182 run."""
     problem = TuningProblem.of(load_workload("resnet18.C2"), PYNQ, checks="tvm")
     compiled = np.flatnonzero(problem.compiles)
@@ -21,7 +21,7 @@ def test_what_tvms_runtime_refuses_is_foreseen() -> None:
     assert np.array_equal(validity.probability(np.arange(290)) > 0.5, runs)
 
 
-def test_without_what_is_published_all_that_compiles_is_worth_a_trial_until_some_fail() -> None:
+def test_without_published_limits_all_that_compiles_is_worth_a_trial_until_some_fail() -> None:
     problem = TuningProblem.of(load_workload("resnet18.C2"), PYNQ, checks="tvm")
     compiled = np.flatnonzero(problem.compiles)
     runs = summarize_validity(problem.workload, PYNQ, problem.space, "tvm").verdicts[compiled] == 0
