@@ -32,11 +32,6 @@ _RELEVANT = 0.1
 A row that lies further behind with every tried memory is predicted with the assumed one alone.
 """
 _STRUCTURAL_ROUNDS = 2
-_STRUCTURAL_MACHINES = 64
-"""Machines of each structural family that the first trials are chosen for.
-
-The prior has eleven coordinates: a few machines would stand for it by chance.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +93,7 @@ def _initial_design(
     found = [_twin_hypotheses(twin, shortlists[0], rows, hypotheses(problem.accelerator, memories))]
     for machine, shortlist in zip(families, shortlists[1:], strict=True):
         some = shortlist.include(rows)
-        points = spread(machine, _STRUCTURAL_MACHINES)
+        points = spread(machine, memories)
         found.append(Hypotheses(machine, shortlist, shortlist.exact(some, points), some, points))
     return InitialDesign(candidates, known, found, rows)
 

@@ -53,7 +53,7 @@ class HiltOptions:
     stop_at: float = 0.99
     """Confidence, that nothing better by 1% remains, at which the tuner stops; above 1 it never stops by itself."""
     memories: int = 8
-    """Memories of the twin that the first trials are chosen for."""
+    """Memories that the first trials are chosen for."""
     draws: int = 512
     """Draws of the posterior for each choice."""
     published_faults: bool = True
