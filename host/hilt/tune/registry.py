@@ -49,14 +49,14 @@ def _grid(problem: TuningProblem, seed: int, options: GridOptions) -> Tuner:
 
 
 _TUNERS = {
-    "hilt": _Entry("hilt's own: the timing model, calibrated by what is measured", HiltOptions, HiltTuner),
+    "hilt": _Entry("hilt's own: the timing model, calibrated by measurements", HiltOptions, HiltTuner),
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
     "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm),
     "hw-aware": _Entry(
         "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware
     ),
     "treegru": _Entry("AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru),
-    "ml2tuner": _Entry("models of performance, of validity, and of what compilation shows", ML2TunerOptions, ml2tuner),
+    "ml2tuner": _Entry("models of performance, of validity, and of the compiled program", ML2TunerOptions, ml2tuner),
     "glimpse": _Entry("trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
