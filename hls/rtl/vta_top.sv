@@ -168,7 +168,7 @@ module vta_top
   (* keep *) logic stopped;  // as drain, for the few that begin instructions and micro-ops
   logic stage_rst_n = 1'b0;  // before the first edge, too
   logic drain, finish, resetting, ends, faults;
-  logic [1:0] gemm_issue;
+  logic [2:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
   fault_e stage_fault_code[Stages];
   address_t stage_fault_address[Stages];
@@ -199,7 +199,7 @@ module vta_top
 
   // The count of micro-ops follows by a cycle.
   logic counting_q;
-  logic [1:0] gemm_issue_q;
+  logic [2:0] gemm_issue_q;
   always_ff @(posedge clk) begin
     counting_q <= running_q;
     gemm_issue_q <= gemm_issue;

@@ -55,6 +55,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hw-aware-table3": Experiment("overheads by part", "HW-aware Table III", "hardware_aware:overheads", (1, 1)),
     "ml2tuner-fig2": Experiment("search and invalid attempts", "ML2Tuner Figure 2", "ml2tuner:search", (4, 50)),
+    "ml2tuner-alone": Experiment(
+        "the same against model P alone, in mostly invalid spaces",
+        "ML2Tuner Figure 2",
+        "ml2tuner_alone:alone",
+        (10, 60),
+    ),
     "ml2tuner-fig3": Experiment(
         "the worth of hidden features", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (4, 50)
     ),

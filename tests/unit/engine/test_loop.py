@@ -55,6 +55,9 @@ class PlainTask:
             except Rejected as rejected:
                 yield rejected
 
+    def lengths(self, indices: Sequence[int]) -> Sequence[float]:
+        return [1.0] * len(indices)
+
     def request(self, ordinal: int, key: str, program: Program) -> Request:
         return Request(ordinal, key, program, None, 0.1)  # type: ignore[arg-type]
 
