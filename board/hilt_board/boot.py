@@ -24,8 +24,9 @@ _ANSWER_SECONDS = 10.0
 
 
 async def wait_for_boot(systemd: Path = _SYSTEMD) -> None:
-    """Wait until systemd has started all its units; return at once without systemd, or on a virtual board."""
-    if virtual_board() or not systemd.is_dir():
+    """Wait until systemd has started all its units; return at once without a systemd of the board's own."""
+    virtual = virtual_board()
+    if not systemd.is_dir() or (virtual and not virtual.has_own_system()):
         return
     began = time.monotonic()
     while await _state() in _BOOTING:

@@ -5,7 +5,8 @@
                 "bandwidth_numerator": 0, "bandwidth_denominator": 1, "jitter": 0, "seed": 1},
      "quantum_cycles": 50000, "time_scale": 500.0, "run_seconds": 0.0}
 
-A board with a public bitstream has "machine" too: the costs of hls/timing/public/vta_machine.h, by name.
+A board with a public bitstream has "machine" too: the costs of hls/timing/public/vta_machine.h, by name. A board that
+QEMU emulates has "computer": its architecture.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class ModelSettings:
     """The least that a run of a program takes on the wall, as on a board that is slower than its simulation."""
     machine: Optional[Dict[str, float]] = None
     """Costs of a public bitstream's machine, which say how long a program runs; None for hilt's own RTL."""
+    computer: str = ""
+    """The architecture that QEMU emulates; empty for a board that is processes of the host."""
 
     def memory_model(self) -> ModelMemory:
         return ModelMemory(**{_MODEL_NAMES.get(name, name): value for name, value in self.memory.items()})
@@ -68,7 +71,7 @@ def _check(board_model: ModelSettings, path: Path) -> None:
     if not isinstance(memory, dict) or set(memory) != names:
         raise BoardModelError("{}: memory must have {}".format(path, ", ".join(sorted(names))))
     numbers = {**vars(board_model), **memory}
-    for name in ("name", "part"):
+    for name in ("name", "part", "computer"):
         if not isinstance(numbers.pop(name), str):
             raise BoardModelError("{}: {} must be text".format(path, name))
     del numbers["memory"]

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Type
 
 from hilt_board.daemon import Daemon
+
+from .board_model import load_board_model
 
 
 def is_virtual_board() -> bool:
     """Return whether this machine is a virtual board: HILT_VERILATED names its board model."""
     return bool(os.environ.get("HILT_VERILATED"))
+
+
+def has_own_system() -> bool:
+    """Return whether this board boots a system of its own, and is not a few processes of the host's."""
+    return bool(load_board_model(Path(os.environ["HILT_VERILATED"])).computer)
 
 
 def register_device() -> None:

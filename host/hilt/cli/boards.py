@@ -208,6 +208,7 @@ def selftest(
             typer.echo(f"      the memory that was found is in {path}", err=as_json)
 
     try:
+        target.prepare(lambda text: typer.echo(text, err=True))
         for check in test_board(target, SelftestSettings(minutes, LAYERS[:layers]), keep):
             checks.append(check)
             if not as_json:

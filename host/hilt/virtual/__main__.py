@@ -13,7 +13,7 @@ from hilt.virtual.supervisor import run_supervisor
 from hilt.virtual.supervisor_control import IDLE_SECONDS, SupervisorControl
 
 SWITCHES = {
-    "on": SupervisorControl.power_on,
+    "on": SupervisorControl.switch_on,
     "off": SupervisorControl.power_off,
     "cycle": SupervisorControl.power_cycle,
 }

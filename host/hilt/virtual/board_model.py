@@ -126,6 +126,7 @@ class BoardModel:
             "time_scale": _PUBLIC_TIME_SCALE if self.machine else self.clock_hz / slowest,
             "run_seconds": self.run_seconds,
             **machine,
+            **({"computer": self.computer} if self.computer else {}),
         }
 
 

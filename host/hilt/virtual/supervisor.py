@@ -1,7 +1,7 @@
 """The supervisor of a virtual board: its power switch. A process that holds the board's process tree while power is on.
 
-It listens on a Unix socket (mode 0600) in the board's directory and speaks JSON lines: {"command": "on" | "off" |
-"cycle" | "status" | "kill_ssh" | "stop"} is answered by control.SupervisorStatus' fields, or by {"error"}.
+It listens on a Unix socket (mode 0600) in the board's directory and speaks JSON lines: {"command": "on" | "switch_on"
+| "off" | "cycle" | "status" | "kill_ssh" | "stop"} is answered by control.SupervisorStatus' fields, or by {"error"}.
 An open connection is a lease: when nobody has held one for `idle_seconds`, the supervisor switches off and ends.
 """
 
@@ -107,9 +107,10 @@ class Supervisor:
             async with self._switching:
                 if command in ("off", "cycle"):
                     await self._power_off()
-                if command == "cycle" and self._computer:
-                    self._start_system()  # as a relay does: it does not wait for the boot
-                elif command in ("on", "cycle"):
+                if command in ("switch_on", "cycle") and self._computer:
+                    if self._system is None:
+                        self._start_system()  # as a relay does: it does not wait for the boot
+                elif command in ("on", "switch_on", "cycle"):
                     await self._power_on()
                 elif command == "kill_ssh":
                     if self._computer:

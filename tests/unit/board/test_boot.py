@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hilt.virtual.board_model import board_model
 from hilt_board import boot
 
 _SCRIPT = """#!/bin/sh
@@ -71,13 +73,27 @@ def test_a_systemctl_that_hangs_is_ended(asked: Path, tmp_path: Path, monkeypatc
     assert [each.returncode for each in started] == [-signal.SIGKILL] * 2
 
 
+def settings_file(tmp_path: Path, name: str) -> str:
+    path = tmp_path / "board_model.json"
+    path.write_text(json.dumps(board_model(name).device_settings()))
+    return str(path)
+
+
 def test_a_board_without_systemd_and_a_virtual_one_are_not_asked(
     asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(boot.wait_for_boot(tmp_path / "none"))
-    monkeypatch.setenv("HILT_VERILATED", "board_model.json")
+    monkeypatch.setenv("HILT_VERILATED", settings_file(tmp_path, "pynq"))
     wait(tmp_path, "starting")
     assert asked.read_text() == ""
+
+
+def test_an_emulated_board_boots_a_system_of_its_own(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HILT_VERILATED", settings_file(tmp_path, "pynq_linux"))
+    wait(tmp_path, "starting", "running")
+    assert asked.read_text().splitlines() == ["is-system-running"] * 2
 
 
 def test_where_systemctl_cannot_be_run_nothing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

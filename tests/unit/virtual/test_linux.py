@@ -48,7 +48,7 @@ def test_missing_programs_are_named_with_the_command_that_installs_them(
     with pytest.raises(VirtualBoardError) as missing:
         ensure_image(ARMHF, lambda text: None)
     assert str(missing.value).endswith(
-        "run `sudo apt-get install qemu-system-arm mmdebstrap qemu-user-static g++-arm-linux-gnueabihf`"
+        "run `sudo apt-get install qemu-system-arm mmdebstrap arch-test qemu-user-static g++-arm-linux-gnueabihf`"
     )
     assert built_image(ARMHF) is None
 

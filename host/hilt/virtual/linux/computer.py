@@ -37,6 +37,7 @@ class Computer:
         return {
             self.emulator: "qemu-system-arm",
             "mmdebstrap": "mmdebstrap",
+            "arch-test": "arch-test",
             f"{self.interpreter}-static": "qemu-user-static",
             self.compiler: f"g++-{self.compiler.removesuffix('-g++').replace('_', '-')}",
             "mke2fs": "e2fsprogs",

@@ -109,7 +109,8 @@ def _build(computer: Computer, work: Path, log: Path, report: Report) -> None:
     platforms = [word for platform in computer.wheel_platforms for word in ("--platform", platform)]
     target = ["--target", str(site), "--python-version", _PYTHON, "--implementation", "cp", "--only-binary", ":all:"]
     abis = ["--abi", "cp311", "--abi", "abi3", "--abi", "none"]
-    _run(_pip("install", "--no-compile", *target, *platforms, *abis, *_WHEELS), log, "pip install")
+    quiet = ["--no-compile", "--no-warn-conflicts"]
+    _run(_pip("install", *quiet, *target, *platforms, *abis, *_WHEELS), log, "pip install")
     for wheel in sorted((work / "wheels").glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(site)  # noqa: S202  a wheel that pip has just built

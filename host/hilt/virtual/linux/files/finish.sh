@@ -1,6 +1,8 @@
 # The last step of the image, run by mmdebstrap with the root of the new system as its argument.
 set -eu
 root=$1
+# Compiles what the worker imports, which otherwise every new card does at its first start. Ends here if it is not whole.
+chroot "$root" env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH HOME=/root python3 -c 'import numpy, pynq'
 chroot "$root" useradd --create-home --shell /bin/sh "$HILT_USER"
 rm -f "$root"/etc/ssh/ssh_host_*
 echo board > "$root/etc/hostname"
