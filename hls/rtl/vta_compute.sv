@@ -12,7 +12,7 @@ module vta_compute
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
   input  logic                   drain_i,
-  input  logic                   stop_i,    // as drain_i
+  input  logic                   stop_i,    // drain_i will be high in the next cycle
   output logic                   idle_o,
   input  logic                   enable_i,
   input  logic                   repeat_i,  // started once for all instructions
@@ -158,7 +158,7 @@ module vta_compute
   // ---- Memory ------------------------------------------------------------------------------------------------------------------
   // Micro-ops may begin anywhere in a beat.
   address_t uop_address;
-  logic [LogBusBytes-1:0] uop_first_lane, uop_first_lane_q;
+  logic [LogBusBytes-1:0] uop_first_lane;
   logic [RowBeatsBits-1:0] uop_row_last;
   assign uop_address = block_address(uop_addr_i, transfer_q.dram_base, LogUopBytes);
   assign uop_first_lane = uop_address[LogBusBytes-1:0] >> LogUopBytes;
@@ -177,7 +177,6 @@ module vta_compute
     dma_start_q <= rst_ni && transfer_q.x_size != '0
         && ((launch_q && load_uop_q) || (settling_q[1] && transfer_q.y_size != '0));
     if (launch_q) begin
-      uop_first_lane_q <= uop_first_lane;
       if (load_uop_q) begin
         dma_address_q <= uop_address;
         dma_row_last_q <= uop_row_last;
@@ -227,10 +226,11 @@ module vta_compute
   vta_uop_buffer u_uop (
     .clk_i,
     .rst_ni,
+    .prepare_i(launch_q),
     .start_i(begin_q && load_uop_q),
     .sram_base_i(transfer_q.sram_base),
     .x_size_i(transfer_q.x_size),
-    .first_lane_i(uop_first_lane_q),
+    .first_lane_i(uop_first_lane),
     .done_o(uop_done),
     .waiting_o(uop_waiting),
     .fault_o(uop_fault),
@@ -285,7 +285,7 @@ module vta_compute
   assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
 
   // ---- GEMM and ALU ----------------------------------------------------------------------------------------------------------
-  logic hold;
+  logic hold_next;
   logic signed [31:0] low, high;
 
   vta_chain u_chain (
@@ -300,12 +300,12 @@ module vta_compute
     .join_o(join_insn),
     .nest_i(nest_q),
     .uop_dst_i(uop[0][UopDstBits-1:0]),
-    .hold_o(hold),
+    .hold_next_o(hold_next),
     .low_o(low),
     .high_o(high)
   );
 
-  logic fold_hold;
+  logic fold_hold_next;
   logic [LogAccDepth-1:0] fold_first;
   logic [LogAccDepth:0] fold_count;
 
@@ -319,7 +319,7 @@ module vta_compute
     .take_i(take),
     .nest_i(nest_q),
     .uop_i(uop[0]),
-    .hold_o(fold_hold),
+    .hold_next_o(fold_hold_next),
     .folded_o(folded),
     .first_o(fold_first),
     .count_o(fold_count)
@@ -336,7 +336,7 @@ module vta_compute
     .start_i((launch_q && (gemm_q || alu_q) && !illegal_q) || replay_q[2]),
     .gemm_i(gemm_q),
     .nest_i(nest_q),
-    .hold_i(hold || fold_hold),
+    .hold_next_i(hold_next || fold_hold_next),
     .low_i(low),
     .high_i(high),
     .pushes_next_i(pushes_next),

@@ -19,12 +19,12 @@ module vta_execute
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  input  logic                   stop_i,  // another fault: issue nothing more
+  input  logic                   stop_i,  // another fault: issue nothing from the next cycle on
   input  logic                   start_i,
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
-  input  logic                   hold_i,  // issue nothing yet
-  input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still but with hold_i
+  input  logic                   hold_next_i,  // issue nothing in the next cycle
+  input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still while anything is issued
   input  logic signed [31:0]     high_i,
   input  logic                   pushes_next_i,  // the instruction pushes a token to the store stage
   // A reset ends unexecuted: the next instruction, a GEMM, is to clear these accumulators.
@@ -69,7 +69,7 @@ module vta_execute
     .start_i,
     .gemm_i,
     .nest_i,
-    .hold_i,
+    .hold_next_i,
     .busy_o(issue_busy),
     .fault_o(issue_fault),
     .fault_code_o,

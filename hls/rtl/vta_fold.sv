@@ -10,8 +10,8 @@
 // that pushes no token, and is followed by a GEMM that does not reset.
 //
 // It is taken in cycle T. All but the follower is known in T+4; from T+5 on the head of the queue is looked at, and
-// waited for where the queue is empty, so that the outcome does not depend on when fetch delivers it. hold_o keeps the
-// reset's micro-ops from issuing until then. folded_o marks the cycle after the look, the last one of the reset.
+// waited for where the queue is empty, so that the outcome does not depend on when fetch delivers it. hold_next_o keeps
+// the reset's micro-ops from issuing until then. folded_o marks the cycle after the look, the last one of the reset.
 
 module vta_fold
   import vta_pkg::*;
@@ -27,7 +27,7 @@ module vta_fold
   // Of the instruction in execution, and in T+3 its first micro-op.
   input  nest_t                  nest_i,
   input  logic [    UopBits-1:0] uop_i,
-  output logic                   hold_o,
+  output logic                   hold_next_o,  // nothing may issue in the next cycle
   output logic                   folded_o,
   output logic [LogAccDepth-1:0] first_o,  // accumulator
   output logic [  LogAccDepth:0] count_o
@@ -101,14 +101,13 @@ module vta_fold
     end
   end
 
-  logic hold_q, folded_q;
+  logic folded_q;
   always_ff @(posedge clk_i) begin
     state_q <= rst_ni ? state_d : Closed;
-    hold_q <= rst_ni && state_d != Closed;
     folded_q <= rst_ni && state_d == Folded;
   end
 
-  assign hold_o = hold_q;
+  assign hold_next_o = state_d != Closed;
   assign folded_o = folded_q;
   assign first_o = LogAccDepth'(first_q);
   assign count_o = RoomBits'(count_q);
