@@ -136,7 +136,7 @@ module vta_fold
       folded_o -> insn_valid_i && opcode_of(insn_i) == OpGemm && !insn_i[ResetBit])
   else $error("a reset was left to an instruction that does not add");
   assert_order : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      take_i -> state_q == Closed)
+      take_i -> state_q != Look && state_q != Folded)
   else $error("an instruction began before a reset was decided on");
   cover_folded : cover property (@(posedge clk_i) rst_ni && folded_o);
   cover_refused : cover property (@(posedge clk_i) rst_ni && state_q == Decide && !may_fold);

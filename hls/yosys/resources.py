@@ -3,9 +3,10 @@
 
     python hls/yosys/resources.py [BITSTREAM ...]
 
-BITSTREAM is a name of `hilt bitstream list` that hls/vivado builds. Ends with status 1 where a design does not fit its
-part, and 2 for a name that is not among them. The interconnect around the accelerator is not counted: the table names
-it, and its size is Vivado's to say.
+BITSTREAM is a name of `hilt bitstream list` that hls/vivado builds. The design is mapped in parts (synthesis.py), and
+block RAM follows from the sizes of its RAMs (block_ram.py). Ends with status 1 where a design does not fit its part,
+and 2 for a name that is not among them. The interconnect around the accelerator is not counted: the table names it,
+and its size is Vivado's to say.
 """
 
 from __future__ import annotations

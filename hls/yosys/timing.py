@@ -3,10 +3,10 @@
 
     python hls/yosys/timing.py [BITSTREAM ...]
 
-An estimate: Yosys maps the logic, delays.toml has published cell delays and a fan-out model of nets. There is no
-placement, no clock skew and no vendor tool. Use it to compare designs and to find the path to shorten; only Vivado
-says whether a bitstream meets its clock. Ends with status 1 where a design has more logic levels than limits.toml
-allows, or cells alone take more of the period than it allows.
+An estimate: Yosys maps the logic part by part, delays.toml has published cell delays and a fan-out model of nets. There
+is no placement, no clock skew and no vendor tool. Use it to compare designs and to find the path to shorten; only
+Vivado says whether a bitstream meets its clock. Ends with status 1 where a design has more logic levels than
+limits.toml allows, or cells alone take more of the period than it allows.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ CELLS = {
     **{"lut": 0.1, "ff_out": 0.5, "ff_data": 0.05, "ff_enable": 0.2, "ff_reset": 0.4, "muxf7": 0.2, "muxf8": 0.15},
     **{"carry_in_to_out": 0.01, "carry_start": 0.3, "carry_end": 0.02, "carry_sum": 0.25},
     **{"dsp_input": 0.3, "dsp_out": 0.4, "dsp_register": 0.4, "dsp_preadd_multiply": 3.0, "dsp_multiply": 1.5},
+    **{"ram_out": 2.0, "ram_address": 0.6, "ram_data": 0.7, "ram_write": 0.5, "ram_enable": 0.4},
     **{"dsp_c": 1.7, "dsp_a": 3.5, "dsp_preadd_a": 5.0, "dsp_cascade": 1.5},
 }
 DELAYS = Delays(CELLS, ((1, 1.0), (1000, 2.0)))
@@ -66,6 +67,16 @@ def test_registers_inside_a_dsp_slice_split_its_path() -> None:
     paths_ = analyse({"a": flip_flop(9, 2), "dsp": slice_, "b": flip_flop(5, 6)})
     assert paths_[0].delay == pytest.approx(0.4 + 3.0), "AREG to MREG, past the pre-adder"
     assert any(path.end == "dsp.A" and path.cells == pytest.approx(0.5 + 0.3) for path in paths_)
+
+
+def test_a_ram_that_is_not_mapped_has_the_pins_of_block_ram() -> None:
+    ports = {"clk_i": [1], "write_i": [2], "write_index_i": [2], "data_i": [2], "read_i": [2], "read_index_i": [2]}
+    cells = {"a": flip_flop(9, 2), "ram": cell("vta_ram", ports, {"data_o": [3]}), "b": flip_flop(3, 4)}
+    setups = {path.end: path.delay - 0.5 - 2.0 for path in analyse(cells) if path.begin == "a"}
+    assert setups == pytest.approx(
+        {"ram.write_i": 0.5, "ram.write_index_i": 0.6, "ram.data_i": 0.7, "ram.read_i": 0.4, "ram.read_index_i": 0.6}
+    )
+    assert any(path.begin == "ram.data_o" and path.delay == pytest.approx(2.0 + 1.0 + 0.05) for path in analyse(cells))
 
 
 def test_a_loop_and_an_unknown_cell_are_refused() -> None:
