@@ -107,11 +107,12 @@ prove: setup  ## prove FIFO, token queue, registers, bursts and DMA with yosys-s
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
 
-pictures: setup  ## the documents' screenshots and recording, and an example report in build/pictures (a minute)
+pictures: setup  ## the documents' screenshots and recording, and the example reports (minutes)
 	mkdir -p $(BUILD)/pictures
 	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
 	HILT_HOME=$(BUILD)/pictures/home $(HOST)/bin/python docs/pictures/record.py $(BUILD)/pictures
 	cp $(BUILD)/pictures/tui-*.svg $(BUILD)/pictures/recording.svg docs/pictures/
+	cp $(BUILD)/pictures/campaign-report.html docs/examples/
 
 clean:
 	rm -rf $(BUILD)
