@@ -33,6 +33,9 @@ class Accelerator:
     clock_hz: int = 100_000_000
 
     def __post_init__(self) -> None:
+        if self.isa not in tuple(IsaRevision):
+            raise ParameterError(f"the ISA revision {self.isa!r}; it is one of {', '.join(IsaRevision)}")
+        object.__setattr__(self, "isa", IsaRevision(self.isa))  # a plain "B" is revision B
         if self.bus_bits not in (64, 128):
             raise ParameterError(f"a memory bus of {self.bus_bits} bits; hilt's VTA takes 64 or 128")
         if self.hazards not in ("interlock", "none"):

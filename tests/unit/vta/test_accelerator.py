@@ -99,3 +99,11 @@ def test_a_file_by_path_is_the_file_by_name(tmp_path: Path) -> None:
     path.write_text(json.dumps(load_parameters("zcu102").to_mapping()))
     assert load_parameters(path) == load_parameters("zcu102")
     assert VTAParameters.from_mapping(load_parameters("pynq").to_mapping()) == load_parameters("zcu104")
+
+
+def test_a_revision_by_its_name_is_that_revision() -> None:
+    parameters = VTAParameters.from_name("1x16_i8w8a32_15_15_18_17")
+    named, given = (Accelerator.for_parameters(parameters, isa) for isa in ("B", IsaRevision.B))  # type: ignore[arg-type]
+    assert named == given and named.isa is IsaRevision.B and named.formats == given.formats
+    with pytest.raises(ParameterError, match="the ISA revision 'C'; it is one of A, B, wide"):
+        Accelerator.for_parameters(parameters, "C")  # type: ignore[arg-type]
