@@ -11,6 +11,8 @@ vta_chain.sv
 vta_counters.sv
 vta_dual_port_ram.sv
 vta_fifo.sv
+vta_first_use.sv
+vta_fold.sv
 vta_gemm.sv
 vta_nest.sv
 vta_ram.sv

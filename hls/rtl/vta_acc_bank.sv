@@ -13,6 +13,7 @@ module vta_acc_bank
   input  logic                  read_i,
   input  logic [LogAccRows-1:0] read_row_i,
   output logic [   AccBits-1:0] acc_o,
+  input  logic                  zero_i,  // in cycle 1: acc_o becomes zero, whatever was read
   // acc_o plus a tensor.
   input  logic                  add_i,
   input  logic [   AccBits-1:0] dot_i,
@@ -82,7 +83,7 @@ module vta_acc_bank
     read_q <= read_i;
     forward_q <= write_i && read_row_i == write_row_i;
     if (write_i) written_q <= new_value;
-    if (read_q) acc_q <= forward_q ? written_q : stored;
+    if (read_q) acc_q <= zero_i ? '0 : forward_q ? written_q : stored;
   end
 
   vta_ram #(
@@ -114,6 +115,8 @@ module vta_acc_bank
   assert_clamp : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       write_i && !gemm_i -> low_i <= high_i)
   else $error("a result is clamped between bounds that no number meets");
+  assert_zero : assert property (@(posedge clk_i) disable iff (!powered_q[2]) zero_i -> read_q)
+  else $error("an element is to be zero that was not read");
   cover_forward : cover property (@(posedge clk_i) powered_q[2] && read_q && forward_q);
 `endif
 

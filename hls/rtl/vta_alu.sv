@@ -29,19 +29,12 @@ module vta_alu
     return 32'(wide >>> amount[3:0]);
   endfunction
 
-  // One of four values, which a look-up table chooses.
+  // The comparison is the slowest: what it chooses from and what else the result may be are ready before it.
   function automatic logic [31:0] combine(input logic [2:0] opcode, input logic signed [31:0] dst,
                                           input logic signed [31:0] src);
-    logic [1:0] chosen;
-    if (opcode == AluAdd) chosen = 2'd2;
-    else if (opcode == AluShr) chosen = 2'd3;
-    else chosen = {1'b0, (dst < src) == (opcode == AluMin)};
-    unique case (chosen)
-      2'd0: return src;
-      2'd1: return dst;
-      2'd2: return dst + src;
-      default: return shift(dst, src[4:0]);
-    endcase
+    if (opcode == AluMin || opcode == AluMax) return (dst < src) == (opcode == AluMin) ? dst : src;
+    if (opcode == AluShr) return shift(dst, src[4:0]);
+    return dst + src;
   endfunction
 
   always_ff @(posedge clk_i) begin

@@ -28,7 +28,7 @@ module vta_block_loader
   input  logic [              3:0] x_pad_0_i,
   input  logic [              3:0] x_pad_1_i,
   input  logic [ LogBeatsBits-1:0] log_beats_i,  // of one element
-  input  logic [SramIndexBits-1:0] depth_i,      // elements of the buffer
+  input  logic [SramIndexBits-1:0] depth_i,      // elements of the buffer, at least one
   output logic                     done_o,
   output logic                     waiting_o,    // for a beat, and for nothing else
   output logic                     fault_o,
@@ -81,7 +81,7 @@ module vta_block_loader
       automatic logic row_pad = row_pad_q;
       active_q <= !last;
       index_q <= index_q + 1'b1;
-      past_q <= index_q + 1'b1 >= depth_i;
+      past_q <= index_q == depth_i - 1'b1;
       if (last_column_q) begin
         row_pad = row_q < SizeBits'(top_q) || row_q >= bottom_q;
         row_q <= row_q + 1'b1;

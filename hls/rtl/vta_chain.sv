@@ -13,7 +13,7 @@
 //
 // The first is taken in cycle T. Its proof is done in T+4; if it holds, the head of the queue is looked at from T+5 on,
 // one instruction a cycle, and waited for where the queue is empty: so what joins does not depend on when fetch
-// delivers it. Until one does not join, or pushes a token, hold_o keeps micro-ops from issuing.
+// delivers it. Until one does not join, or pushes a token, hold_next_o keeps micro-ops from issuing.
 
 module vta_chain
   import vta_pkg::*;
@@ -31,7 +31,7 @@ module vta_chain
   // Of the instruction in execution, and in T+3 of its first micro-op.
   input  nest_t                 nest_i,
   input  logic [UopDstBits-1:0] uop_dst_i,
-  output logic                  hold_o,
+  output logic                  hold_next_o,  // nothing may issue in the next cycle
   output logic signed [ 31:0]   low_o,
   output logic signed [ 31:0]   high_o
 );
@@ -61,12 +61,14 @@ module vta_chain
   // From the first index to the last, while the loops are as they must be.
   localparam int unsigned RowsBits = IterBits + DstFactorBits;
   logic [RowsBits-1:0] rows_q;
-  index_t span_q, uop_dst_q, room_q;  // room_q: destinations of the micro-op that are low enough
+  index_t row_q, span_q, uop_dst_q, room_q;  // row_q: of the last row; room_q: destinations of the micro-op that are low enough
   logic apart_q;
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
       rows_q <= RowsBits'(nest_i.iter_out) * RowsBits'(nest_i.dst_factor_out);
+      // Less one row and one, for these are counted twice.
+      row_q <= index_t'(nest_i.iter_in) + ~nest_i.dst_factor_out;
       apart_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth)
           && nest_i.iter_out != '0 && nest_i.iter_in != '0
           && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
@@ -76,8 +78,7 @@ module vta_chain
       uop_dst_q <= index_t'(uop_dst_i);
       room_q <= span_q < index_t'(AccDepth) ? index_t'(AccDepth) - span_q : '0;
     end
-    // Less one row and one, for these are counted twice.
-    if (state_q == Prove) span_q <= index_t'(rows_q) + ~nest_i.dst_factor_out + index_t'(nest_i.iter_in);
+    if (state_q == Prove) span_q <= index_t'(rows_q) + row_q;
   end
 
   // ---- Joining ---------------------------------------------------------------------------------------------------------------
@@ -87,9 +88,6 @@ module vta_chain
     join_o = 1'b0;
     if (look) join_o = insn_continues_i;
   end
-  logic hold_q;
-  assign hold_o = hold_q;
-
   state_e state_d;
   always_comb begin
     state_d = state_q;
@@ -107,10 +105,8 @@ module vta_chain
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    state_q <= rst_ni ? state_d : Closed;
-    hold_q <= rst_ni && state_d != Closed;
-  end
+  always_ff @(posedge clk_i) state_q <= rst_ni ? state_d : Closed;
+  assign hold_next_o = state_d != Closed;
 
   // ---- Clamp -----------------------------------------------------------------------------------------------------------------
   // low_q is never above high_q, so that a value is past one of them at most.
@@ -137,10 +133,11 @@ module vta_chain
 
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
-  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni) hold_o -> low_o <= high_o)
+  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      state_q != Closed -> low_o <= high_o)
   else $error("a chain clamps between bounds that no number meets");
   assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      join_o -> state_q == Open && hold_o && insn_valid_i && enable_i && repeat_i)
+      join_o -> state_q == Open && insn_valid_i && enable_i && repeat_i)
   else $error("an instruction joined a chain that is not open");
   assert_proven : assert property (@(posedge clk_i) disable iff (!rst_ni)
       state_q == Open -> apart_q && uop_dst_q < room_q)

@@ -12,7 +12,7 @@ module vta_compute
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
   input  logic                   drain_i,
-  input  logic                   stop_i,    // as drain_i
+  input  logic                   stop_i,    // drain_i will be high in the next cycle
   output logic                   idle_o,
   input  logic                   enable_i,
   input  logic                   repeat_i,  // started once for all instructions
@@ -53,7 +53,7 @@ module vta_compute
   output logic                   beat_o,
   output logic [  LogBusBytes:0] beat_bytes_o,  // of beat_o, that belong to the block
   output logic                   retire_o,
-  output logic [            1:0] gemm_issue_o,
+  output logic [            2:0] gemm_issue_o,
   // AXI4 read.
   output axi_read_req_t          axi_req_o,
   input  axi_read_rsp_t          axi_rsp_i,
@@ -100,6 +100,20 @@ module vta_compute
   nest_t nest_q;
   logic [1:0] settling_q;
 
+  // A reset that is left to the next GEMM (vta_fold): the fields that are not the same in all of them. replay: it is to
+  // be executed after all, from two cycles later on.
+  typedef struct packed {
+    logic [UopEndBits-1:0] uop_bgn;
+    logic [UopEndBits-1:0] uop_end;
+    logic [IterBits-1:0] iter_out;
+    logic [IterBits-1:0] iter_in;
+    logic [DstFactorBits-1:0] dst_factor_out;
+    logic [DstFactorBits-1:0] dst_factor_in;
+  } reset_t;
+  reset_t reset_q;
+  logic folded, replay;
+  logic [2:1] replay_q;
+
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
@@ -115,13 +129,36 @@ module vta_compute
       illegal_q <= illegal(insn_i);
       transfer_q <= transfer_of(insn_i);
       nest_q <= nest_of(insn_i);
+    end else if (replay) begin
+      nest_q <= '{
+          reset: 1'b1,
+          uop_bgn: reset_q.uop_bgn,
+          uop_end: reset_q.uop_end,
+          uop_count: 3'b001,
+          iter_out: reset_q.iter_out,
+          iter_in: reset_q.iter_in,
+          dst_factor_out: index_t'(reset_q.dst_factor_out),
+          dst_factor_in: index_t'(reset_q.dst_factor_in),
+          default: '0
+      };
     end
+    if (folded) begin
+      reset_q <= '{
+          uop_bgn: nest_q.uop_bgn,
+          uop_end: nest_q.uop_end,
+          iter_out: nest_q.iter_out,
+          iter_in: nest_q.iter_in,
+          dst_factor_out: DstFactorBits'(nest_q.dst_factor_out),
+          dst_factor_in: DstFactorBits'(nest_q.dst_factor_in)
+      };
+    end
+    replay_q <= rst_ni ? {replay_q[1], replay} : '0;
   end
 
   // ---- Memory ------------------------------------------------------------------------------------------------------------------
   // Micro-ops may begin anywhere in a beat.
   address_t uop_address;
-  logic [LogBusBytes-1:0] uop_first_lane, uop_first_lane_q;
+  logic [LogBusBytes-1:0] uop_first_lane;
   logic [RowBeatsBits-1:0] uop_row_last;
   assign uop_address = block_address(uop_addr_i, transfer_q.dram_base, LogUopBytes);
   assign uop_first_lane = uop_address[LogBusBytes-1:0] >> LogUopBytes;
@@ -140,7 +177,6 @@ module vta_compute
     dma_start_q <= rst_ni && transfer_q.x_size != '0
         && ((launch_q && load_uop_q) || (settling_q[1] && transfer_q.y_size != '0));
     if (launch_q) begin
-      uop_first_lane_q <= uop_first_lane;
       if (load_uop_q) begin
         dma_address_q <= uop_address;
         dma_row_last_q <= uop_row_last;
@@ -190,10 +226,11 @@ module vta_compute
   vta_uop_buffer u_uop (
     .clk_i,
     .rst_ni,
+    .prepare_i(launch_q),
     .start_i(begin_q && load_uop_q),
     .sram_base_i(transfer_q.sram_base),
     .x_size_i(transfer_q.x_size),
-    .first_lane_i(uop_first_lane_q),
+    .first_lane_i(uop_first_lane),
     .done_o(uop_done),
     .waiting_o(uop_waiting),
     .fault_o(uop_fault),
@@ -248,7 +285,7 @@ module vta_compute
   assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
 
   // ---- GEMM and ALU ----------------------------------------------------------------------------------------------------------
-  logic hold;
+  logic hold_next;
   logic signed [31:0] low, high;
 
   vta_chain u_chain (
@@ -263,9 +300,29 @@ module vta_compute
     .join_o(join_insn),
     .nest_i(nest_q),
     .uop_dst_i(uop[0][UopDstBits-1:0]),
-    .hold_o(hold),
+    .hold_next_o(hold_next),
     .low_o(low),
     .high_o(high)
+  );
+
+  logic fold_hold_next;
+  logic [LogAccDepth-1:0] fold_first;
+  logic [LogAccDepth:0] fold_count;
+
+  vta_fold u_fold (
+    .clk_i,
+    .rst_ni,
+    .enable_i,
+    .repeat_i,
+    .insn_valid_i,
+    .insn_i,
+    .take_i(take),
+    .nest_i(nest_q),
+    .uop_i(uop[0]),
+    .hold_next_o(fold_hold_next),
+    .folded_o(folded),
+    .first_o(fold_first),
+    .count_o(fold_count)
   );
 
   logic execute_done, execute_fault;
@@ -276,13 +333,17 @@ module vta_compute
     .clk_i,
     .rst_ni,
     .stop_i,
-    .start_i(launch_q && (gemm_q || alu_q) && !illegal_q),
+    .start_i((launch_q && (gemm_q || alu_q) && !illegal_q) || replay_q[2]),
     .gemm_i(gemm_q),
     .nest_i(nest_q),
-    .hold_i(hold),
+    .hold_next_i(hold_next || fold_hold_next),
     .low_i(low),
     .high_i(high),
     .pushes_next_i(pushes_next),
+    .fold_i(folded),
+    .fold_first_i(fold_first),
+    .fold_count_i(fold_count),
+    .replay_o(replay),
     .done_o(execute_done),
     .fault_o(execute_fault),
     .fault_code_o(execute_fault_code),
@@ -310,7 +371,7 @@ module vta_compute
   always_ff @(posedge clk_i) finish_o <= finish && rst_ni;
   always_comb begin
     done = 1'b0;
-    if (busy_o && !drain_i) done = uop_done || acc_done || execute_done || finish;
+    if (busy_o && !drain_i) done = uop_done || acc_done || execute_done || finish || folded;
   end
 
   always_comb begin

@@ -19,19 +19,24 @@ module vta_execute
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  input  logic                   stop_i,  // another fault: issue nothing more
+  input  logic                   stop_i,  // another fault: issue nothing from the next cycle on
   input  logic                   start_i,
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
-  input  logic                   hold_i,  // issue nothing yet
-  input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still but with hold_i
+  input  logic                   hold_next_i,  // issue nothing in the next cycle
+  input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still while anything is issued
   input  logic signed [31:0]     high_i,
   input  logic                   pushes_next_i,  // the instruction pushes a token to the store stage
+  // A reset ends unexecuted: the next instruction, a GEMM, is to clear these accumulators.
+  input  logic                   fold_i,
+  input  logic [LogAccDepth-1:0] fold_first_i,
+  input  logic [  LogAccDepth:0] fold_count_i,
+  output logic                   replay_o,  // nest_i is to become the reset's, and start_i to follow in two cycles
   output logic                   done_o,
   output logic                   fault_o,
   output fault_e                 fault_code_o,
   output index_t                 fault_index_o,
-  output logic [            1:0] gemm_issue_o,  // so many GEMM micro-ops begin
+  output logic [            2:0] gemm_issue_o,  // so many GEMM micro-ops begin, or are done by others in passing
   // Micro-op buffer, one cycle.
   output logic                   uop_read_o,
   output logic [LogUopDepth-1:0] uop_index_o[2],
@@ -52,21 +57,21 @@ module vta_execute
   output logic [    OutBits-1:0] out_o[AccBanks]
 );
 
-  logic issue_busy;
+  logic issue_busy, issue_fault, abandon;
   logic [1:0] issue_count;
   banks_t dst_issue, gemm_issue, alu_issue, src_issue, src_bank;
   rows_t dst_row, src_row;
 
   vta_issue u_issue (
     .clk_i,
-    .rst_ni,
+    .rst_ni(rst_ni && !abandon),
     .stop_i,
     .start_i,
     .gemm_i,
     .nest_i,
-    .hold_i,
+    .hold_next_i,
     .busy_o(issue_busy),
-    .fault_o,
+    .fault_o(issue_fault),
     .fault_code_o,
     .fault_index_o,
     .count_o(issue_count),
@@ -84,7 +89,6 @@ module vta_execute
   assign gemm_issue = gemm_i ? dst_issue : '0;
   assign alu_issue = gemm_i ? '0 : dst_issue;
   assign operand_read_o = gemm_issue != '0;
-  assign gemm_issue_o = gemm_i ? issue_count : '0;
 
   // ---- GEMM: reads its operands when issued and its accumulators four cycles later --------
   localparam int unsigned GemmStages = 6;
@@ -95,6 +99,38 @@ module vta_execute
   logic [GemmStages:1] gemm_valid;
   logic [AccBits-1:0] gemm_dot;
   logic clear_q;
+
+  // ---- Folded reset: GEMM adds to zero where it first comes to an accumulator of it ----------
+  // The accumulators to which the GEMM did not come are left to the reset itself, which runs after it: replay_q. So it is
+  // too where the GEMM ends in a fault, before that is told.
+  localparam int unsigned GemmFirst = 2;  // the micro-op is known to be the first
+  banks_t first;
+  banks_t zero_q[GemmFirst+1:GemmRead+1];
+  logic fold_q, replay_q, flush_q, fault_q, covered;
+
+  vta_first_use u_first_use (
+    .clk_i,
+    .rst_ni,
+    .begin_i(fold_i),
+    .first_i(fold_first_i),
+    .count_i(fold_count_i),
+    .active_i(fold_q),
+    .end_i(fold_q && done_o),
+    .issue_i(gemm_issue),
+    .row_i(dst_row),
+    .first_o(first),
+    .covered_o(covered)
+  );
+
+  always_ff @(posedge clk_i) begin
+    zero_q[GemmFirst+1] <= rst_ni && !replay_q ? first : '0;
+    for (int n = GemmFirst + 2; n <= GemmRead + 1; n++) zero_q[n] <= rst_ni ? zero_q[n-1] : '0;
+  end
+
+  // Each micro-op of the reset counts once, when it is done.
+  assign gemm_issue_o = 3'(first[0]) + 3'(first[1]) + (gemm_i && !replay_q ? 3'(issue_count) : '0);
+
+  // ---- GEMM's stages -----------------------------------------------------------------------
 
   always_comb begin
     for (int n = 1; n <= GemmStages; n++) gemm_valid[n] = gemm_q[n] != '0;
@@ -107,6 +143,7 @@ module vta_execute
       gemm_q[n] <= rst_ni ? gemm_q[n-1] : '0;
       gemm_row_q[n] <= gemm_row_q[n-1];
     end
+    if (replay_q) gemm_q[GemmFirst+1] <= rst_ni ? gemm_q[GemmFirst] & first : '0;
     // The instruction may have changed by the time of the write.
     if (gemm_valid[1]) clear_q <= nest_i.reset;
   end
@@ -183,6 +220,7 @@ module vta_execute
       .read_i(read[bank]),
       .read_row_i(read_row[bank]),
       .acc_o(acc[bank]),
+      .zero_i(zero_q[GemmRead+1][bank]),
       .add_i(gemm_q[GemmAdd][bank]),
       .dot_i(gemm_dot),
       .execute_i(alu_dst_2_q[bank]),
@@ -202,13 +240,28 @@ module vta_execute
   end
 
   // ---- End ---------------------------------------------------------------------------------
-  logic running_q, writes_soon;
-  assign writes_soon = !pushes_next_i || (gemm_issue == '0 && gemm_valid[2:1] == '0);
-  assign done_o = running_q && !issue_busy && writes_soon;
+  logic running_q, known, writes_soon, folded_end;
+  assign known = gemm_issue == '0 && gemm_valid[GemmFirst:1] == '0;  // which accumulators were come to
+  assign writes_soon = (!pushes_next_i && !fold_q) || known;
+  assign folded_end = running_q && fold_q && known && (!issue_busy || issue_fault);
+  assign replay_o = folded_end && !covered;
+  assign done_o = running_q && !issue_busy && writes_soon && !(fold_q && (!covered || fault_q));
+  assign fault_o = fold_q ? folded_end && covered && (issue_fault || fault_q) : issue_fault;
+  assign abandon = fold_i || flush_q;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || done_o) running_q <= 1'b0;
+    if (!rst_ni || done_o || replay_o || fold_i) running_q <= 1'b0;
     else if (start_i) running_q <= 1'b1;
+  end
+
+  always_ff @(posedge clk_i) begin
+    flush_q <= replay_o && rst_ni;
+    if (replay_o) begin
+      replay_q <= 1'b1;
+      fault_q <= issue_fault;
+    end
+    if (fold_i) fold_q <= 1'b1;
+    if (!rst_ni || done_o) {fold_q, replay_q, fault_q} <= '0;
   end
 
 `ifndef SYNTHESIS
@@ -221,6 +274,16 @@ module vta_execute
   assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni)
       load_i -> write_o == '0 && gemm_valid == '0 && alu_dst_1_q == '0 && alu_dst_2_q == '0)
   else $error("a LOAD writes accumulators that an instruction has yet to write");
+  assert_fold : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      fold_i -> running_q && gemm_i && nest_i.reset && dst_issue == '0 && gemm_valid[2:1] == '0)
+  else $error("a reset that has begun was left to the next GEMM");
+  assert_covered : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      folded_end && replay_q -> covered)
+  else $error("a reset left accumulators behind");
+  assert_folded : assert property (@(posedge clk_i) disable iff (!rst_ni) fold_q && running_q -> gemm_i)
+  else $error("a reset was left to an instruction that is no GEMM");
+  cover_replay : cover property (@(posedge clk_i) rst_ni && replay_o);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && replay_o && issue_fault);
   cover_source : cover property (@(posedge clk_i) rst_ni && src_issue != '0);
   cover_two : cover property (@(posedge clk_i) rst_ni && write_o == '1);
 `endif

@@ -105,28 +105,41 @@ module vta_fetch
   logic [BeatBits-1:0] beat_q;
   logic [InsnBits-1:0] insn_q;
   logic route, take;
-  logic to_load_q, to_store_q;  // neither: to compute
+  logic to_load, to_store, to_load_q, to_store_q;  // neither: to compute
+  // Registers, so that one look-up table says whether the instruction leaves: it is offered to one queue.
+  logic offer_load_q, offer_store_q, offer_compute_q;
 
   // Routing goes on while the stages drain: none takes an instruction then.
-  assign beat_ready = running_q && (!full_q || route);
+  assign beat_ready = running_q && !blocked_o;
   assign take = beat_valid && beat_ready;
+
+  // The first beat says where the instruction goes.
+  always_comb begin
+    to_load = to_load_q;
+    to_store = to_store_q;
+    if (take && beat_q == '0) begin
+      to_store = beat_data[OpcodeBits-1:0] == OpStore;
+      to_load = beat_data[OpcodeBits-1:0] == OpLoad
+          && (3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemInp
+              || 3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemWgt);
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (take) begin
       insn_q[32'(beat_q)*BusBits+:BusBits] <= beat_data;
-      if (beat_q == '0) begin
-        to_store_q <= beat_data[OpcodeBits-1:0] == OpStore;
-        to_load_q <= beat_data[OpcodeBits-1:0] == OpLoad
-            && (3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemInp
-                || 3'(beat_data[MemoryTypeLsb+:MemoryTypeBits]) == MemWgt);
-      end
+      to_load_q <= to_load;
+      to_store_q <= to_store;
       full_q <= beat_q == BeatBits'(InsnBeats - 1);
+      offer_load_q <= beat_q == BeatBits'(InsnBeats - 1) && to_load;
+      offer_store_q <= beat_q == BeatBits'(InsnBeats - 1) && to_store;
+      offer_compute_q <= beat_q == BeatBits'(InsnBeats - 1) && !to_load && !to_store;
       beat_q <= beat_q == BeatBits'(InsnBeats - 1) ? '0 : beat_q + 1'b1;
     end else if (route) begin
-      full_q <= 1'b0;
+      {full_q, offer_load_q, offer_store_q, offer_compute_q} <= '0;
     end
     if (!rst_ni) begin
-      full_q <= 1'b0;
+      {full_q, offer_load_q, offer_store_q, offer_compute_q} <= '0;
       beat_q <= '0;
     end
   end
@@ -134,9 +147,9 @@ module vta_fetch
   // ---- Routing -----------------------------------------------------------------------------------------------------------------
   logic offer;
   assign offer = full_q;
-  assign load_valid_o = offer && to_load_q;
-  assign store_valid_o = offer && to_store_q;
-  assign compute_valid_o = offer && !to_load_q && !to_store_q;
+  assign load_valid_o = offer_load_q;
+  assign store_valid_o = offer_store_q;
+  assign compute_valid_o = offer_compute_q;
   assign route = (load_valid_o && load_ready_i) || (store_valid_o && store_ready_i)
       || (compute_valid_o && compute_ready_i);
   assign insn_o = insn_q;
@@ -178,7 +191,8 @@ module vta_fetch
 
   assign illegal_number_o = illegal_number_q;
   assign busy_o = running_q;
-  assign blocked_o = offer && !route;
+  assign blocked_o = (load_valid_o && !load_ready_i) || (store_valid_o && !store_ready_i)
+      || (compute_valid_o && !compute_ready_i);
   assign stalled_o = running_q && !offer;
   assign beat_o = dma_valid && dma_ready;
   assign retire_o = route;
@@ -186,11 +200,13 @@ module vta_fetch
 `ifndef SYNTHESIS
   // ---- Assertions -------------------------------------------------------------------------------
   assert_one_queue : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $countones({load_valid_o, compute_valid_o, store_valid_o}) <= 1)
+      $countones({load_valid_o, compute_valid_o, store_valid_o}) == 32'(full_q))
   else $error("an instruction goes to two queues");
   assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && blocked_o) && !drain_i -> offer && $stable(insn_o))
   else $error("an instruction changed before its queue took it");
+  assert_blocked : assert property (@(posedge clk_i) disable iff (!rst_ni) blocked_o == (offer && !route))
+  else $error("an instruction is held back that leaves, or the other way round");
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni) route -> running_q && left_q != '0)
   else $error("more instructions than the program has");
   assert_prefetch : assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -36,7 +36,7 @@ module vta_fifo #(
   assign ready_o = !full_q;
   assign push = valid_i && ready_o;
   assign pop = head_valid_q && ready_i;
-  assign advance = stored_any_q && (!head_valid_q || pop);
+  assign advance = stored_any_q && (!head_valid_q || ready_i);
 
   always_ff @(posedge clk_i) begin
     if (push || pop || advance) begin

@@ -4,11 +4,11 @@
 //
 // The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18 bits or more):
 // (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 * x is negative, in its high 16.
+// w0 is stored 128 larger, which makes the sum a concatenation; 128 times the sum of the inputs comes off the dot product.
 //
 // Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i, and are registered
 // at its end, as are products at the end of 2, products plus half at the end of 3, sums of four at the end of 4, dot
-// products at the end of 5: dot_o has them in cycle 6. The first three registers are those of a DSP slice (A, B, D; M;
-// P). valid_i[n] says that cycle n has a micro-op, so that idle stages hold still.
+// products at the end of 5: dot_o has them in cycle 6. The first three registers are those of a DSP slice (A, B; M; P). valid_i[n] says that cycle n has a micro-op, so that idle stages hold still.
 
 module vta_gemm
   import vta_pkg::*;
@@ -33,10 +33,15 @@ module vta_gemm
   logic signed [31:0] product_q[Batch*Pairs*Block];
   logic signed [17:0] partial_q[Batch*Block*Groups];
 
-  // Operands: an input, and the weights of an even output and the odd one after it.
+  // Operands: an input, and the weights of an even output, plus 128, and the odd one after it.
   logic signed [7:0] inputs_q[Batch*Block];
-  logic signed [7:0] even_q[Pairs*Block];
+  logic [7:0] even_q[Pairs*Block];
   logic signed [7:0] odd_q[Pairs*Block];
+
+  // Of each row of inputs the sums by group, then their sum, then that of the micro-op before.
+  logic signed [31:0] input_partial_q[Batch*Groups];
+  logic signed [31:0] input_sum_q[Batch];
+  logic signed [31:0] input_sum_1_q[Batch];
 
   // No registers.
   logic signed [31:0] inputs[Batch*Block];
@@ -53,12 +58,13 @@ module vta_gemm
         automatic logic signed [31:0] total = '0;
         /* verilator unroll_full */
         for (int g = 0; g < Groups; g++) total = total + 32'(partial_q[n*Groups+g]);
-        dot[n] = total;
+        dot[n] = total - (n[0] ? '0 : input_sum_1_q[n/Block] <<< 7);
       end
       /* verilator unroll_full */
       for (int n = 0; n < Batch * Block; n++) dot_o[n*32+:32] <= dot[n];
     end
     if (valid_i[4]) begin
+      for (int b = 0; b < Batch; b++) input_sum_1_q[b] = input_sum_q[b];
       /* verilator unroll_disable */
       for (int n = 0; n < Batch * Pairs; n++) begin
         /* verilator unroll_disable */
@@ -76,14 +82,24 @@ module vta_gemm
       end
     end
     if (valid_i[3]) begin
+      for (int b = 0; b < Batch; b++) begin
+        automatic logic signed [31:0] total = '0;
+        for (int g = 0; g < Groups; g++) total = total + input_partial_q[b*Groups+g];
+        input_sum_q[b] = total;
+      end
       /* verilator unroll_disable */
       for (int n = 0; n < Batch * Pairs * Block; n++) product_q[n] = raw_q[n] + LowHalf;
     end
     if (valid_i[2]) begin
+      for (int n = 0; n < Batch * Groups; n++) begin
+        automatic logic signed [31:0] total = '0;
+        for (int i = 0; i < Group; i++) total = total + 32'(inputs_q[n*Group+i]);
+        input_partial_q[n] = total;
+      end
       /* verilator unroll_full */
       for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'(inputs_q[n]);
       /* verilator unroll_disable */
-      for (int n = 0; n < Pairs * Block; n++) pair[n] = (25'(odd_q[n]) <<< 16) + 25'(even_q[n]);
+      for (int n = 0; n < Pairs * Block; n++) pair[n] = (25'(odd_q[n]) <<< 16) | 25'({1'b0, even_q[n]});
       /* verilator unroll_disable */
       for (int b = 0; b < Batch; b++) begin
         /* verilator unroll_disable */
@@ -102,7 +118,7 @@ module vta_gemm
       for (int p = 0; p < Pairs; p++) begin
         /* verilator unroll_full */
         for (int i = 0; i < Block; i++) begin
-          even_q[p*Block+i] = wgt_i[(2*p*Block+i)*8+:8];
+          even_q[p*Block+i] = wgt_i[(2*p*Block+i)*8+:8] ^ 8'h80;
           odd_q[p*Block+i] = wgt_i[((2*p+1)*Block+i)*8+:8];
         end
       end

@@ -27,11 +27,11 @@ module vta_issue
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  input  logic                   stop_i,  // another fault: issue nothing more
+  input  logic                   stop_i,  // another fault: issue nothing from the next cycle on
   input  logic                   start_i,
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until all have gone
-  input  logic                   hold_i,  // issue nothing yet
+  input  logic                   hold_next_i,  // issue nothing in the next cycle
   output logic                   busy_o,  // a micro-op has yet to go
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -332,17 +332,16 @@ module vta_issue
   end
 
   // ---- Issue -------------------------------------------------------------------------------
-  // All that an issue depends on is a register, but for hold_i and stop_i. Of the head:
+  // All that an issue depends on is a register. Of the head:
   logic second_q;      // its first micro-op has gone alone
-  logic can_go_q;      // its next micro-op may go: no fault, no hazard
+  logic go_q;          // its next micro-op goes: no fault, no hazard, nobody stops it
   logic pair_q;        // with it goes the second
   logic goes_whole_q;  // and then the head has gone
   logic src_phase_q;   // the sources went in the last cycle
 
-  logic go, src_issue, dst_issue;
-  assign go = can_go_q && !hold_i && !stop_i;
-  assign src_issue = go && two_tensors_q && !src_phase_q;
-  assign dst_issue = go && !(two_tensors_q && !src_phase_q);
+  logic src_issue, dst_issue;
+  assign src_issue = go_q && two_tensors_q && !src_phase_q;
+  assign dst_issue = go_q && !(two_tensors_q && !src_phase_q);
   assign pop = dst_issue && goes_whole_q;
   assign fault_o = head_q.valid[0] && (second_q ? head_q.fault[1] : head_q.fault[0]);
   assign fault_code_o = fault_code_q;
@@ -385,15 +384,15 @@ module vta_issue
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      can_go_q <= 1'b0;
+      go_q <= 1'b0;
       second_q <= 1'b0;
       src_phase_q <= 1'b0;
       last_q <= '0;
       first_last_q <= 1'b0;
     end else begin
-      can_go_q <= can_go_d;
+      go_q <= can_go_d && !hold_next_i && !stop_i;
       second_q <= second_d;
-      if (go) src_phase_q <= src_issue;
+      if (go_q) src_phase_q <= src_issue;
       last_q <= pop ? {head_q.valid[1], !second_q} : '0;
       first_last_q <= dst_issue && !pop;
     end
@@ -464,8 +463,8 @@ module vta_issue
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
       pairs_q >= queued_q + (PlaceBits + 1)'(head_q.valid[0]))
   else $error("vta_issue lost count of its pairs");
-  assert_go : assert property (@(posedge clk_i) disable iff (!rst_ni) can_go_q -> head_q.valid[0] && !fault_o)
-  else $error("a micro-op may go that is not there, or has a fault");
+  assert_go : assert property (@(posedge clk_i) disable iff (!rst_ni) go_q -> head_q.valid[0] && !fault_o)
+  else $error("a micro-op goes that is not there, or has a fault");
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) queued_any_q == (queued_q != '0))
   else $error("vta_issue lost count of its queue");
   assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
@@ -495,7 +494,7 @@ module vta_issue
   end
 
   cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue && pair_q);
-  cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && !fault_o && !can_go_q);
+  cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && !fault_o && !go_q);
   cover_full : cover property (@(posedge clk_i) rst_ni && nest_valid[0] && !nest_ready_q);
 `endif
 

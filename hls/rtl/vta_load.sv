@@ -88,6 +88,12 @@ module vta_load
     begin_q <= launch_q && rst_ni;
     if (take) begin
       transfer_q <= transfer_of(insn_i);
+      if (memory_type_of(insn_i) == MemWgt) begin
+        transfer_q.y_pad_0 <= '0;
+        transfer_q.y_pad_1 <= '0;
+        transfer_q.x_pad_0 <= '0;
+        transfer_q.x_pad_1 <= '0;
+      end
       wgt_q <= memory_type_of(insn_i) == MemWgt;
     end
   end
@@ -151,10 +157,10 @@ module vta_load
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),
     .x_size_i(transfer_q.x_size),
-    .y_pad_0_i(wgt_q ? '0 : transfer_q.y_pad_0),
-    .y_pad_1_i(wgt_q ? '0 : transfer_q.y_pad_1),
-    .x_pad_0_i(wgt_q ? '0 : transfer_q.x_pad_0),
-    .x_pad_1_i(wgt_q ? '0 : transfer_q.x_pad_1),
+    .y_pad_0_i(transfer_q.y_pad_0),
+    .y_pad_1_i(transfer_q.y_pad_1),
+    .x_pad_0_i(transfer_q.x_pad_0),
+    .x_pad_1_i(transfer_q.x_pad_1),
     .log_beats_i(wgt_q ? 4'(LogWgtBeats) : 4'(LogInpBeats)),
     .depth_i(wgt_q ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
     .done_o(done),

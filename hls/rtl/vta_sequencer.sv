@@ -49,6 +49,7 @@ module vta_sequencer
   } state_e;
 
   state_e state_q, state_d;
+  logic idle_q;  // as the state says
   logic push_prev_q, push_next_q;
 
   logic pushes_fit;
@@ -56,7 +57,7 @@ module vta_sequencer
   always_comb begin
     take_o = 1'b0;
     retire_o = 1'b0;
-    if (state_q == Idle) begin
+    if (idle_q) begin
       take_o = enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i) && (next_valid_i || !insn_pop_next_i);
     end else if (state_q == Push) begin
       retire_o = pushes_fit && enable_i;
@@ -73,8 +74,10 @@ module vta_sequencer
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q <= Idle;
+      idle_q <= 1'b1;
     end else begin
       state_q <= state_d;
+      idle_q <= state_d == Idle;
       if (take_o || join_i) begin
         push_prev_q <= insn_push_prev_i;
         push_next_q <= insn_push_next_i;
@@ -103,6 +106,8 @@ module vta_sequencer
   assert_push : assert property (@(posedge clk_i) disable iff (!rst_ni)
       (prev_push_o -> prev_ready_i) && (next_push_o -> next_ready_i))
   else $error("an instruction pushes a token for which there is no room");
+  assert_flag : assert property (@(posedge clk_i) disable iff (!rst_ni) idle_q == (state_q == Idle))
+  else $error("vta_sequencer: the flag differs from the state");
   assert_idle : assert property (@(posedge clk_i) disable iff (!rst_ni) take_o -> state_q == Idle && insn_valid_i)
   else $error("an instruction was taken before the last one ended");
   cover_full : cover property (@(posedge clk_i) rst_ni && state_q == Push);

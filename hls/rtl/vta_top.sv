@@ -165,10 +165,10 @@ module vta_top
 
   // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
   // Reset of the stages and the order to drain are registers: both go to every stage.
-  (* keep *) logic stopped;  // as drain, for the few that begin instructions and micro-ops
+  logic stop, stopped_q;  // as drain, for the few that begin instructions: stopped_q is high in a reset too
   logic stage_rst_n = 1'b0;  // before the first edge, too
   logic drain, finish, resetting, ends, faults;
-  logic [1:0] gemm_issue;
+  logic [2:0] gemm_issue;
   logic idle[Stages], stage_fault[Stages], any_fault;
   fault_e stage_fault_code[Stages];
   address_t stage_fault_address[Stages];
@@ -196,10 +196,11 @@ module vta_top
   end
   assign ends = (any_fault || finish) && !drain && !finished_q && !start_fetch;
   assign faults = ends && any_fault;
+  assign stop = resetting || (stage_rst_n && (fault || faults));
 
   // The count of micro-ops follows by a cycle.
   logic counting_q;
-  logic [1:0] gemm_issue_q;
+  logic [2:0] gemm_issue_q;
   always_ff @(posedge clk) begin
     counting_q <= running_q;
     gemm_issue_q <= gemm_issue;
@@ -235,8 +236,8 @@ module vta_top
 
     resetting_q <= resetting;
     stage_rst_n <= rst_n && !resetting;
-    drain <= resetting || (stage_rst_n && (fault || faults));
-    stopped <= resetting || (stage_rst_n && (fault || faults));
+    drain <= stop;
+    stopped_q <= stop || !rst_n;
   end
 
   assign running = running_q || start[0];
@@ -396,7 +397,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[1]),
-    .enable_i(start[1] && !stopped),
+    .enable_i(start[1] && !stopped_q),
     .inp_addr_i(inp_addr),
     .wgt_addr_i(wgt_addr),
     .insn_valid_i(load_insn_valid),
@@ -429,9 +430,9 @@ module vta_top
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
     .drain_i(drain),
-    .stop_i(stopped),
+    .stop_i(stop),
     .idle_o(idle[2]),
-    .enable_i(start[2] && !stopped),
+    .enable_i(start[2] && !stopped_q),
     .repeat_i(compute_repeat),
     .uop_addr_i(uop_addr),
     .bias_addr_i(bias_addr),
@@ -477,7 +478,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[3]),
-    .enable_i(start[3] && !stopped),
+    .enable_i(start[3] && !stopped_q),
     .out_addr_i(out_addr),
     .insn_valid_i(store_insn_valid),
     .insn_i(store_insn),

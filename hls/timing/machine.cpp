@@ -133,6 +133,7 @@ void Machine::begin(const Image &image, vta_timing_span *timeline) {
   for (auto *stage : {&load_, &compute_, &store_}) stage->clear();
   uops_.clear();
   chain_.close();
+  fold_.clear();
   routed_ = 0;
   end_ = kNever;
   fault_ = 0;
@@ -172,6 +173,10 @@ bool Machine::advance(Stage &stage, StagePort &port, Launch launch) {
       if (&stage == &compute_ && chain_.is_open()) {
         any |= join();
         if (chain_.is_open()) break;
+      }
+      if (&stage == &compute_ && fold_.looks()) {
+        if (!fold()) break;
+        any = true;
       }
       if (!stage.finished()) {
         if constexpr (std::is_same_v<StagePort, WritePort>) {
@@ -248,18 +253,45 @@ void Machine::launch_compute(ReadPort &port, uint32_t number) {
 
 void Machine::execute(uint32_t number) {
   const NestTime time = nests_.of(instruction(number), uops_);
-  const Cycle end = compute_.launched() + time.cycles;
   const TokenBits tokens = token_bits_of(first_word(number));
+  Cycle end = compute_.launched() + time.cycles;
+  const bool folded = fold_.folded();
+  if (folded) end = end_of_folded(time, number, end);
+  fold_.clear();
   gemms_ += time.gemms;
   if (time.fault != 0) {
     end_by(compute_, end, time.fault);
   } else if (time.opens_chain && !tokens.push_prev && !tokens.push_next) {
     chain_.open(decode(instruction(number), number), compute_.launched() + kFirstLook, compute_.launched() + kFirstIssue,
                 time.cycles - kFirstIssue);
+  } else if (time.opens_fold && !tokens.push_prev && !tokens.push_next) {
+    fold_.open(decode(instruction(number), number), uops_, compute_.launched(), time.cycles);
   } else {
-    const bool waits = opcode_of(first_word(number)) == kGemm && tokens.push_next && !time.empty;
+    const bool waits = opcode_of(first_word(number)) == kGemm && tokens.push_next && !time.empty && !folded;
     compute_.finish(waits ? end + kGemmWrites : end);
   }
+}
+
+// Of a GEMM that clears for the reset before it, which alone would end, or have its fault, in `end`.
+Cycle Machine::end_of_folded(const NestTime &time, uint32_t number, Cycle end) {
+  if (time.gemms != 0) end += kGemmWrites;
+  const Nest gemm = decode(instruction(number), number).nest;
+  const bool covered =
+      time.fault != 0 || time.empty ? fold_.covered(gemm, time.gemms, uops_) : fold_.covered(gemm, uops_);
+  return covered ? end : end + kReplay + fold_.cycles() + kGemmWrites;
+}
+
+// Looks at the instruction after compute's reset; whether there was any.
+bool Machine::fold() {
+  if (!compute_.has_instruction()) return false;
+  const uint32_t number = compute_.next_number();
+  const Cycle look = std::max(fold_.look(), compute_.at_head());
+  if (fold_.fold(decode(instruction(number), number))) {
+    compute_.finish(look + 1);
+  } else {
+    compute_.finish(std::max(look + 1, fold_.launch() + kFirstIssue) + fold_.cycles() - kFirstIssue);
+  }
+  return true;
 }
 
 // Looks at compute's next instructions while they join the one in execution; whether there was any.

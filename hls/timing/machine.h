@@ -13,6 +13,7 @@
 #include "chain.h"
 #include "fetch_port.h"
 #include "fill.h"
+#include "fold.h"
 #include "instruction.h"
 #include "nest_timing.h"
 #include "read_port.h"
@@ -55,6 +56,8 @@ class Machine {
   void load_uops(ReadPort &port, const Transfer &transfer);
   void execute(uint32_t number);
   bool join();
+  bool fold();
+  Cycle end_of_folded(const NestTime &time, uint32_t number, Cycle end);
   void copy_uops(const Transfer &transfer);
   void end_by(Stage &stage, Cycle at, uint32_t fault);
   const uint8_t *instruction(uint32_t number) const;
@@ -68,6 +71,7 @@ class Machine {
   UopBuffer uops_;
   NestTiming nests_;
   Chain chain_;  // of compute's instruction in execution
+  Fold fold_;    // of compute's reset in execution, or of the one before
 
   Image image_{};
   vta_timing_span *timeline_ = nullptr;

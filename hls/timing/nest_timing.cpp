@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "chain.h"
+#include "fold.h"
 #include "issue.h"
 #include "pairs.h"
 #include "vta_registers.h"
@@ -205,7 +206,7 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   const NestKind kind = gemm ? NestKind::kGemm : nest.use_imm ? NestKind::kAluImmediate : NestKind::kAluTensors;
   if (!gemm && nest.alu_opcode > kMul) return {0, 0,
                    kFaultIllegal};
-  if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0, false, true};
+  if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0, false, false, true};
   const bool past = nest.uop_end > kUopDepth;
   const UopRange range = past ? UopRange{} : uops.range(nest.uop_bgn, nest.uop_end);
   if (past || may_fault(nest, kind, range)) {
@@ -216,7 +217,7 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   const Cycle issues =
       kind == NestKind::kAluTensors ? walk(nest, kind, uops).cycles : one_tensor(nest, kind, uops, range.near);
   return {kFirstIssue + issues + kTail, gemm ? micro_ops_of(nest) : 0, 0,
-          opens_chain(instruction, uops)};
+          opens_chain(instruction, uops), opens_fold(instruction, uops)};
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 //
 // The first micro-op of an instruction launched in cycle t can go in t+6 (issue.h has the next ones). The instruction is
 // done in the cycle after the last issue, and one that has no micro-op in t+1. A GEMM that pushes a token to the store
-// stage is done 3 cycles later (kGemmWrites), if it has a micro-op.
+// stage, or clears in passing (fold.h), is done 3 cycles later (kGemmWrites), if it has a micro-op.
 #ifndef HILT_TIMING_NEST_TIMING_H
 #define HILT_TIMING_NEST_TIMING_H
 
@@ -30,6 +30,8 @@ struct NestTime {
   uint32_t fault;
   // Whether others may join it, if it pushes no token (chain.h).
   bool opens_chain = false;
+  // Whether it may be left to the next GEMM, if it pushes no token (fold.h).
+  bool opens_fold = false;
   // Whether it has no micro-op.
   bool empty = false;
 };

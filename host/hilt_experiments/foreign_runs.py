@@ -39,20 +39,21 @@ def shards_of(subjects: Sequence[DatasetKey], contenders: Sequence[Contender], s
     for first in range(0, seeds, _BLOCK):
         for of in subjects:
             for contender in contenders:
-                facts = _facts(of, contender)
+                facts = facts_of(of, contender)
                 for seed in range(first, min(first + _BLOCK, seeds)):
-                    arguments = (of.workload.name, str(of.checks), _described(contender), seed, facts)
+                    arguments = (of.workload.name, str(of.checks), described(contender), seed, facts)
                     shards.append(Shard("foreign", runs_on_worlds, (), arguments, False))
     return shards
 
 
-def _described(contender: Contender) -> str:
+def described(contender: Contender) -> str:
+    """Return a contender as text, for a shard's arguments."""
     described = {"label": contender.label, "tuner": contender.tuner, "options": dict(contender.options)}
     return json.dumps(described, sort_keys=True)
 
 
 @lru_cache(maxsize=256)
-def _facts(of: DatasetKey, contender: Contender) -> str:
+def facts_of(of: DatasetKey, contender: Contender) -> str:
     """Return a hash of everything that runs depend on besides their arguments and this module."""
     of_the_home_board = ("memory", "timing_design")
     facts = {name: value for name, value in of.identity.items() if name not in of_the_home_board}
@@ -72,7 +73,7 @@ def runs_on_worlds(
     fields = json.loads(described)
     contender = Contender.of(fields["tuner"], fields["label"], **fields["options"])
     of = subject(workload, checks=CheckLevel(checks))
-    problem = _problem(of)
+    problem = problem_of(of)
     rows = []
     for world, dataset in foreign_datasets(of).items():
         row = {"level": checks, "workload": workload, "world": world, "family": WORLDS[world].family}
@@ -81,7 +82,8 @@ def runs_on_worlds(
 
 
 @lru_cache(maxsize=1)
-def _problem(of: DatasetKey) -> SharedTuningProblem:
+def problem_of(of: DatasetKey) -> SharedTuningProblem:
+    """Return the problem that runs of one space share."""
     return SharedTuningProblem.of_subject(of)
 
 

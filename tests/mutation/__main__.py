@@ -1,12 +1,16 @@
 """`python -m tests.mutation [FILE ...]`: how many small changes of the files that must not fail their tests notice.
 
-Each mutant runs in a copy of its package, so that nothing here is changed. A sample by seed keeps a file to minutes.
+Each mutant runs in a copy of its package, so that nothing here is changed, and only with the tests that run its line.
+A sample by seed keeps a file to minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import math
 import random
+import resource
 import shutil
 import sys
 import tempfile
@@ -15,7 +19,7 @@ from pathlib import Path
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.runner import import_libraries, tests_pass
+from tests.mutation.runner import import_libraries, lines_of_tests, tests_pass
 
 ROOT = Path(__file__).parents[2]
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -35,10 +39,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/tune/annealing.py": ("tests/unit/tune/test_annealing.py",),
     "host/hilt/simulator/image_run.py": ("tests/unit/simulator/test_image_run.py",),
 }
-_SECONDS = 120.0
+_SECONDS = 300.0
 """Seconds for the tests without a mutant."""
-_PATIENCE = 5.0
-"""A mutant whose tests take so many times as long, and ten seconds more, hangs, which counts as noticed."""
+_PATIENCE = 3.0
+"""A mutant hangs, which counts as noticed, if its tests take so many times as long, and ten seconds more.
+
+The same holds for their processor time, and two seconds more: an endless loop ends early on a busy machine.
+"""
 
 
 def main() -> int:
@@ -65,26 +72,45 @@ def _report(name: str, limit: int, seed: int) -> None:
     source = (ROOT / name).read_text(encoding="utf-8")
     lines = source.splitlines()
     known = EQUIVALENT.get(name, {})
-    found = [each for each in mutants(source) if (lines[each.line - 1].strip(), each.change) not in known]
-    if 0 < limit < len(found):
-        found = random.Random(seed).sample(found, limit)
+    drawn = [mutant for mutant in mutants(source) if (lines[mutant.line - 1].strip(), mutant.change) not in known]
+    if 0 < limit < len(drawn):
+        drawn = random.Random(seed).sample(drawn, limit)
     survivors = []
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         copied = _copy_package(name, Path(folder))
-        started = time.monotonic()
-        if not tests_pass(Path(folder), TARGETS[name], _SECONDS):
+        started, processor = time.monotonic(), _processor_of_children()
+        if not tests_pass(Path(folder), TARGETS[name], _SECONDS, traced=copied):
             print(f"{name:36} its tests fail without any mutant")
             return
         seconds = 10.0 + _PATIENCE * (time.monotonic() - started)
-        for mutant in found:
+        processor = math.ceil(2.0 + _PATIENCE * (_processor_of_children() - processor))
+        ran = lines_of_tests(Path(folder))
+        for mutant in drawn:
             copied.write_text(mutant.source, encoding="utf-8")
-            if tests_pass(Path(folder), TARGETS[name], seconds):
+            if tests_pass(Path(folder), _tests_of(mutant.line, source, ran) or TARGETS[name], seconds, processor):
                 survivors.append(mutant)
-    noticed = len(found) - len(survivors)
-    share = noticed / max(1, len(found))
-    print(f"{name:36} {len(found):7} {noticed:7} {share:6.0%} {time.monotonic() - began:5.0f}", flush=True)
+    noticed = len(drawn) - len(survivors)
+    share = noticed / max(1, len(drawn))
+    print(f"{name:36} {len(drawn):7} {noticed:7} {share:6.0%} {time.monotonic() - began:5.0f}", flush=True)
     for mutant in sorted(survivors, key=_line):
         print(f"    line {mutant.line}: {mutant.change}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
+
+
+def _tests_of(line: int, source: str, ran: dict[str, set[int]]) -> list[str]:
+    """Return the tests that ran the statement of a line. Empty: it runs at import, or in other processes only."""
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    around = [node for node in statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    innermost = min(around, key=lambda node: (node.end_lineno or node.lineno) - node.lineno)
+    body = getattr(innermost, "body", None)
+    end = body[0].lineno - 1 if body else innermost.end_lineno or innermost.lineno
+    there = set(range(innermost.lineno, max(end, line) + 1))
+    return [name for name, lines in ran.items() if lines & there]
+
+
+def _processor_of_children() -> float:
+    """Return the processor time of all ended children, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _line(mutant: Mutant) -> int:

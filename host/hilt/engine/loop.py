@@ -47,6 +47,9 @@ class TuningTask(Protocol):
     def lower_many(self, indices: Sequence[int]) -> Iterator[Program | Rejected]:
         """Return the programs or rejections of configurations, in their order."""
 
+    def lengths(self, indices: Sequence[int]) -> Sequence[float]:
+        """Return about how long the program of each configuration runs, in any unit."""
+
     def request(self, ordinal: int, key: str, program: Program) -> Request:
         """Return the request of a program, with the run's tensors, limit and repeats."""
 
@@ -126,6 +129,8 @@ class TuningLoop:
         """Recorded trials that the tuner does not know yet."""
         self._statistics = RunStatistics(store.summary(run.uuid), store.counts(run.uuid))
         self._group = _FIRST_GROUP
+        self._thinking = 0.0
+        """Seconds that the tuner's answers took since the last results that it was told."""
         self._remeasurer = Remeasurer(run, task, measurer, store, control, publish)
 
     def run(self) -> bool:
@@ -167,10 +172,13 @@ class TuningLoop:
 
     def ask(self, count: int) -> TrialBatch:
         """Ask for at most so many configurations, lower those not on record, and record the rejected ones."""
+        began = monotonic()
         batch = TrialBatch(self.asked, self._tuner.ask(count) if count else [])
         self.asked += len(batch.indices)
         self._compare_with_record(batch)
         self._lower(batch)
+        if batch.first:  # the board does not wait for the first answer alone
+            self._thinking += monotonic() - began
         return batch
 
     def _compare_with_record(self, batch: TrialBatch) -> None:
@@ -196,6 +204,8 @@ class TuningLoop:
                 rejected.append(self._trial(ordinal, index, Result(Outcome.REJECTED, found.reason), 0))
             else:
                 batch.programs[ordinal] = found
+        lengths = self._task.lengths([batch.indices[ordinal - batch.first] for ordinal in batch.programs])
+        self._statistics.lowered(self.asked, dict(zip(batch.programs, lengths, strict=True)))
         self._record(rejected)
 
     def measure(self, batch: TrialBatch) -> None:
@@ -226,6 +236,7 @@ class TuningLoop:
             answered.add(ordinal)
 
         began = monotonic()
+        self._statistics.measuring()
         requests = [
             self._task.request(ordinal, f"{self._run.uuid}/{ordinal}/{pending.attempt}", batch.programs[ordinal])
             for ordinal, pending in group.items()
@@ -292,11 +303,14 @@ class TuningLoop:
 
     def tell(self, batch: TrialBatch) -> None:
         """Tell the tuner the results of a measured batch."""
+        began = monotonic()
         trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
         self._tuner.tell([Feedback(trial.index, trial.outcome, trial.microseconds) for trial in trials])
         confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
         assessment = assess(self._tuner)
         text = "" if assessment is None else assessment.text
+        self._statistics.told(batch.first + len(trials), self._thinking + monotonic() - began)
+        self._thinking = 0.0
         self._statistics.confident(batch.first + len(trials), confidence)
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time(), text))
 

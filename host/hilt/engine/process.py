@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -37,6 +38,7 @@ from hilt.engine.server import EngineServer
 from hilt.link.errors import BoardBusyError
 from hilt.measure import BoardDescription, BoardEvent, Listen, Measurer
 from hilt.store import RunState, Store, StoreError, database_path
+from hilt.tune import load_libraries
 
 _OBEYED = {
     EngineCommand.PAUSE: "pausing after the trials on the board",
@@ -139,6 +141,8 @@ class _EngineSession:
 
     def _search(self, board: BoardDescription, tasks: Sequence[RunTask]) -> Finished:
         self._set_state(RunState.RUNNING, f"opening board {board.name}")
+        for tuner in {run.tuner for run in self._job.runs}:  # meanwhile, so that the first fit does not wait for them
+            threading.Thread(target=load_libraries, args=(tuner,), name="libraries", daemon=True).start()
         measurer = self._open(board)
         complete = False
         if measurer is not None:

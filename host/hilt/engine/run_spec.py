@@ -12,16 +12,21 @@ from importlib import metadata
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
 from hilt.measure import BoardDescription, Request
 from hilt.run_choices import CheckLevel, SpaceName
+from hilt.schedule import Conv2d
 from hilt.schedule.checks import Checks, Rejected
 from hilt.schedule.space import ORDERS_OF, Space, SpaceKind, orders_of
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.schedule.workload_syntax import format_workload
 from hilt.store import Run
+from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.memories import prior_mean
 from hilt.vta.program import Program
 
 SHORTEST_LIMIT_SECONDS = 0.05
@@ -234,6 +239,14 @@ class RunTask:
             if not isinstance(lowered, Rejected):
                 self._lowered[lowered] = index
             yield lowered
+
+    def lengths(self, indices: Sequence[int]) -> Sequence[float]:
+        """Return each configuration's cycles by the analytic model; 1.0 where the workload is no convolution."""
+        if not indices or not isinstance(self.workload, Conv2d):
+            return [1.0] * len(indices)
+        features = self.problem.hidden_features(np.array(indices, dtype=np.int64))
+        memory = prior_mean(self._accelerator)
+        return [float(cycles) for cycles in AnalyticModel(self._accelerator, features).cycles(memory)]
 
     def request(self, ordinal: int, key: str, program: Program) -> Request:
         return Request(

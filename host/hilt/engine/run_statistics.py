@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hilt.engine.events import RunProgress
 from hilt.engine.pace import Pace, StopForecast
@@ -24,6 +24,8 @@ class RunStatistics:
         self._best = summary.best
         self._counts = {str(outcome): count for outcome, count in counts.items()}
         self._clock = clock
+        self._told = False
+        """The tuner has heard of results in this session: each phase of the loop was seen once."""
         self._began = clock()
         self._pace = Pace(clock)
         self._pace.add_earlier(summary.trials, counts.get(Outcome.REJECTED, 0))
@@ -53,6 +55,22 @@ class RunStatistics:
         with self._lock:
             self._pace.pause_ended()
 
+    def lowered(self, asked: int, lengths: Mapping[int, float]) -> None:
+        """Count the trials asked for in all; take the lengths by ordinal, in any unit, of those to be measured."""
+        with self._lock:
+            self._pace.lowered(asked, lengths)
+
+    def measuring(self) -> None:
+        """Note that the board begins with some programs now."""
+        with self._lock:
+            self._pace.begin()
+
+    def told(self, trials: int, seconds: float) -> None:
+        """Note that the tuner heard of so many trials in all, and the seconds that this and its last answer took."""
+        with self._lock:
+            self._pace.told(trials, seconds)
+            self._told = True
+
     def confident(self, trials: int, confidence: float | None) -> None:
         """Note the tuner's confidence after so many trials: it tells when the tuner will stop by itself."""
         with self._lock:
@@ -71,7 +89,7 @@ class RunStatistics:
                 valid=self._valid,
                 elapsed_seconds=self._clock() - self._began,
                 trials_per_second=1 / seconds if seconds else None,
-                seconds_left=self._pace.seconds_for(expected),
+                seconds_left=self._pace.seconds_for(expected) if self._told else None,
                 best_number=best.ordinal if best else None,
                 best_index=best.index if best else None,
                 best_cycles=best.cycles if best else None,

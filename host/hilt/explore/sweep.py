@@ -33,7 +33,7 @@ class Sweep:
 
     designs: tuple[Design, ...]
     refused: tuple[str, ...]
-    """A line for each combination that was refused: its values and the field."""
+    """A line for each reason: the combinations that were refused for it, and the field."""
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -64,15 +64,21 @@ def read_sweep(path: Path) -> Sweep:
     sets += [_named(path, values) for values in named]
     if not sets:
         sets = [{}]
-    designs, refused = [], []
+    designs: list[Design] = []
+    combinations: dict[str, list[str]] = {}
     for values in sets:
         try:
             designs.append(_design(base | values))
         except (ParameterError, FieldOverflowError) as error:
-            refused.append(f"{_text(values)}: {error}")
+            combinations.setdefault(str(error), []).append(_text(values))
+    refused = tuple(f"{_first_of(texts)}: {reason}" for reason, texts in combinations.items())
     if not designs:
         raise SweepError(f"{path}: no combination makes a VTA; the first: {refused[0]}")
-    return Sweep(tuple(dict.fromkeys(designs)), tuple(refused))
+    return Sweep(tuple(dict.fromkeys(designs)), refused)
+
+
+def _first_of(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]} and {len(texts) - 1} more"
 
 
 def _base(path: Path, values: dict[str, Any]) -> dict[str, Any]:

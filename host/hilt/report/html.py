@@ -57,7 +57,7 @@ def render(facts: Facts) -> str:
         finalize=lambda value: plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
     )
     environment.filters |= {"figure": _figure, "share": _share, "latency": scaled_latency}
-    drawn = {name: inline_svg(figure, name, what) for name, what, figure in pictures(facts)}
+    drawn = {name: inline_svg(figure, name, title) for name, title, figure in pictures(facts)}
     return environment.get_template("report.html.j2").render(
         facts=facts,
         result=facts.result,

@@ -13,6 +13,7 @@ from hilt.tune.problem import TuningProblem
 from hilt.tune.registry import (
     UnknownTunerError,
     canonical_tuner,
+    load_libraries,
     make_tuner,
     resolve_options,
     tuner_exists,
@@ -31,6 +32,7 @@ __all__ = [
     "TuningProblem",
     "UnknownTunerError",
     "canonical_tuner",
+    "load_libraries",
     "make_tuner",
     "resolve_options",
     "tuner_exists",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,8 @@ class _Entry:
     """The summary in one line, for the help text."""
     options: type[Any]
     build: Callable[[TuningProblem, int, Any], Tuner]
+    libraries: tuple[str, ...] = ()
+    """Libraries that it imports at its first fit, because they take seconds."""
     source_sha256: str = ""
     """The SHA-256 of the file of a tuner from outside; empty for hilt's own."""
 
@@ -48,16 +52,25 @@ def _grid(problem: TuningProblem, seed: int, options: GridOptions) -> Tuner:
     return GridTuner(problem.space, options)
 
 
+_TREES = ("xgboost",)
 _TUNERS = {
-    "hilt": _Entry("hilt's own: the timing model, calibrated by what is measured", HiltOptions, HiltTuner),
+    "hilt": _Entry("hilt's own: the timing model, calibrated by measurements", HiltOptions, HiltTuner),
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
-    "autotvm": _Entry("AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm),
-    "hw-aware": _Entry(
-        "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware
+    "autotvm": _Entry(
+        "AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm, _TREES
     ),
-    "treegru": _Entry("AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru),
-    "ml2tuner": _Entry("models of performance, of validity, and of what compilation shows", ML2TunerOptions, ml2tuner),
-    "glimpse": _Entry("trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner),
+    "hw-aware": _Entry(
+        "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware, _TREES
+    ),
+    "treegru": _Entry(
+        "AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru, ("torch",)
+    ),
+    "ml2tuner": _Entry(
+        "models of performance, of validity, and of the compiled program", ML2TunerOptions, ml2tuner, _TREES
+    ),
+    "glimpse": _Entry(
+        "trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner, _TREES
+    ),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }
@@ -111,6 +124,13 @@ def make_tuner(name: str, problem: TuningProblem, seed: int, **options: object) 
     return entry.build(problem, seed, read_options(entry.options, name, _own(name, entry, options)))
 
 
+def load_libraries(name: str) -> None:
+    """Import the libraries that a tuner needs at its first fit; one that is missing is reported by the fit."""
+    for library in _TUNERS[name].libraries if name in _TUNERS else ():
+        with suppress(ImportError):
+            importlib.import_module(library)
+
+
 def resolve_options(name: str, **options: object) -> dict[str, object]:
     """Return all options of a tuner, defaults included, as a run records them. Raises as `make_tuner` does."""
     entry = _entry(name)
@@ -138,4 +158,4 @@ def _entry(name: str) -> _Entry:
     if plugin is None:
         hint = did_you_mean(name, tuner_names(), f"there are: {', '.join(tuner_names())}")
         raise UnknownTunerError(f"no tuner is called {name!r}; {hint}")
-    return _Entry(plugin.summary, plugin.options, plugin.build, plugin.source_sha256)
+    return _Entry(plugin.summary, plugin.options, plugin.build, source_sha256=plugin.source_sha256)

@@ -247,3 +247,46 @@ def test_scratch_of_a_purpose_is_one_buffer_that_grows(memory: ModuleType, kerne
     assert kernel.allocated == [4096, 8192]
     assert held.scratch("instructions", 4096).nbytes == 4096  # the buffer that was outgrown
     assert kernel.allocated == [4096, 8192]
+
+
+def test_after_a_clear_no_two_buffers_share_memory(memory: ModuleType, tmp_path: Path) -> None:
+    held = memory.ContiguousMemory(tmp_path)
+    held.scratch("output", 8192)
+    held.clear()
+    name, data = blob(tmp_path, 1, 8192)
+    kept = held.tensor(name, 8192)
+    held.scratch("output", 8192)[:] = 0
+    assert np.array_equal(kept, data)
+
+
+@pytest.mark.parametrize(("spare", "reused"), [(4096, True), (8192, True), (12_288, False)])
+def test_a_spare_buffer_serves_a_request_of_half_its_size(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path, spare: int, reused: bool
+) -> None:
+    held = memory.ContiguousMemory(tmp_path)
+    held.scratch("output", spare)
+    held.clear()
+    held.scratch("output", 4096)
+    assert kernel.allocated == ([spare] if reused else [spare, 4096])
+
+
+@pytest.mark.parametrize("kernel", [True], indirect=True, ids=["pynq 3.0"])
+def test_spare_buffers_that_are_too_small_are_freed_for_a_large_one(
+    memory: ModuleType, kernel: Kernel, tmp_path: Path
+) -> None:
+    held = memory.ContiguousMemory(tmp_path)
+    for purpose in ("output", "instructions"):
+        held.scratch(purpose, 3 * _MIB)
+    held.clear()
+    assert held.scratch("output", 7 * _MIB).nbytes == 7 * _MIB
+
+
+def test_an_error_names_the_tensor_by_twelve_digits(memory: ModuleType, tmp_path: Path) -> None:
+    name, _ = blob(tmp_path, 1, 8192)
+    held = memory.ContiguousMemory(tmp_path)
+    for _ in range(2):  # from the file, then from the buffer
+        with pytest.raises(memory.TensorError, match=f"^tensor {name[:12]} has"):
+            held.tensor(name, 4096)
+        held.tensor(name, 8192)
+    with pytest.raises(memory.TensorError, match="^tensor 000000000000 cannot be read"):
+        held.tensor("0" * 64, 8192)

@@ -8,8 +8,9 @@ import pytest
 
 from hilt.engine import event_log
 from hilt.engine.event_log import EventLog, previous, read_event_log
-from hilt.engine.events import BoardChanged, Event, Logged, RunProgress, StateChanged, TunerUpdated
+from hilt.engine.events import BoardChanged, Event, Finished, Logged, RunProgress, StateChanged, TunerUpdated
 from hilt.store import RunState
+from hilt.tui.event_lines import line_of
 
 KEPT: list[Event] = [
     StateChanged(RunState.RUNNING, ""),
@@ -39,6 +40,21 @@ def test_half_a_line_and_another_versions_words_are_left_out(tmp_path: Path) -> 
     with path.open("ab") as file:
         file.write(b'{"event":"weather"}\nnoise\n{"event":"log","lev')
     assert read_event_log(path) == [KEPT[3]]
+
+
+def test_states_of_older_versions_have_no_time_and_a_blank_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(
+        b'{"event":"state","state":"running","detail":"opening board desk"}\n'
+        b'{"event":"finished","state":"failed","detail":"no board","failure":"board"}\n'
+    )
+    state, finished = read_event_log(path)
+    assert isinstance(state, StateChanged) and isinstance(finished, Finished)
+    assert state.at == finished.at == 0.0
+    assert line_of(state) == (" " * 8 + " run running: opening board desk", "heading")
+    assert line_of(state, date=True) == (" " * 14 + " run running: opening board desk", "heading")
+    assert line_of(finished) == (" " * 8 + " run failed: no board", "error")
+    assert str(line_of(StateChanged(RunState.RUNNING))[0]).strip() != "run running", "a new one has a time"
 
 
 def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:

@@ -100,14 +100,14 @@ def test_shards_begin_with_the_first_seeds_of_every_space_and_tuner() -> None:
 
 def test_only_the_tuner_that_asks_a_timing_model_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def paths(tuner: str) -> set[Path]:
-        foreign_runs._facts.cache_clear()
+        foreign_runs.facts_of.cache_clear()
         return {shard.path for shard in shards_of([LAYER], [Contender.of(tuner)], 1)}
 
     before = {name: paths(name) for name in ("hilt", "random")}
     monkeypatch.setattr(foreign_runs, "design_key", lambda accelerator, form: f"another {form}")
     assert paths("random") == before["random"]
     assert not paths("hilt") & before["hilt"]
-    foreign_runs._facts.cache_clear()
+    foreign_runs.facts_of.cache_clear()
 
 
 def test_rows_are_of_every_world(datasets: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hilt.cli.main import run as hilt
+from hilt.explore import area as area_module
 from hilt.explore import exploration
-from hilt.explore.area import COUNTS, PARTS, Area, model_error, modelled_area, over
+from hilt.explore.area import COUNTS, PARTS, Area, check_error, model_error, modelled_area, over, synthesised_area
 from hilt.explore.design import Design
 from hilt.explore.exploration import Evaluation, Task, explore, pareto_front
-from hilt.explore.page import exploration_page
+from hilt.explore.page import area_statement, exploration_page
 from hilt.explore.schedules import NetworkSchedule, best_schedule
 from hilt.explore.verify import verify_layer
 from hilt.schedule import load_workload
@@ -89,6 +91,30 @@ def test_the_area_model_is_near_the_counts_it_was_fitted_to_and_fits_the_boards(
     area = modelled_area(PYNQ)
     assert not over(area, "7z020") and area.dsp == pytest.approx(129, abs=8)
     assert set(PARTS) == {"7z020", "xczu3eg", "xczu7ev", "xczu9eg"}
+
+
+def test_the_area_model_states_its_error_on_the_newer_rtl(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    errors = check_error()
+    assert errors["dsp"] < 0.05 and errors["bram36"] < 0.05 and 0.05 < errors["lut"] < errors["ff"] < 0.35
+    assert f"ff {100 * errors['ff']:.0f} %" in area_statement(evaluated[1])
+
+
+def test_synthesised_counts_are_the_netlists_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    cells = {"LUT6": 5, "LUT2": 2, "FDRE": 4, "DSP48E1": 3, "RAMB36E1": 2, "RAMB18E1": 1}
+    kinds = [kind for kind, number in cells.items() for _ in range(number)]
+    netlist = {"modules": {"vta_top": {"cells": {str(place): {"type": kind} for place, kind in enumerate(kinds)}}}}
+    asked = []
+
+    def synthesise(entry: Any) -> dict[str, Any]:
+        asked.append((entry.part, entry.accelerator()))
+        return netlist
+
+    monkeypatch.setattr(area_module._yosys("synthesis"), "netlist", synthesise)
+    for _ in range(2):
+        assert synthesised_area(PYNQ) == Area(7, 4, 3, 2.5, "yosys")
+    assert asked == [("7z020clg400", PYNQ.accelerator)]
 
 
 def test_the_page_is_one_file_that_asks_for_nothing(evaluated: tuple[Path, list[Evaluation]]) -> None:

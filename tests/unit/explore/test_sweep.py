@@ -73,3 +73,12 @@ def test_a_design_survives_json_and_its_memory_follows_the_clock(tmp_path: Path)
     (limited,) = sweep(tmp_path, "[base]\nmemory_gb_s = 0.4\n").designs
     bytes_moved, cycles = limited.memory.bandwidth
     assert bytes_moved / cycles == pytest.approx(4, rel=0.02)  # 0.4 GB/s at 100 MHz
+
+
+def test_combinations_with_one_reason_share_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text("[sweep]\nLOG_BLOCK = [3, 4]\nbus_bits = [64, 128]\nclock_mhz = [100, 125, 150]\n")
+    found = read_sweep(path)
+    assert len(found.designs) == 9
+    (line,) = found.refused
+    assert line.startswith("LOG_BLOCK=3 bus_bits=128 clock_mhz=100 and 2 more: LOG_BATCH and LOG_BLOCK give")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -97,3 +99,108 @@ def test_the_last_board_that_leaves_says_why() -> None:
     running.pool.leave("a", "unplugged")
     running.pool.leave("b", "frozen")
     assert running.end() == {ordinal: Result(Outcome.BOARD_LOST, "frozen") for ordinal in range(2)}
+
+
+def test_a_batch_reports_each_answer() -> None:
+    reported: dict[int, Result] = {}
+    batch = RequestBatch(requests(1), reported.__setitem__)
+    batch.answer(requests(1)[0], Result(Outcome.CRASH, "stopped"))
+    assert reported == {0: Result(Outcome.CRASH, "stopped")}
+
+
+def in_thread(act: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread
+
+
+def test_an_idle_board_waits_for_the_next_batch_and_for_the_close() -> None:
+    pool = Pool(2)
+    pool.join("a")
+    found: list[Request | None] = []
+
+    def board() -> None:
+        request = pool.take("a", idle=True)
+        assert request is not None
+        pool.answer(request, Result(Outcome.OK))
+        found.extend([request, pool.take("a", idle=True)])
+
+    waiting = in_thread(board)
+    waiting.join(0.05)  # it waits: nothing was asked for yet
+    assert waiting.is_alive()
+    (asked,) = requests(1)
+    pool.run([asked], lambda ordinal, result: None)
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    pool.close()
+    waiting.join(20)
+    assert found == [asked, None]
+
+
+def test_a_report_that_fails_ends_the_batch_and_no_answer_is_safe() -> None:
+    """An engine whose database is full: the board must keep its result, and the next batch begins anew."""
+    pool, asked = Pool(2), requests(3)
+    pool.join("a")
+    refused: list[int] = []
+
+    def board() -> None:
+        for _ in range(2):
+            request = pool.take("a", idle=True)
+            assert request is not None
+            try:
+                pool.answer(request, Result(Outcome.OK))
+            except PoolClosedError:
+                refused.append(request.ordinal)
+
+    def full(ordinal: int, result: Result) -> None:
+        raise OSError(28, "No space left on device")
+
+    answering = in_thread(board)
+    with pytest.raises(OSError, match="No space left"):
+        pool.run(asked[:1], full)
+    with pytest.raises(OSError, match="No space left"):
+        pool.run(asked[1:], full)
+    answering.join(20)
+    assert refused == [0, 1]
+    pool.put_back(asked[:2], "lost")  # of batches that were given up
+    pool.leave("a", "unplugged")
+    results: dict[int, Result] = {}
+    pool.run(requests(1), results.__setitem__)
+    assert results == {0: Result(Outcome.BOARD_LOST, "unplugged")}
+
+
+def test_losses_of_one_batch_do_not_count_in_the_next() -> None:
+    pool = Pool(1)
+    pool.join("a")
+    for _ in range(2):
+        asked, results = requests(1), dict[int, Result]()
+        running = in_thread(lambda asked=asked, results=results: pool.run(asked, results.__setitem__))  # type: ignore[misc]
+        assert taken(pool, 1) == [0]
+        pool.put_back(asked, "lost")
+        assert taken(pool, 1) == [0]
+        pool.answer(asked[0], Result(Outcome.OK))
+        running.join(20)
+        assert results == {0: Result(Outcome.OK)}
+
+
+def test_a_request_put_back_by_the_last_board_is_lost_with_it() -> None:
+    running = Running(1)
+    assert taken(running.pool, 1) == [0]
+    running.pool.leave("a", "frozen")
+    running.pool.put_back(running.asked, "silent")
+    assert running.end() == {0: Result(Outcome.BOARD_LOST, "frozen")}
+
+
+def test_a_request_for_a_board_goes_to_no_other() -> None:
+    pool, asked = Pool(2), [replace(requests(2)[0], board="b"), requests(2)[1]]
+    for board in ("a", "b"):
+        pool.join(board)
+    results: dict[int, Result] = {}
+    running = in_thread(lambda: pool.run(asked, results.__setitem__))
+    assert pool.take("a", idle=True) is asked[1]
+    assert pool.take("b", idle=True) is asked[0]
+    pool.put_back(asked[:1], "lost")
+    pool.leave("b", "unplugged")
+    pool.answer(asked[1], Result(Outcome.OK))
+    running.join(20)
+    assert results == {0: Result(Outcome.BOARD_LOST, "unplugged"), 1: Result(Outcome.OK)}

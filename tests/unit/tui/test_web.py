@@ -10,8 +10,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
@@ -221,3 +223,45 @@ def test_a_browser_draws_it(served: Served) -> None:
             page.wait_for_timeout(500)
         assert answered and {url.split("/")[2] for url in answered if "://" in url} == {f"127.0.0.1:{port}"}
         browser.close()
+
+
+_OPEN_A_SOCKET = """port => new Promise(answer => {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/ws?width=80&height=24`);
+    socket.onopen = () => answer("open");
+    socket.onerror = () => answer("refused");
+})"""
+
+
+@pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is in PATH (Debian: apt-get install chromium)")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another account")
+def test_the_browser_of_a_second_account_is_refused(served: Served, tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the group `test`, is missing")
+    with tempfile.TemporaryDirectory(dir="/tmp") as profile:  # pytest's own folders are closed to other accounts
+        os.chown(profile, _NOBODY, _NOBODY)
+        program = tmp_path / "chromium-as-nobody"
+        as_nobody = f"setpriv --reuid {_NOBODY} --regid {_NOBODY} --clear-groups"
+        program.write_text(f'#!/bin/sh\nexport HOME={profile} TMPDIR={profile}\nexec {as_nobody} {_CHROMIUM} "$@"\n')
+        program.chmod(0o755)
+        with playwright.sync_playwright() as driver:
+            browser = driver.chromium.launch_persistent_context(
+                profile, executable_path=program, args=["--no-sandbox"], timeout=120_000
+            )
+            page = browser.pages[0]
+            page.set_default_timeout(120_000)
+            assert _owners_of(f"--user-data-dir={profile}") == {_NOBODY}
+            for address in ("/", "/?token=guess", "/static/js/textual.js"):
+                response = page.goto(f"http://127.0.0.1:{served.port}{address}")
+                assert response is not None and response.status == 403
+                assert "with its token" in page.inner_text("body")
+            assert page.evaluate(_OPEN_A_SOCKET, served.port) == "refused"
+            browser.close()
+
+
+def _owners_of(word: str) -> set[int]:
+    """Return the uids of the processes that have the word in their command line."""
+    owners = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            if word.encode() in path.read_bytes():
+                owners.add(path.stat().st_uid)
+    return owners
