@@ -108,9 +108,7 @@ def campaign(
     )
     if user is User.TVM:
         spec = for_tvm(spec)
-    ending = start_campaign(
-        found, spec, spend, shape, value, wait=wait, detach=detach, as_json=as_json, output=output
-    )
+    ending = start_campaign(found, spec, spend, shape, value, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
 
 
