@@ -162,7 +162,7 @@ class _Upload:
     def finish(self, target: Path) -> None:
         """Move the file to its own name if its SHA-256 matches, after fsync. Raises BlobError, OSError."""
         if self._digest.hexdigest() != self.sha256:
-            raise BlobError("blob_corrupt", "what came is not {}: send it again".format(self.sha256[:12]))
+            raise BlobError("blob_corrupt", "the bytes that came are not {}: send it again".format(self.sha256[:12]))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()

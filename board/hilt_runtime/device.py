@@ -45,12 +45,12 @@ class VtaDevice:
     def check(self, target: Dict[str, Any], name: str) -> None:
         """Compare the accelerator with a bundle's target. Raises TargetError with both values."""
         text = "bundle {} is for {} {}, this board has {}: compile the network for this board"
-        for what, key, there in (
+        for part, key, there in (
             ("parameters", "parameters", self.parameters),
             ("ISA revision", "isa", self.isa),
         ):
             if there and target[key] != there:
-                raise TargetError(text.format(name, what, target[key], there))
+                raise TargetError(text.format(name, part, target[key], there))
         wanted = target.get("bitstream", "")
         if wanted and self.bitstream and wanted != self.bitstream:
             raise TargetError(text.format(name, "bitstream", wanted[:12], self.bitstream[:12]))

@@ -105,13 +105,37 @@ def _softplus(x: np.ndarray) -> Any:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
+def _celu(x: np.ndarray, alpha: np.float32) -> Any:
+    return (np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(np.minimum(x, 0) / alpha))).astype(x.dtype)
+
+
+def _selu(inputs: Inputs, attributes: Attributes) -> Any:
+    x = _first(inputs)
+    alpha = np.float32(attributes.get("alpha", 1.67326319217681884765625))
+    gamma = np.float32(attributes.get("gamma", 1.05070102214813232421875))
+    return (gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))).astype(x.dtype)
+
+
+def _shrink(inputs: Inputs, attributes: Attributes) -> Any:
+    x, bias, limit = _first(inputs), np.float32(attributes.get("bias", 0.0)), attributes.get("lambd", 0.5)
+    return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0)).astype(x.dtype)
+
+
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Abs": _unary(np.abs),
+    "Acos": _unary(np.arccos),
+    "Acosh": _unary(np.arccosh),
     "Add": _binary(np.add),
     "And": _binary(np.logical_and),
+    "Asin": _unary(np.arcsin),
+    "Asinh": _unary(np.arcsinh),
+    "Atan": _unary(np.arctan),
+    "Atanh": _unary(np.arctanh),
     "Ceil": _unary(np.ceil),
+    "Celu": lambda i, a: _celu(_first(i), np.float32(a.get("alpha", 1.0))),
     "Clip": _clip,
     "Cos": _unary(np.cos),
+    "Cosh": _unary(np.cosh),
     "Div": _binary(_divide),
     "Elu": lambda i, a: np.where(
         _first(i) > 0, _first(i), np.float32(a.get("alpha", 1.0)) * np.expm1(np.minimum(_first(i), 0))
@@ -134,6 +158,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "LessOrEqual": _binary(np.less_equal),
     "Log": _unary(np.log),
     "Max": _over_all(np.maximum),
+    "Mean": lambda i, a: (_over_all(np.add)(i, a) / np.float32(len(i))).astype(_first(i).dtype),
     "Min": _over_all(np.minimum),
     "Mish": _unary(lambda x: x * np.tanh(_softplus(x))),
     "Mod": _modulo,
@@ -146,15 +171,20 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Reciprocal": _unary(np.reciprocal),
     "Relu": lambda i, a: np.maximum(_first(i), 0),
     "Round": _unary(np.rint),
+    "Selu": _selu,
+    "Shrink": _shrink,
     "Sigmoid": _unary(_sigmoid),
     "Sign": _unary(np.sign),
     "Sin": _unary(np.sin),
+    "Sinh": _unary(np.sinh),
     "Softplus": _unary(_softplus),
     "Softsign": _unary(lambda x: x / (1 + np.abs(x))),
     "Sqrt": _unary(np.sqrt),
     "Sub": _binary(np.subtract),
     "Sum": _over_all(np.add),
+    "Tan": _unary(np.tan),
     "Tanh": _unary(np.tanh),
+    "ThresholdedRelu": lambda i, a: np.where(_first(i) > a.get("alpha", 1.0), _first(i), 0).astype(_first(i).dtype),
     "Where": lambda i, a: np.where(_first(i), i[1], i[2]),
     "Xor": _binary(np.logical_xor),
 }

@@ -80,6 +80,15 @@ def _instance_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     return (result * scale.reshape(shape) + shift.reshape(shape)).astype(data.dtype)
 
 
+def _local_response_normalization(inputs: Inputs, attributes: Attributes) -> Any:
+    data, size = _first(inputs), attributes["size"]
+    before = (size - 1) // 2
+    squares = np.pad(data * data, [(0, 0), (before, size - 1 - before)] + [(0, 0)] * (data.ndim - 2), mode="constant")
+    sums = sum(squares[:, first : first + data.shape[1]] for first in range(size))
+    scale = np.float32(attributes.get("bias", 1.0)) + np.float32(attributes.get("alpha", 1e-4) / size) * sums
+    return (data / np.power(scale, np.float32(attributes.get("beta", 0.75)))).astype(data.dtype)
+
+
 def _gemm(inputs: Inputs, attributes: Attributes) -> Any:
     left, right = _first(inputs), np.asarray(inputs[1])
     left = left.T if attributes.get("transA", 0) else left
@@ -127,6 +136,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Einsum": lambda i, a: np.einsum(a["equation"], *i),
     "Gemm": _gemm,
     "InstanceNormalization": _instance_normalization,
+    "LRN": _local_response_normalization,
     "LayerNormalization": _layer_normalization,
     "LogSoftmax": _log_softmax,
     "MatMul": lambda i, a: np.matmul(i[0], i[1]),

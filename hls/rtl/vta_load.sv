@@ -50,7 +50,7 @@ module vta_load
   localparam int unsigned LogInpBeats = LogInpBytes - LogBusBytes;
   localparam int unsigned LogWgtBeats = LogWgtBytes - LogBusBytes;
 
-  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  // ---- Instruction ------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
   logic unused_prev_pop, unused_prev_push, unused_pushes_next;
 
@@ -82,17 +82,24 @@ module vta_load
   assign busy_o = sequencer_busy;
 
   transfer_t transfer_q;
-  logic launch_q, begin_q, wgt_q;  // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
+  // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
+  logic launch_q, begin_q, wgt_q;
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
     if (take) begin
       transfer_q <= transfer_of(insn_i);
+      if (memory_type_of(insn_i) == MemWgt) begin
+        transfer_q.y_pad_0 <= '0;
+        transfer_q.y_pad_1 <= '0;
+        transfer_q.x_pad_0 <= '0;
+        transfer_q.x_pad_1 <= '0;
+      end
       wgt_q <= memory_type_of(insn_i) == MemWgt;
     end
   end
 
-  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  // ---- Memory -----------------------------------------------------------------------------------
   logic beat_valid, beat_ready;
   logic [BusBits-1:0] beat_data;
   logic dma_fault;
@@ -108,7 +115,8 @@ module vta_load
       dma_start_q <= rst_ni && transfer_q.y_size != '0 && transfer_q.x_size != '0;
       dma_address_q <= wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
                              : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes);
-      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats : LogInpBeats)) - 1'b1;
+      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats
+          : LogInpBeats)) - 1'b1;
       dma_stride_q <= address_t'(transfer_q.x_stride) << (wgt_q ? LogWgtBytes : LogInpBytes);
     end
   end
@@ -136,7 +144,7 @@ module vta_load
   );
   assign beat_o = beat_valid && beat_ready;
 
-  // ---- Buffers -----------------------------------------------------------------------------------------------------------------
+  // ---- Buffers ----------------------------------------------------------------------------------
   logic write, zero, loader_fault;
   logic [SramIndexBits-1:0] index;
   logic [ElementBits-1:0] element;
@@ -151,10 +159,10 @@ module vta_load
     .sram_base_i(transfer_q.sram_base),
     .y_size_i(transfer_q.y_size),
     .x_size_i(transfer_q.x_size),
-    .y_pad_0_i(wgt_q ? '0 : transfer_q.y_pad_0),
-    .y_pad_1_i(wgt_q ? '0 : transfer_q.y_pad_1),
-    .x_pad_0_i(wgt_q ? '0 : transfer_q.x_pad_0),
-    .x_pad_1_i(wgt_q ? '0 : transfer_q.x_pad_1),
+    .y_pad_0_i(transfer_q.y_pad_0),
+    .y_pad_1_i(transfer_q.y_pad_1),
+    .x_pad_0_i(transfer_q.x_pad_0),
+    .x_pad_1_i(transfer_q.x_pad_1),
     .log_beats_i(wgt_q ? 4'(LogWgtBeats) : 4'(LogInpBeats)),
     .depth_i(wgt_q ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
     .done_o(done),
@@ -181,6 +189,7 @@ module vta_load
   assign fault_address_o = loader_fault ? address_t'(index) : dma_fault_address;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o -> busy_o)
   else $error("data arrives for no instruction");
@@ -191,6 +200,7 @@ module vta_load
   else $error("a weight is padded");
   cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o && zero);
   cover_fault : cover property (@(posedge clk_i) rst_ni && loader_fault && !drain_i);
+  // verilog_format: on
 `endif
 
 endmodule

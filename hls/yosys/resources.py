@@ -15,7 +15,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from synthesis import TOP, UnknownBitstreamError, buildable, netlist
+import block_ram
+from synthesis import RAMS, TOP, UnknownBitstreamError, buildable, netlist
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def count(design: dict[str, Any]) -> Resources:
     # A RAM64M8 is eight look-up tables, a RAM64M or RAM32M four, a shift register one.
     wide = total("RAM64M8", "RAM32M16")
     lut = total("LUT", "SRL") + 8 * wide + 4 * (total("RAM64M", "RAM32M") - wide) + total("RAM64X", "RAM32X")
-    return Resources(lut, total("FD"), total("DSP48"), total("RAMB36") + total("RAMB18") / 2)
+    return Resources(lut, total("FD"), total("DSP48"), block_ram.used(design, TOP, RAMS))
 
 
 def main(names: list[str]) -> int:

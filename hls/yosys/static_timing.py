@@ -148,6 +148,8 @@ def _add(graph: _Graph, cell: _Cell, delay: dict[str, float], names: dict[Bit, s
         _block_ram(graph, cell, delay)
     elif kind.startswith(("RAM", "SRL")):
         _lut_ram(graph, cell, delay)
+    elif kind in ("vta_ram", "vta_dual_port_ram"):
+        _whole_ram(graph, cell, delay)
     elif kind.startswith("DSP48"):
         _dsp(graph, cell, delay)
     elif kind not in ("BUFG", "IBUF", "OBUF", "GND", "VCC"):
@@ -200,6 +202,18 @@ def _block_ram(graph: _Graph, cell: _Cell, delay: dict[str, float]) -> None:
         group = "address" if port.startswith("ADDR") else "enable" if port.startswith("EN") else "write"
         setup = delay["ram_data" if port.startswith("DI") else f"ram_{group}"]
         graph.ends += [(bit, setup, f"{cell.name}.{port}") for bit in _bits(cell.inputs, port)]
+
+
+def _whole_ram(graph: _Graph, cell: _Cell, delay: dict[str, float]) -> None:
+    """Add a RAM that was not mapped, as block RAM without output registers."""
+    for port in cell.outputs:
+        for bit in _bits(cell.outputs, port):
+            graph.starts[bit] = (delay["ram_out"], f"{cell.name}.{port}")
+    kinds = {"index": "ram_address", "data": "ram_data", "write": "ram_write", "read": "ram_enable"}
+    for port in cell.inputs:
+        if port != "clk_i":
+            setup = next(delay[key] for word, key in kinds.items() if word in port)
+            graph.ends += [(bit, setup, f"{cell.name}.{port}") for bit in _bits(cell.inputs, port)]
 
 
 def _lut_ram(graph: _Graph, cell: _Cell, delay: dict[str, float]) -> None:

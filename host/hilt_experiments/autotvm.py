@@ -62,7 +62,7 @@ def models(bench: Bench) -> None:
         bench.compare(
             f"Figure 4: GBT's best after {at} trials over that of {label}",
             "2x faster than random" if label == "random" else "better",
-            f"{speedup:.2f}x faster; {fewer:.1f}x fewer trials to what it ends with",
+            f"{speedup:.2f}x faster; {fewer:.1f}x fewer trials to its final result",
             "a trial of the other is two measurements, as in the paper" if each > 1 else "",
         )
 
@@ -115,7 +115,7 @@ def transfer(bench: Bench) -> None:
     _draw(bench, "figure8", results)
     ratios = [1 / each for each in _ratios(results["transfer"], results["scratch"])]
     bench.compare(
-        "Figure 8: transfer: fewer trials to what learning from scratch ends with",
+        "Figure 8: transfer: fewer trials to the final result of learning from scratch",
         "2x-10x",
         f"{min(ratios):.1f}x-{max(ratios):.1f}x",
         f"{samples:,} samples of C2 to C6",

@@ -62,7 +62,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         (10, 60),
     ),
     "ml2tuner-fig3": Experiment(
-        "what hidden features are worth", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (4, 50)
+        "the worth of hidden features", "ML2Tuner Figure 3", "ml2tuner:hidden_features", (4, 50)
     ),
     "ml2tuner-table3": Experiment("grid of hyperparameters", "ML2Tuner Table 3", "ml2tuner:grid", (0.3, 8)),
     "ml2tuner-table4": Experiment("objectives", "ML2Tuner Table 4", "ml2tuner:objectives", (0.5, 20)),
@@ -90,6 +90,6 @@ def experiment(name: str) -> Experiment:
     """
     if name not in EXPERIMENTS:
         close = difflib.get_close_matches(name, EXPERIMENTS, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else "`hilt bench --list` shows what there is"
+        hint = f"did you mean {', '.join(close)}?" if close else "`hilt bench --list` shows them"
         raise ExperimentError(f"no experiment is called {name!r}; {hint}")
     return EXPERIMENTS[name]

@@ -177,7 +177,7 @@ def hypervolume(bench: Bench) -> None:
                 "84.85 %, 5.18 %, 4.40 (ResNet-18)" if label == GLIMPSE.label else "-",
                 f"{100 * search:.1f} %, {100 * inference:.2f} %, {100 * volume:.3f}; "
                 f"{theirs / mine:.2f}x less search (paper 6.73x)",
-                "search in trials until what AutoTVM ends with; AutoTVM itself nearly reaches the optimum here",
+                "search in trials until AutoTVM's final result; AutoTVM itself nearly reaches the optimum here",
             )
     bench.table("table2", rows)
 

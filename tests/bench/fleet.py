@@ -23,10 +23,10 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
     with own_home():
         one = _rate(f"{BOARD}@a", "one")
         two = _rate(f"{BOARD}@a,{BOARD}@b", "two")
-    what, count = f"a dot product, {BOARD}", f"{BATCHES} batches of {BATCH}"
-    yield Figure("trials/s of one board", what, "7", count, f"{one:.1f}/s")
-    yield Figure("trials/s of two boards", what, "7", count, f"{two:.1f}/s")
-    yield Figure("two boards over one", what, "7", count, f"{two / one:.2f}", "1.8")
+    subject, count = f"a dot product, {BOARD}", f"{BATCHES} batches of {BATCH}"
+    yield Figure("trials/s of one board", subject, "7", count, f"{one:.1f}/s")
+    yield Figure("trials/s of two boards", subject, "7", count, f"{two:.1f}/s")
+    yield Figure("two boards over one", subject, "7", count, f"{two / one:.2f}", "1.8")
 
 
 def _rate(boards: str, run: str) -> float:

@@ -21,7 +21,7 @@ REPEATS = 20
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
     count = sizes.stored_trials
-    what = f"a run of {count:,} trials"
+    subject = f"a run of {count:,} trials"
     with tempfile.TemporaryDirectory(prefix="hilt-bench-") as folder:
         home = Path(folder)
         with Store(database_path(home)) as store:
@@ -33,13 +33,13 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
                 store.record(UUID, [trial(number) for number in range(first, min(first + BATCH, count))])
             per_commit = (time.perf_counter() - start) / -(-early // BATCH)
         value = f"{per_commit * 1e3:.1f} ms"
-        yield Figure(f"store: {BATCH} trials on disk", what, "-", f"mean of {COMMITS}", value)
+        yield Figure(f"store: {BATCH} trials on disk", subject, "-", f"mean of {COMMITS}", value)
         start = time.perf_counter()
         with Store(database_path(home)) as store:
             opened = time.perf_counter() - start
-            yield Figure("store: open", what, "-", "1", f"{opened * 1e3:.1f} ms")
+            yield Figure("store: open", subject, "-", "1", f"{opened * 1e3:.1f} ms")
             for name, call in _reads(store, count).items():
-                yield Figure(f"store: {name}", what, "-", f"median of {REPEATS}", f"{_median(call) * 1e3:.1f} ms")
+                yield Figure(f"store: {name}", subject, "-", f"median of {REPEATS}", f"{_median(call) * 1e3:.1f} ms")
 
 
 def _reads(store: Store, count: int) -> dict[str, Callable[[], Any]]:

@@ -29,11 +29,11 @@ Sample = list[tuple[Conv2d, Space, IntArray]]
 def figures(sizes: Sizes) -> Iterator[Figure]:
     yield _judging()
     sample, of = _accepted_of_resnet18()
-    what = f"resnet18, {LOWERINGS:,} of {of:,} accepted"
+    subject = f"resnet18, {LOWERINGS:,} of {of:,} accepted"
     for way, lowering in (("one by one", _one_by_one), (f"{AT_ONCE} together", _together)):
         seconds, instructions = min(_timed(partial(lowering, sample)) for _ in range(RUNS))
         value = f"{LOWERINGS / seconds:,.0f}/s ({instructions / seconds / 1e6:.1f} million instructions/s)"
-        yield Figure(f"lowered configurations/s, {way}", what, str(SEED), f"best of {RUNS}", value, "1,000/s")
+        yield Figure(f"lowered configurations/s, {way}", subject, str(SEED), f"best of {RUNS}", value, "1,000/s")
     yield from _describing()
 
 
@@ -43,8 +43,8 @@ def _judging() -> Figure:
     seconds, _ = min(
         _timed(lambda: len(verdicts(workload, PYNQ, space.columns(np.arange(len(space)))))) for _ in range(RUNS)
     )
-    what = f"{JUDGED}, all {len(space):,} in {seconds * 1e3:.0f} ms"
-    return Figure("verdicts/s", what, "-", f"best of {RUNS}", f"{len(space) / seconds:,.0f}/s", "20,480/s")
+    subject = f"{JUDGED}, all {len(space):,} in {seconds * 1e3:.0f} ms"
+    return Figure("verdicts/s", subject, "-", f"best of {RUNS}", f"{len(space) / seconds:,.0f}/s", "20,480/s")
 
 
 def _accepted_of_resnet18() -> tuple[Sample, int]:
@@ -95,8 +95,8 @@ def _describing() -> Iterator[Figure]:
     }
     for name, describe in kinds.items():
         seconds, columns = min(_timed(describe) for _ in range(RUNS))
-        what = f"{DESCRIBED}, all {len(space):,}: {columns} columns"
-        yield Figure(f"rows/s of {name} features", what, "-", f"best of {RUNS}", f"{len(space) / seconds:,.0f}/s")
+        subject = f"{DESCRIBED}, all {len(space):,}: {columns} columns"
+        yield Figure(f"rows/s of {name} features", subject, "-", f"best of {RUNS}", f"{len(space) / seconds:,.0f}/s")
 
 
 def _timed(work: Callable[[], int]) -> tuple[float, int]:

@@ -28,10 +28,10 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
         for request in requests:
             _measure(measurer, [request])
         alone = time.perf_counter() - start
-    what, count = f"a dot product of {cycles} cycles, {BOARD}", f"{sizes.trials} trials"
+    subject, count = f"a dot product of {cycles} cycles, {BOARD}", f"{sizes.trials} trials"
     rate = sizes.trials / pipelined
-    yield Figure("trials/s over SSH, next one sent ahead", what, "7", count, f"{rate:.0f}/s", "100/s")
-    yield Figure("trials/s over SSH, one at a time", what, "7", count, f"{sizes.trials / alone:.0f}/s")
+    yield Figure("trials/s over SSH, next one sent ahead", subject, "7", count, f"{rate:.0f}/s", "100/s")
+    yield Figure("trials/s over SSH, one at a time", subject, "7", count, f"{sizes.trials / alone:.0f}/s")
 
 
 @contextmanager

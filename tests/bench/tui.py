@@ -31,7 +31,7 @@ _ROW = re.compile(r" (\d+) +(?:[\d,]+\.\d|–) ")
 
 def figures(sizes: Sizes) -> Iterator[Figure]:
     count = sizes.stored_trials
-    what = f"{count:,} trials, live at {TRIALS_PER_SECOND} a second, {COLUMNS}x{LINES}"
+    subject = f"{count:,} trials, live at {TRIALS_PER_SECOND} a second, {COLUMNS}x{LINES}"
     with tempfile.TemporaryDirectory(prefix="hilt-bench-") as folder:
         home = Path(folder)
         with Store(database_path(home)) as store:
@@ -40,7 +40,7 @@ def figures(sizes: Sizes) -> Iterator[Figure]:
         with _engine(home, count):
             for measured in (_openings(home), _watched_and_steered(home)):
                 for name, repeats, value, goal in measured:
-                    yield Figure(name, what, "-", repeats, value, goal)
+                    yield Figure(name, subject, "-", repeats, value, goal)
             load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
             yield Figure("load of the machine in the last 1, 5, 15 minutes", f"{os.cpu_count()} cores", "-", "1", load)
 
@@ -58,8 +58,8 @@ def _openings(home: Path) -> Measured:
         with closing(TuiTerminal(home, UUID, COLUMNS, LINES)) as terminal:
             clock.append(terminal.seconds_until(SHOWN))
             spent.append(terminal.processor_seconds())
-    what, repeats = "from the command to the newest page, Python's start included", f"median of {OPENINGS}"
-    yield what, repeats, f"{median(clock):.2f} s (least {min(clock):.2f}, most {max(clock):.2f})", "below 1 s"
+    subject, repeats = "from the command to the newest page, Python's start included", f"median of {OPENINGS}"
+    yield subject, repeats, f"{median(clock):.2f} s (least {min(clock):.2f}, most {max(clock):.2f})", "below 1 s"
     yield "the same in processor time", repeats, f"{median(spent):.2f} s", "below 1 s"
 
 

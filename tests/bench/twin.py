@@ -62,12 +62,12 @@ class WireVerification:
         rtl, twin = np.array(self.rtl_cycles), np.array(self.twin_cycles)
         error = np.abs(twin - rtl) / rtl
         count = f"{len(rtl):,} programs"
-        what = f"{workload} of {np.median(rtl):,.0f} cycles (median)"
+        subject = f"{workload} of {np.median(rtl):,.0f} cycles (median)"
         exact = np.count_nonzero(rtl == twin)
-        yield Figure("twin: programs with the RTL's very cycles", what, str(SEED), count, f"{exact:,}", "all")
-        yield Figure("twin: largest error in cycles", what, str(SEED), count, f"{error.max():.4%}", "0")
-        yield Figure("twin: mean error in cycles", what, str(SEED), count, f"{error.mean():.4%}", "0")
-        yield self.speed(what, count)
+        yield Figure("twin: programs with the RTL's very cycles", subject, str(SEED), count, f"{exact:,}", "all")
+        yield Figure("twin: largest error in cycles", subject, str(SEED), count, f"{error.max():.4%}", "0")
+        yield Figure("twin: mean error in cycles", subject, str(SEED), count, f"{error.mean():.4%}", "0")
+        yield self.speed(subject, count)
 
     def speed(self, workload: str, count: str) -> Figure:
         ratio = self.rtl_seconds / self.twin_seconds

@@ -58,7 +58,7 @@ def test_a_board_is_added_when_its_fingerprint_is_accepted(
 
     assert hilt(["boards", "check", "desk", "--json"]) == 3
     findings = {each["what"]: each for each in json.loads(capsys.readouterr().out)["items"]}
-    assert all(findings[what]["well"] for what in ("SSH", "Python", "agent", "pynq", "memory", "disk"))
+    assert all(findings[name]["well"] for name in ("SSH", "Python", "agent", "pynq", "memory", "disk"))
     assert "device virtual:pynq" in findings["pynq"]["found"]
     # The file is not ours to ship.
     assert not findings["bitstream"]["well"] and "hilt bitstream fetch" in findings["bitstream"]["mend"]
@@ -70,7 +70,7 @@ def test_a_board_is_added_when_its_fingerprint_is_accepted(
     python, home = shlex.quote(sys.executable), Path(str(registered_boards()["desk"].endpoint.key_file)).parents[1]
     switch = f"{python} -m hilt.virtual pynq --power"
     with (home / "boards.toml").open("a") as file:
-        commands = ", ".join(f"cmd_{what} = {json.dumps(f'{switch} {what}')}" for what in ("on", "off", "cycle"))
+        commands = ", ".join(f"cmd_{action} = {json.dumps(f'{switch} {action}')}" for action in ("on", "off", "cycle"))
         file.write(f"[desk.power.drivers]\nExternalPowerDriver = {{ {commands} }}\n")
     before = supervisor.status()
     assert hilt(["boards", "power", "off", "desk"]) == 0

@@ -45,7 +45,7 @@ def print_faults(verdicts: Sequence[Verdict]) -> bool:
         _print_row(kind, by_kind[kind])
     _print_row("all", [fault.seconds for fault in faults])
     lost, doubled, wrong = (
-        sum(len(getattr(each, what)) for each in verdicts) for what in ("lost", "doubled", "misattributed")
+        sum(len(getattr(each, kind)) for each in verdicts) for kind in ("lost", "doubled", "misattributed")
     )
     quarantined = sum(each.quarantined for each in verdicts)
     trials = len(verdicts) * RUN_TRIALS

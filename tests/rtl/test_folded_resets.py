@@ -116,7 +116,7 @@ CASES: dict[str, tuple[list[Fields], int]] = {
 
 @pytest.mark.parametrize("hazards", ["interlock", "none"])
 @pytest.mark.parametrize("name", CASES)
-def test_what_folds(name: str, hazards: Literal["interlock", "none"]) -> None:
+def test_these_operators_fold(name: str, hazards: Literal["interlock", "none"]) -> None:
     if hazards == "none" and name in ("each twice", "two micro-ops"):
         return  # updates are lost: test_micro_op_pairs.py
     instructions, cycles = CASES[name]

@@ -106,10 +106,10 @@ def is_text(most: int) -> Check:
     return check
 
 
-def matching(pattern: "re.Pattern[str]", what: str) -> Check:
+def matching(pattern: "re.Pattern[str]", kind: str) -> Check:
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str) or not pattern.match(value):
-            raise MessageError("{}: {} is needed".format(where, what))
+            raise MessageError("{}: {} is needed".format(where, kind))
         return value
 
     return check

@@ -81,7 +81,7 @@ def attend_campaign(
 
 
 def _print_for_tvm(home: Path, campaign: Campaign) -> None:
-    """Print what TVM gets from the log of a campaign that was made for it."""
+    """Print the schedules that TVM gets from the log of a campaign that was made for it."""
     if campaign.settings["checks"] != CheckLevel.TVM or campaign.settings["orders"] != 1:
         return
     from hilt.campaign.tvm_layers import tvm_layers

@@ -1,4 +1,4 @@
-"""`--for tvm`: a run or a campaign whose schedules TVM v0.9 can run, and what TVM gets from a log."""
+"""`--for tvm`: a run or a campaign whose schedules TVM v0.9 can run, and the schedules that TVM gets from a log."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def print_tvm_layers(layers: Sequence[TvmLayer]) -> None:
 
 
 def print_for_run(home: Path, uuid: str) -> None:
-    """Write the log of a run to its directory, and print what TVM gets from it."""
+    """Write the log of a run to its directory, and print the schedules that TVM gets from it."""
     from hilt.campaign.outputs import LOG
     from hilt.campaign.tvm_layers import tvm_layer
     from hilt.engine.run_files import RunFiles

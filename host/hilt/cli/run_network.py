@@ -159,7 +159,7 @@ def print_profile(figures: Profile) -> None:
 
 
 def chain_text(figures: Profile) -> str:
-    """Return how VTA's time compares with its layers one by one, and what skips and starts take of it."""
+    """Return how VTA's time compares with its layers one by one, and the share of skips and starts."""
     vta, starts = figures.vta, "1 start" if figures.starts == 1 else f"{figures.starts} starts"
     return (
         f"VTA {vta:,.1f} µs in {starts}; its layers one by one {figures.alone:,.1f} µs by the twin "

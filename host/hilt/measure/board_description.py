@@ -243,7 +243,7 @@ class VirtualTarget:
         """Return labgrid's driver for a command, as a board on a desk may have it."""
         board = f"{self._board_model.name}@{self._directory.name}"
         switch = shlex.join([sys.executable, "-m", "hilt.virtual", board, "--power"])
-        commands = {f"cmd_{what}": f"{switch} {what}" for what in ("on", "off", "cycle")}
+        commands = {f"cmd_{action}": f"{switch} {action}" for action in ("on", "off", "cycle")}
         return PowerSwitch(self.description.name, {"drivers": {"ExternalPowerDriver": commands}})
 
     def release(self) -> None:

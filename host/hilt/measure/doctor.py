@@ -59,7 +59,7 @@ def check_board(target: BoardTarget) -> Iterator[Finding]:
         endpoint = target.endpoint()
         session = SshSession.connect(endpoint, HostKeys(), Deadline(STEP_SECONDS))
     except FAULTS as error:
-        yield Finding("SSH", False, str(error), "the line above says what to do")
+        yield Finding("SSH", False, str(error), "the line above names the remedy")
         return
     with session:
         yield Finding("SSH", True, f"{endpoint.user}@{endpoint.host} port {endpoint.port}, its key is known")
@@ -137,15 +137,15 @@ def _facts(facts: dict[str, Any]) -> Iterator[Finding]:
     well = facts["import_error"] is None
     yield Finding("pynq", well, found if well else facts["import_error"], mend)
     limits: list[tuple[str, str, int, str]] = [
-        ("memory", "memory_free", _LEAST_MEMORY, "end what else runs there (Jupyter: systemctl stop jupyter)"),
+        ("memory", "memory_free", _LEAST_MEMORY, "end the other programs there (Jupyter: systemctl stop jupyter)"),
         ("contiguous memory", "cma_free", _LEAST_CMA, "raise cma= in the kernel's command line, or reboot"),
         ("disk", "disk_free", _LEAST_DISK, "remove files; the agent keeps tensors of up to 2 GiB in ~/.hilt"),
     ]
-    for what, key, least, mend in limits:
+    for name, key, least, mend in limits:
         free = facts[key]
         if free is None or (virtual and key == "cma_free"):
             continue  # not every kernel says; a virtual board's is its model's own
-        yield Finding(what, free >= least, f"{free / 2**20:,.0f} MiB free", f"{least >> 20} MiB are needed: {mend}")
+        yield Finding(name, free >= least, f"{free / 2**20:,.0f} MiB free", f"{least >> 20} MiB are needed: {mend}")
     if facts["temperature"] is not None:
         degrees = facts["temperature"]
         yield Finding("temperature", degrees < _HOTTEST, f"{degrees:.0f} °C", "give it air, or a heat sink")

@@ -15,6 +15,8 @@ from hilt.schedule.onnx_model import OnnxError as OnnxError
 
 _OLDEST_OPSET = 17
 """Models of older operator sets are rewritten to this one."""
+CONSTANT_DOMAIN = "hilt.constant"
+"""The domain here, not in files, of an Identity that makes a constant output of the graph."""
 _LARGE = 1 << 12
 """Constants of more elements are left out when only shapes are inferred."""
 
@@ -307,7 +309,8 @@ def to_model(graph: OnnxGraph, *, shapes_only: bool = False, extra_outputs: tupl
             initializers.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
     nodes = []
     for node in graph.nodes:
-        proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=node.domain)
+        domain = "" if node.domain == CONSTANT_DOMAIN else node.domain
+        proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=domain)
         for key, value in node.attributes.items():
             proto.attribute.append(
                 helper.make_attribute(key, numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value)
@@ -321,7 +324,7 @@ def to_model(graph: OnnxGraph, *, shapes_only: bool = False, extra_outputs: tupl
         if not output.type.tensor_type.elem_type:
             output.ClearField("type")
     proto = helper.make_graph(nodes, graph.name, inputs, outputs, initializers)
-    domains = {node.domain for node in graph.nodes} - {""}
+    domains = {node.domain for node in graph.nodes} - {"", CONSTANT_DOMAIN}
     opsets = [helper.make_opsetid("", graph.opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
     return helper.make_model(proto, opset_imports=opsets, ir_version=min(10, onnx.IR_VERSION), producer_name="hilt")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import expression, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
-from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode
+from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode
 from hilt.network.onnx_simplify import fixed_model, read_fixed
 from hilt.network.qdq_view import QdqView
 from hilt_runtime import operators
@@ -208,8 +208,8 @@ class _Importer:
 
     def _emit_operator(self, node: OnnxNode) -> None:
         """Emit one of ONNX's operators for the processor."""
-        op = "Identity" if node.domain == "hilt.constant" else node.op
-        if op not in operators.OPERATORS or (node.domain and node.domain != "hilt.constant"):
+        op = "Identity" if node.domain == CONSTANT_DOMAIN else node.op
+        if op not in operators.OPERATORS or (node.domain and node.domain != CONSTANT_DOMAIN):
             kind = f"{node.domain}.{node.op}" if node.domain else node.op
             raise OnnxError(
                 f"node {node.name} is {kind}, which neither VTA nor the processor's operators compute; "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hilt.network.onnx_fused import split_fused
 from hilt.network.onnx_graph import (
+    CONSTANT_DOMAIN,
     OnnxError,
     OnnxGraph,
     OnnxNode,
@@ -26,8 +27,10 @@ _KEPT = frozenset(("DequantizeLinear", "QuantizeLinear", "RandomNormal", "Random
 """Operators that are not computed ahead: weights stay int8 behind their DequantizeLinear."""
 _MAX_ELEMENTS = 1 << 26
 _MAX_ROUNDS = 64
-_FLOAT32, _FLOAT16 = 1, 10
-"""ONNX's numbers of the element types."""
+_FLOAT32 = 1
+_WITH_WEIGHTS = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedMatMul", "Einsum"))
+_OTHER_FLOATS = {"float16": 10, "float64": 11}
+"""Float types that become float32, with ONNX's numbers of them."""
 
 
 def read_fixed(
@@ -63,7 +66,7 @@ def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[s
     Raises:
         OnnxError: No such input, or a dimension stays open.
     """
-    _widen(graph)
+    _make_float32(graph)
     split_fused(graph)
     _fix_values(graph, values)
     _fix_shapes(graph, shapes)
@@ -77,20 +80,23 @@ def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[s
     graph.remove_unused()
 
 
-def _widen(graph: OnnxGraph) -> None:
-    """Make a float16 model a float32 one, its inputs too."""
-    if not any(str(value.dtype) == "float16" for value in graph.constants.values()):
-        return
-    for name, value in graph.constants.items():
-        if str(value.dtype) == "float16":
-            graph.constants[name] = value.astype(np.float32)
-    for node in graph.nodes:
-        if node.op == "Cast" and node.attributes.get("to") == _FLOAT16:
-            node.attributes["to"] = _FLOAT32
-    inputs = set(graph.inputs)
-    kinds = {name: graph.dtypes[name] for name in graph.inputs if name in graph.dtypes}
-    graph.dtypes = {name: "float32" if kind == "float16" else kind for name, kind in kinds.items()}
-    graph.shapes = {name: shape for name, shape in graph.shapes.items() if name in inputs}
+def _make_float32(graph: OnnxGraph) -> None:
+    """Make a model with float16 constants or float64 weights a float32 one, its inputs too."""
+    read = {name for node in graph.nodes if node.op in _WITH_WEIGHTS for name in node.inputs[1:2]}
+    kinds = {str(value.dtype) for name, value in graph.constants.items()
+             if name in read or value.dtype == np.float16}  # fmt: skip
+    for other, number in _OTHER_FLOATS.items():
+        if other not in kinds:
+            continue
+        for name, value in graph.constants.items():
+            if str(value.dtype) == other:
+                graph.constants[name] = value.astype(np.float32)
+        for node in graph.nodes:
+            if node.op == "Cast" and node.attributes.get("to") == number:
+                node.attributes["to"] = _FLOAT32
+        declared = {name: graph.dtypes[name] for name in graph.inputs if name in graph.dtypes}
+        graph.dtypes = {name: "float32" if kind == other else kind for name, kind in declared.items()}
+        graph.shapes = {name: shape for name, shape in graph.shapes.items() if name in graph.inputs}
 
 
 def _fix_values(graph: OnnxGraph, values: Mapping[str, float]) -> None:
@@ -190,7 +196,7 @@ def _separate_outputs(graph: OnnxGraph) -> None:
             graph.constants[copy] = graph.constants.pop(name)
             graph.replace(name, copy)
             graph.outputs = [name if other == copy else other for other in graph.outputs]
-            graph.nodes.append(OnnxNode(f"{name}_constant", "Identity", [copy], [name], {}, "hilt.constant"))
+            graph.nodes.append(OnnxNode(f"{name}_constant", "Identity", [copy], [name], {}, CONSTANT_DOMAIN))
 
 
 def _inline_branches(graph: OnnxGraph) -> bool:

@@ -112,8 +112,21 @@ def _saturating(graph: OnnxGraph, quantised: OnnxNode, zero_place: int, op: str,
     inner = graph.unique(f"{output}.signed")
     return [
         OnnxNode(quantised.name, op, inputs, [inner], attributes),
-        OnnxNode(f"{quantised.name}.relu", "Relu", [inner], [output]),
+        _saturation(graph, quantised, inner, zero_place - 1),
     ]
+
+
+def _saturation(graph: OnnxGraph, quantised: OnnxNode, source: str, scale_place: int) -> OnnxNode:
+    """Return the Clip that a quantiser with its zero point at the lowest integer is: a Relu, or a Relu6."""
+    zero = graph.constants[quantised.inputs[scale_place + 1]]
+    steps = 2 ** (8 * zero.dtype.itemsize) - 1
+    scale = _number(graph, quantised, scale_place)
+    if scale.size != 1:
+        return OnnxNode(f"{quantised.name}.relu", "Relu", [source], list(quantised.outputs))
+    bounds = [graph.unique(f"{quantised.name}.{part}") for part in ("low", "high")]
+    graph.constants[bounds[0]] = np.zeros((), np.float32)
+    graph.constants[bounds[1]] = np.asarray(steps * scale.reshape(()), np.float32)
+    return OnnxNode(f"{quantised.name}.clip", "Clip", [source, *bounds], list(quantised.outputs))
 
 
 def _at_lowest(zero: NDArray[Any] | None) -> bool:
@@ -124,8 +137,9 @@ def _quantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     zero = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else np.zeros((), np.uint8)
     producers = graph.producers()
     maker = producers.get(node.inputs[0])
-    signed = maker is not None and maker.op in _SIGNED
-    return [OnnxNode(node.name, "Relu" if signed and _at_lowest(zero) else "Identity", node.inputs[:1], node.outputs)]
+    if maker is not None and maker.op in _SIGNED and len(node.inputs) > 2 and _at_lowest(zero):
+        return [_saturation(graph, node, node.inputs[0], 1)]
+    return [OnnxNode(node.name, "Identity", node.inputs[:1], node.outputs)]
 
 
 def _dequantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:

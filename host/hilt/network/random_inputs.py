@@ -26,4 +26,6 @@ def random_inputs(graph: Graph) -> dict[str, NDArray[Any]]:
 def _random(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> NDArray[Any]:
     if np.issubdtype(np.dtype(dtype), np.floating):
         return np.asarray(generator.standard_normal(tuple(shape)), dtype=dtype)
-    return np.asarray(generator.integers(-128, 128, tuple(shape)), dtype=dtype)
+    if np.dtype(dtype).itemsize == 1:
+        return np.asarray(generator.integers(-128, 128, tuple(shape)), dtype=dtype)
+    return np.asarray(generator.integers(0, 2, tuple(shape)), dtype=dtype)  # these are counts or places mostly

@@ -6,5 +6,5 @@ from __future__ import annotations
 class MissingLibraryError(Exception):
     """A library of the extra `report` is not installed."""
 
-    def __init__(self, what: str, library: str) -> None:
-        super().__init__(f"{what} needs {library}: pip install 'hilt[report]'")
+    def __init__(self, output: str, library: str) -> None:
+        super().__init__(f"{output} needs {library}: pip install 'hilt[report]'")

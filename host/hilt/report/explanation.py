@@ -153,7 +153,7 @@ def _verdict(
         lower(workload, knobs, accelerator, level)
     except Rejected as rejection:
         return rejection.reason, rejection.detail
-    raise AssertionError(f"the verdict of {level} on {dict(knobs)} is not what lowering says")
+    raise AssertionError(f"the verdict of {level} on {dict(knobs)} differs from lowering")
 
 
 def _loops(analysis: Analysis) -> tuple[LoopLine, ...]:

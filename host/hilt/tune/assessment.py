@@ -45,6 +45,6 @@ class Assessment:
         if self.board_over_twin is None or self.scatter is None:
             return line
         return (
-            f"{line}; the board takes {self.board_over_twin:.2f} times what the timing model says, "
+            f"{line}; the board takes {self.board_over_twin:.2f} times the prediction of the timing model, "
             f"+-{100 * self.scatter:.1f}%; it behaves most like: {self.machine}"
         )

@@ -54,7 +54,7 @@ def _grid(problem: TuningProblem, seed: int, options: GridOptions) -> Tuner:
 
 _TREES = ("xgboost",)
 _TUNERS = {
-    "hilt": _Entry("hilt's own: the timing model, calibrated by what is measured", HiltOptions, HiltTuner),
+    "hilt": _Entry("hilt's own: the timing model, calibrated by measurements", HiltOptions, HiltTuner),
     "random": _Entry("uniform random search without replacement", RandomOptions, _random),
     "autotvm": _Entry(
         "AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm, _TREES
@@ -66,7 +66,7 @@ _TUNERS = {
         "AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru, ("torch",)
     ),
     "ml2tuner": _Entry(
-        "models of performance, of validity, and of what compilation shows", ML2TunerOptions, ml2tuner, _TREES
+        "models of performance, of validity, and of the compiled program", ML2TunerOptions, ml2tuner, _TREES
     ),
     "glimpse": _Entry(
         "trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner, _TREES

@@ -19,7 +19,7 @@ KINDS = {
     "daemon_crash": "the agent's daemon is killed",
     "link_drop": "the connection ends in the middle of a frame",
     "ssh_gone": "the SSH server dies with all its connections, and is started again",
-    "wrong_output": "one byte of the output is not what the accelerator wrote",
+    "wrong_output": "one byte of the output differs from the accelerator's",
     "freeze": "nothing on the board moves any more; only its power switch helps",
     "slow_reboot": "the board starts anew and takes its time",
     "full_disk": "the result cannot be kept, for there is no room on the board's disk for a while",
@@ -27,7 +27,7 @@ KINDS = {
     "out_of_memory": "a leak takes all contiguous memory of the worker",
     "forged_key": "the agent answers with the result of another trial",
     "impossible_counter": "the cycle counter stands still while the program runs",
-    "escape_sequences": "the reason of the result holds what a terminal obeys",
+    "escape_sequences": "the reason of the result holds escape sequences",
 }
 
 

@@ -18,7 +18,7 @@ class ParameterError(ValueError):
 
 _NAME = re.compile(r"(\d+)x(\d+)_i(\d+)w(\d+)a(\d+)_(\d+)_(\d+)_(\d+)_(\d+)")
 
-# What may stand in each field. The widths are those of hilt's datapath (int8 x int8 -> int32). Buffer sizes are bounded
+# The values that each field may have. Widths are those of the datapath (int8 x int8 -> int32). Buffer sizes are bounded
 # by their depth, see __post_init__.
 _BOUNDS = {
     "log_inp_width": (3, 3),

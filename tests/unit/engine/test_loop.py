@@ -393,7 +393,7 @@ def test_the_tuners_assessment_is_published(bench: Bench) -> None:
     told = [event for event in bench.events if isinstance(event, TunerUpdated)]
     assert len(told) == 6
     assert {event.assessment for event in told} == {AssessingTuner().assessment().text}
-    assert "1.50 times what the timing model says, +-3.0%" in told[-1].assessment
+    assert "1.50 times the prediction of the timing model, +-3.0%" in told[-1].assessment
 
 
 class WaitingTuner(GreedyTuner):

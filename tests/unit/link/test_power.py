@@ -73,9 +73,9 @@ def test_a_relay_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatc
         switch = PowerSwitch("desk", network(f"http://127.0.0.1:{deaf.getsockname()[1]}/{{index}}/{{value}}"))
         monkeypatch.setattr(power, "SECONDS", 0.5)
         monkeypatch.setattr(power, "wait", wait_from_when_it_asks)
-        for what in (switch.off, switch.on):
+        for act in (switch.off, switch.on):
             with pytest.raises(PowerError, match=r"NetworkPowerDriver did not switch power .* within 0.5 s"):
-                what()
+                act()
         first = connections[0]
         assert first.recv(100).startswith(b"GET /3/0 ")
         first.close()  # the first ends with an error
@@ -109,7 +109,7 @@ def test_a_relay_that_refuses_is_an_error_that_names_it(relay: tuple[str, list[s
 
 
 def test_a_command_switches(tmp_path: Path) -> None:
-    commands = {f"cmd_{what}": f"touch {tmp_path / what}" for what in ("on", "off", "cycle")}
+    commands = {f"cmd_{action}": f"touch {tmp_path / action}" for action in ("on", "off", "cycle")}
     switch = PowerSwitch("desk", {"drivers": {"ExternalPowerDriver": commands}})
     switch.cycle()
     assert [path.name for path in tmp_path.iterdir()] == ["cycle"]

@@ -200,13 +200,11 @@ def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
         fixed_model(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (1,)}, opset=99), "new")
 
 
-def test_half_floats_become_floats() -> None:
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["s"]),
-        helper.make_node("Cast", ["s"], ["y"], to=TensorProto.FLOAT16),
-    ]
-    kinds = {"x": TensorProto.FLOAT16, "y": TensorProto.FLOAT16}
-    model = model_of(nodes, {"x": (1, 2, 4, 4)}, {"w": normal(3, 2, 1, 1).astype(np.float16)}, types=kinds)
+@pytest.mark.parametrize(("kind", "dtype"), [(TensorProto.FLOAT16, np.float16), (TensorProto.DOUBLE, np.float64)])
+def test_other_floats_become_float32(kind: int, dtype: type) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["s"]), helper.make_node("Cast", ["s"], ["y"], to=kind)]
+    kinds = {"x": kind, "y": kind}
+    model = model_of(nodes, {"x": (1, 2, 4, 4)}, {"w": normal(3, 2, 1, 1).astype(dtype)}, types=kinds)
     graph = canonical(model)
     assert [node.op for node in graph.nodes] == ["Conv"]
     assert graph.dtypes["x"] == "float32" and graph.constants[graph.nodes[0].inputs[1]].dtype == np.float32

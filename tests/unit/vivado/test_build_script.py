@@ -171,7 +171,7 @@ AXI_SIGNALS = {  # of AXI4, as Vivado's aximm names them
     *("ARADDR", "ARLEN", "ARSIZE", "ARBURST", "ARCACHE", "ARPROT", "ARVALID", "ARREADY"),
     *("RDATA", "RRESP", "RLAST", "RVALID", "RREADY"),
 }
-OF_BURSTS = {f"{channel}{what}" for channel in ("AW", "AR") for what in ("LEN", "SIZE", "BURST", "CACHE")}
+OF_BURSTS = {f"{channel}{signal}" for channel in ("AW", "AR") for signal in ("LEN", "SIZE", "BURST", "CACHE")}
 
 
 def test_every_bus_is_said_to_be_one(built: Build) -> None:

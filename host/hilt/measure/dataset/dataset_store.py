@@ -47,7 +47,7 @@ class DatasetStore:
         if path.is_file():
             dataset = Dataset.read(path)
             if dataset.identity != subject.identity:
-                raise DatasetError(f"{path} is not what its name says: {_differences(dataset, subject)}")
+                raise DatasetError(f"{path} differs from its name: {_differences(dataset, subject)}")
             return dataset
         how = f"`{build_command(subject)}` builds it"
         outdated = sorted(self.folder.glob(f"{_escaped(_file_name(subject.name))}.*{_SUFFIX}"))
@@ -69,7 +69,7 @@ class DatasetStore:
             raise DatasetError(f"{text!r} begins the names of {len(found)} datasets ({some}); type more of one")
         if not found:
             names = [path.name.rsplit(".", 2)[0] for path in self.paths()]
-            hint = did_you_mean(text, names, "`hilt dataset list` shows what there is")
+            hint = did_you_mean(text, names, "`hilt dataset list` shows them")
             raise MissingDatasetError(f"no dataset is called {text!r}; {hint}")
         return Dataset.read(found[0])
 

@@ -52,7 +52,8 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
             largest[name] = max(largest[name], float(np.abs(array).max(initial=0)))
             flat = array.reshape(-1)
             values[name].append(flat[:: max(flat.size // share, 1)].astype(np.float32))
-            means[name].append(array.mean(axis=(0, *range(2, array.ndim)), dtype=np.float64))
+            axes = (0, *range(2, array.ndim))
+            means[name].append(array.sum(axis=axes, dtype=np.float64) / max(array[:, :1].size, 1))
     return {
         name: TensorStatistics(largest[name], np.concatenate(values[name]), np.mean(means[name], axis=0))
         for name in tensors
@@ -95,6 +96,8 @@ def _of(values: NDArray[np.float32]) -> TensorStatistics:
 
 def _loss(values: NDArray[np.float32], exponent: int) -> float:
     """Return the power of the error of int8 with scale 2^-exponent, by that of the values."""
+    if not values.size:
+        return 0.0
     scaled = values * np.float32(2.0**exponent)
     error = (np.clip(np.rint(scaled), -128, 127) - scaled) * np.float32(2.0**-exponent)
     return float(np.mean(error * error) / (np.mean(values * values) + 1e-30))
@@ -107,5 +110,7 @@ def signal_to_noise(wanted: Mapping[str, NDArray[np.float32]], given: Mapping[st
 
 
 def _relative_error(wanted: NDArray[np.float32], given: NDArray[np.float32]) -> float:
+    if not wanted.size:
+        return 0.0
     difference = (wanted - given).astype(np.float64)
     return float(np.mean(difference**2) / (np.mean(wanted.astype(np.float64) ** 2) + 1e-30))

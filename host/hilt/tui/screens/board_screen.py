@@ -129,7 +129,7 @@ class BoardScreen(RunPage):
         name = self.board
         question = Confirm(
             f"Switch the power of {name} off and on?",
-            "What runs on it is lost; the engine recovers the board and asks for those trials again.",
+            "The trial on it is lost; the engine recovers the board and asks for those trials again.",
             "Power-cycle",
             "Leave it on",
         )
@@ -148,7 +148,7 @@ class BoardScreen(RunPage):
             return
         question = Confirm(
             f"Quarantine {name}?",
-            "It finishes what it has; no run uses it until it is released (x here, or `hilt boards release`).",
+            "It finishes its trials; no run uses it until it is released (x here, or `hilt boards release`).",
             "Quarantine",
             "Leave it",
         )

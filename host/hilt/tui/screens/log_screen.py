@@ -96,7 +96,7 @@ class LogScreen(RunPage):
     def action_pager(self) -> None:
         path = self.watched.files.log_path
         if not path.exists() or not path.stat().st_size:
-            self.notify(f"{path} is empty: no engine had to say what went wrong", timeout=5, markup=False)
+            self.notify(f"{path} is empty: no engine reported an error", timeout=5, markup=False)
             return
         try:
             with self.app.suspend():

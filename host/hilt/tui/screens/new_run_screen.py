@@ -94,7 +94,7 @@ class NewRunScreen(ModalScreen[None]):
 
     def action_cancel(self) -> None:
         if self._starting:
-            self.notify("an engine is being started: nobody would hear what became of it", timeout=4)
+            self.notify("an engine is being started: wait until it has started", timeout=4)
         else:
             self.dismiss()
 

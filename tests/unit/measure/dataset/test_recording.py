@@ -105,7 +105,7 @@ def test_the_dataset_store_finds_refuses_and_names_differences(tmp_path: Path) -
     with pytest.raises(MissingDatasetError, match="is of something else: memory was .* is "):
         dataset_store.get(slower)
     dataset_store.path_of(subject).rename(dataset_store.path_of(slower))
-    with pytest.raises(DatasetError, match="not what its name says: memory"):
+    with pytest.raises(DatasetError, match="differs from its name: memory"):
         dataset_store.get(slower)
     assert dataset.name == subject.name
 

@@ -1,0 +1,192 @@
+"""Models as exporters write them, from ONNX to tensors on the golden model: every tensor is the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from hilt.network.calibration import Calibration
+from hilt.network.compile import compile_network
+from hilt.network.onnx_canonical import canonicalise
+from hilt.network.onnx_graph import to_model
+from hilt.network.onnx_import import import_proto
+from hilt.network.onnx_simplify import fix, fixed_model
+from hilt.network.onnx_unquantise import is_quantised, unquantise
+from hilt.network.quantize.quantizer import quantise
+from hilt.network.random_inputs import random_inputs
+from hilt.network.reference import evaluate
+from hilt.network.simulated import SimulatedVta
+from hilt.network.verify import compare
+from hilt_runtime import Network, read_bundle
+from tests.unit.network.models import Array, model_of, run_float
+
+from .graphs import target
+
+pytestmark = pytest.mark.slow  # compiles networks and runs them on the golden model
+
+node = helper.make_node
+
+
+class Numbers:
+    """Seeded weights."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(4)
+
+    def __call__(self, *shape: int) -> Array:
+        return self._random.normal(0, 0.4, shape).astype(np.float32)
+
+    def integers(self, *shape: int) -> Array:
+        """Return seven bits: ONNX Runtime's products of uint8 and int8 saturate on some processors."""
+        return self._random.integers(-63, 64, shape, dtype=np.int8)
+
+
+def one_dimension(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], group=4, dilations=[3], pads=[3, 3]),
+        node("Conv", ["a", "w2"], ["b"], strides=[2], auto_pad="SAME_LOWER"),
+        node("MaxPool", ["b"], ["c"], kernel_shape=[2], strides=[2]),
+        node("Conv", ["c", "w3"], ["y"], dilations=[8], pads=[8, 8]),
+    ]
+    return model_of(nodes, {"x": (1, 16, 40)}, {"w": n(16, 4, 3), "w2": n(8, 16, 5), "w3": n(4, 8, 3)})
+
+
+def transposed(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        node("ConvTranspose", ["a", "t", "b"], ["c"], strides=[2, 2], pads=[1] * 4, output_padding=[1, 1]),
+        node("ConvTranspose", ["c", "t2"], ["y"], strides=[3, 2], auto_pad="SAME_UPPER"),
+    ]
+    return model_of(
+        nodes, {"x": (1, 3, 6, 5)}, {"w": n(16, 3, 3, 3), "t": n(16, 12, 3, 3), "b": n(12), "t2": n(12, 4, 4, 3)}
+    )
+
+
+def uneven_pads(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[0, 2, 1, 3], strides=[2, 1]),
+        node("AveragePool", ["a"], ["b"], kernel_shape=[3, 3], pads=[0, 1, 1, 1], ceil_mode=1, strides=[2, 2]),
+        node("Conv", ["b", "w2"], ["c"]),
+        node("MaxPool", ["c"], ["d"], kernel_shape=[3, 2], pads=[1, 0, 1, 1], strides=[2, 2], ceil_mode=1),
+        node("Conv", ["d", "w3"], ["y"]),
+    ]
+    return model_of(nodes, {"x": (1, 3, 11, 9)}, {"w": n(16, 3, 3, 3), "w2": n(8, 16, 1, 1), "w3": n(8, 8, 1, 1)})
+
+
+def seventeen_channels(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        node("Conv", ["a", "w2"], ["b"], group=17, pads=[2] * 4),
+        node("Conv", ["b", "w3"], ["y"], strides=[2, 3]),
+    ]
+    return model_of(nodes, {"x": (1, 1, 13, 7)}, {"w": n(17, 1, 3, 3), "w2": n(17, 1, 5, 5), "w3": n(33, 17, 1, 1)})
+
+
+def a_constant_output(n: Numbers) -> Any:
+    nodes = [node("Conv", ["x", "w"], ["a"]), node("Selu", ["a"], ["y"]), node("Identity", ["k"], ["z"])]
+    return model_of(nodes, {"x": (1, 3, 6, 6), "unread": (1, 2)}, {"w": n(8, 3, 3, 3), "k": n(3)}, ("y", "z"))
+
+
+def an_empty_part(n: Numbers) -> Any:
+    constants = {"w": n(8, 3, 3, 3), "none": np.array([0]), "axis": np.array([1]), "v": n(4, 8, 1, 1)}
+    nodes = [
+        node("Conv", ["x", "w"], ["a"]),
+        node("Slice", ["a", "none", "none", "axis"], ["e"]),
+        node("Concat", ["a", "e"], ["c"], axis=1),
+        node("Conv", ["c", "v"], ["y"]),
+    ]
+    return model_of(nodes, {"x": (1, 3, 8, 8)}, constants)
+
+
+def means_of_odd_windows(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        node("AveragePool", ["a"], ["p"], kernel_shape=[3, 3]),
+        node("LRN", ["p"], ["l"], size=3),
+        node("AveragePool", ["l"], ["q"], kernel_shape=[6, 2], strides=[2, 2]),
+        node("Conv", ["q", "v"], ["y"]),
+    ]
+    return model_of(nodes, {"x": (1, 3, 14, 14)}, {"w": n(8, 3, 3, 3), "v": n(4, 8, 1, 1)})
+
+
+def places_as_input(n: Numbers) -> Any:
+    nodes = [node("Gather", ["e", "x"], ["g"]), node("MatMul", ["g", "w"], ["a"]), node("MatMul", ["a", "v"], ["y"])]
+    constants = {"e": n(20, 8), "w": n(1, 8, 16), "v": n(16, 3)}
+    return model_of(nodes, {"x": (1, 6)}, constants, types={"x": TensorProto.INT64})
+
+
+def microsofts_operators(n: Numbers) -> Any:
+    def at(value: float, zero: int) -> list[Array]:
+        return [np.array(value, np.float32), np.array(zero, np.uint8)]
+
+    parts = {
+        "x": at(0.02, 128),
+        "a": at(0.15, 0),
+        "g": at(1 / 256, 0),
+        "m": at(0.15, 10),
+        "c": at(0.15, 10),
+        "o": at(0.5, 128),
+    }
+    constants = {f"{name}{key}": value for name, pair in parts.items() for key, value in zip("sz", pair, strict=True)}
+    constants |= {"w": n.integers(8, 3, 3, 3), "v": n.integers(8, 16, 1, 1), "ws": np.array(0.01, np.float32)}
+    constants |= {"wz": np.array(0, np.int8)}
+    own = {"domain": "com.microsoft"}
+    nodes = [
+        node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
+        node("QLinearConv", ["q", "xs", "xz", "w", "ws", "wz", "as", "az"], ["a"], pads=[1] * 4),
+        node("QLinearSigmoid", ["a", "as", "az", "gs", "gz"], ["g"], **own),
+        node("QLinearMul", ["a", "as", "az", "g", "gs", "gz", "ms", "mz"], ["m"], **own),
+        node("QLinearConcat", ["cs", "cz", "m", "ms", "mz", "a", "as", "az"], ["c"], axis=1, **own),
+        node("QLinearConv", ["c", "cs", "cz", "v", "ws", "wz", "os", "oz"], ["o"]),
+        node("DequantizeLinear", ["o", "os", "oz"], ["y"]),
+    ]
+    return model_of(nodes, {"x": (1, 3, 10, 10)}, constants)
+
+
+def names_that_hurt(n: Numbers) -> Any:
+    nodes = [node("Conv", ["in put/0", "w;`$(x)`"], ["\x1b[31ma"]), node("Conv", ["\x1b[31ma", "../../v"], ["../z"])]
+    constants = {"w;`$(x)`": n(8, 3, 3, 3), "../../v": n(4, 8, 1, 1)}
+    return model_of(nodes, {"in put/0": (1, 3, 8, 8)}, constants, ("../z",))
+
+
+MODELS: list[Callable[[Numbers], Any]] = [
+    an_empty_part, a_constant_output, means_of_odd_windows, microsofts_operators, names_that_hurt,
+    one_dimension, places_as_input, seventeen_channels, transposed, uneven_pads,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_a_model_runs_as_its_reference(make: Callable[[Numbers], Any]) -> None:
+    model = make(Numbers())
+    graph = fixed_model(model, "odd")
+    if is_quantised(graph):
+        unquantise(graph)
+        fix(graph, {}, {})
+    canonicalise(graph)
+    random = np.random.default_rng(1)
+    samples = [
+        {
+            name: (random.integers(0, 20, graph.shape(name)) if graph.dtypes[name] == "int64" else
+                   random.normal(0, 1, graph.shape(name))).astype(graph.dtypes[name])
+            for name in graph.inputs
+        }
+        for _ in range(4)
+    ]  # fmt: skip
+    result = quantise(graph, Calibration(tuple(samples)), search=False)
+    assert result.agreement.unexplained == 0
+    assert result.decibels > 20
+    network = import_proto(to_model(result.model), "odd")
+    inputs = random_inputs(network)
+    aim = target()
+    with SimulatedVta(aim) as device:
+        bundle = read_bundle(compile_network(network, aim).data, "odd")
+        inference = Network(bundle, device, keep=True).run(inputs)
+    expected = evaluate(network, inputs)
+    assert compare(inference.tensors, expected).tensors == len(network.tensors)
+    (wanted, *_), given = run_float(model, inputs), expected[network.outputs[0]]
+    noise = float(np.mean((wanted - given) ** 2) / np.mean(wanted**2))
+    assert noise < 0.02  # the original model's answer, not only that of the canonical form
