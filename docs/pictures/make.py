@@ -2,8 +2,8 @@
 
     python docs/pictures/make.py FOLDER
 
-It tunes resnet18.C5 on its recorded dataset with two tuners in a state of its own below FOLDER, so it takes a minute
-and needs no board. `make pictures` puts the SVG files into docs/pictures.
+It tunes resnet18.C5 on its recorded dataset with two tuners, and ResNet-8 on a virtual board, in a state of its own
+below FOLDER. `make pictures` puts the SVG files into docs/pictures and the campaign's report into docs/examples.
 """
 
 from __future__ import annotations
@@ -28,6 +28,19 @@ def main(folder: Path) -> None:
         _hilt("tune", WORKLOAD, "--board", BOARD, "--tuner", tuner, "--trials", "120", "--seed", str(seed))
     _hilt("report", "last", "--html", str(folder / "report.html"))
     asyncio.run(_screens(folder))
+    _campaign_report(folder)
+
+
+def _campaign_report(folder: Path) -> None:
+    """Tune ResNet-8 on a virtual board, and write the campaign's report."""
+    import onnx
+
+    from hilt.network import zoo
+
+    model = folder / "resnet8.onnx"
+    onnx.save(zoo.make("resnet8"), str(model))
+    _hilt("campaign", str(model), "--board", "virtual:pynq", "--budget", "60", "--output", str(folder / "campaign"))
+    _hilt("report", "last", "--static", "--html", str(folder / "campaign-report.html"))
 
 
 def _hilt(*arguments: str) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_axil_regs: the rules of AXI4-Lite at its port (axi4_lite_checker), and that a register keeps its written
-// value until the next write.
+// vta_axil_regs: the rules of AXI4-Lite at its port (axi4_lite_checker), and that a register keeps
+// its written value until the next write.
 
 module axil_regs_proof
   import vta_pkg::*;
@@ -104,7 +104,8 @@ module axil_regs_proof
     .rready_i
   );
 
-  // The last whole write to INSN_COUNT that was answered, and whether the write that is now answered is one.
+  // The last whole write to INSN_COUNT that was answered, and whether the write that is now
+  // answered is one.
   logic [15:0] write_address_q;
   logic [31:0] write_data_q, count_q;
   logic [3:0] write_strobe_q;
@@ -116,7 +117,8 @@ module axil_regs_proof
       responding_q <= 1'b0;
     end else begin
       responding_q <= bvalid_o && !bready_i;
-      if (bvalid_o && !responding_q && write_address_q == 16'(RegInsnCount) && write_strobe_q == 4'hF) begin
+      if (bvalid_o && !responding_q && write_address_q == 16'(RegInsnCount)
+          && write_strobe_q == 4'hF) begin
         count_q <= write_data_q;
       end
     end
@@ -124,7 +126,8 @@ module axil_regs_proof
     if (wvalid_i && wready_o) {write_strobe_q, write_data_q} <= {wstrb_i, wdata_i};
     if (started_q && rst_ni) begin
       a_kept : assert (bvalid_o || insn_count_o == count_q);
-      a_responses : assert ((!bvalid_o || bresp_o == 2'b00 || bresp_o == 2'b10) && (!rvalid_o || rresp_o == 2'b00));
+      a_responses : assert ((!bvalid_o || bresp_o == 2'b00 || bresp_o == 2'b10)
+          && (!rvalid_o || rresp_o == 2'b00));
     end
     c_write : cover (started_q && rst_ni && count_q == 32'h1234_5678);
     c_refused : cover (started_q && rst_ni && bvalid_o && bresp_o == 2'b10);

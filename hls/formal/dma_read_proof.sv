@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_dma_read with short bursts and little room: it keeps AXI's rules at its port, hands on as many beats as the block
-// has, never asks for more than it has room for, and names the address of a beat with an error.
+// vta_dma_read with short bursts and little room: it keeps AXI's rules at its port, hands on as
+// many beats as the block has, never asks for more than it has room for, and names the address of a
+// beat with an error.
 
 module dma_read_proof
   import vta_pkg::*;
@@ -132,8 +133,8 @@ module dma_read_proof
       + (u_port.bursts_q == 2'd2 ? 32'(other) + 1 : 0);
   always_ff @(posedge clk_i) {drained_q, last_address_q} <= {drain_i, beat_address_q};
 
-  // The contract: one block after another, small ones here; a beat is taken when it has come. Draining lasts until all
-  // has come.
+  // The contract: one block after another, small ones here; a beat is taken when it has come.
+  // Draining lasts until all has come.
   logic drain_q;
   always_ff @(posedge clk_i) drain_q <= rst_ni && drain_i && !idle_o;
   always_comb begin
@@ -153,13 +154,17 @@ module dma_read_proof
       a_idle : assert (!idle_o || !axi_req_o.arvalid);
       a_fault_address : assert (!fault_o || fault_address_o == last_address_q);
       // How the master's counts stand to those of the port, for the induction.
-      i_bursts : assert (32'(dut.bursts_q) == 32'(u_port.bursts_q) + 32'(axi_req_o.arvalid) + 32'(dut.burst_ends_1_q));
-      i_beats : assert (drained_q || 32'(dut.beats_q) == 32'(pending_q) + asked + 32'(dut.taken_1_q));
+      i_bursts : assert (32'(dut.bursts_q)
+          == 32'(u_port.bursts_q) + 32'(axi_req_o.arvalid) + 32'(dut.burst_ends_1_q));
+      i_beats : assert (drained_q
+          || 32'(dut.beats_q) == 32'(pending_q) + asked + 32'(dut.taken_1_q));
       i_few : assert (pending_q <= 16'(MaxBeats) && u_port.beat_q <= oldest);
-      i_places : assert (u_port.write_q == (u_port.read_q ^ u_port.bursts_q[0]) && u_port.bursts_q <= 2'(MaxBursts));
+      i_places : assert (u_port.write_q == (u_port.read_q ^ u_port.bursts_q[0])
+          && u_port.bursts_q <= 2'(MaxBursts));
       i_stride : assert (stride_q[LogBusBytes-1:0] == '0);
     end
-    c_block : cover (started_q && rst_ni && rows_left_q == 16'd1 && rows_q == 16'd2 && beat && row_left_q == '0);
+    c_block : cover (started_q && rst_ni && rows_left_q == 16'd1 && rows_q == 16'd2 && beat
+        && row_left_q == '0);
     c_drained : cover (started_q && rst_ni && drain_i && axi_rsp_i.rvalid && axi_rsp_i.rlast);
   end
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_dma_write with short bursts and few outstanding: it keeps AXI's rules at its port, takes as many beats as the
-// block has, is done when all are answered and not before, and names the address of a burst with an error.
+// vta_dma_write with short bursts and few outstanding: it keeps AXI's rules at its port, takes as
+// many beats as the block has, is done when all are answered and not before, and names the address
+// of a burst with an error.
 
 module dma_write_proof
   import vta_pkg::*;
@@ -133,9 +134,11 @@ module dma_write_proof
       a_idle : assert (!idle_o || (!axi_req_o.awvalid && !axi_req_o.wvalid));
       // How the master's counts stand to those of the port, for the induction.
       i_stride : assert (stride_q[LogBusBytes-1:0] == '0);
-      i_addressed : assert (32'(u_port.unanswered_q) == 32'(u_port.addressed_q) + 32'(u_port.waits_q));
+      i_addressed : assert (32'(u_port.unanswered_q)
+          == 32'(u_port.addressed_q) + 32'(u_port.waits_q));
       i_waits : assert (!u_port.waits_q || axi_req_o.awvalid);
-      i_unanswered : assert (32'(dut.unanswered_q) == 32'(u_port.unanswered_q) + 32'(axi_req_o.awvalid && !u_port.waits_q));
+      i_unanswered : assert (32'(dut.unanswered_q)
+          == 32'(u_port.unanswered_q) + 32'(axi_req_o.awvalid && !u_port.waits_q));
     end
     c_block : cover (started_q && rst_ni && open_q && !drained_q && done_o && row_last_q != '0);
     c_drained : cover (started_q && rst_ni && drain_i && axi_req_o.wvalid && axi_req_o.wstrb == '0);

@@ -2,7 +2,8 @@
 //
 // vta_fifo: no entry is lost, repeated, changed or put out of order; the handshake holds.
 //
-// One entry, chosen by the solver, is followed from its push to its pop by counting the entries before it.
+// One entry, chosen by the solver, is followed from its push to its pop by counting the entries
+// before it.
 
 module fifo_proof #(
   parameter int unsigned Width = 4,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vta_token_queue: as many tokens come out as went in, never more, and its flags say how many there are.
+// vta_token_queue: as many tokens come out as went in, never more, and its flags say how many there
+// are.
 
 module token_queue_proof #(
   parameter int unsigned Depth = 5

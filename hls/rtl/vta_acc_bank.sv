@@ -2,9 +2,10 @@
 //
 // One bank of the accumulator with the units that change it: LOAD, GEMM's addition and the ALU.
 //
-// Read in cycle 0, an element is at acc_o in cycle 2, where add_i or execute_i takes it; write_i writes the result in
-// cycle 3, and shows its low bytes at out_o. An element that is read while it is written by write_i has its new value:
-// from read to read of the new value there are three cycles.
+// Read in cycle 0, an element is at acc_o in cycle 2, where add_i or execute_i takes it; write_i
+// writes the result in cycle 3, and shows its low bytes at out_o. An element that is read while it
+// is written by write_i has its new value: from read to read of the new value there are three
+// cycles.
 
 module vta_acc_bank
   import vta_pkg::*;
@@ -17,13 +18,15 @@ module vta_acc_bank
   // acc_o plus a tensor.
   input  logic                  add_i,
   input  logic [   AccBits-1:0] dot_i,
-  // acc_o combined with src_i; the written result is clamped between low_i and high_i, the larger, but for that of MUL.
+  // acc_o combined with src_i; the written result is clamped between low_i and high_i, the larger,
+  // but for that of MUL.
   input  logic                  execute_i,
   input  logic [           2:0] opcode_i,
   input  logic signed [   31:0] low_i,
   input  logic signed [   31:0] high_i,
   input  logic [   AccBits-1:0] src_i,
-  // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has the sum: with write_i.
+  // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has
+  // the sum: with write_i.
   input  logic                  write_i,
   input  logic [LogAccRows-1:0] write_row_i,
   input  logic                  gemm_i,
@@ -38,13 +41,15 @@ module vta_acc_bank
   logic [AccBits-1:0] sum_q, alu_result, product, result;
   logic is_product;
 
-  function automatic logic signed [31:0] clamp(input logic signed [31:0] value, input logic signed [31:0] low,
+  function automatic logic signed [31:0] clamp(input logic signed [31:0] value,
+                                               input logic signed [31:0] low,
                                                input logic signed [31:0] high);
     return value < low ? low : value > high ? high : value;
   endfunction
 
   always_ff @(posedge clk_i) begin
-    if (add_i) for (int n = 0; n < Batch * Block; n++) sum_q[n*32+:32] <= acc_o[n*32+:32] + dot_i[n*32+:32];
+    if (add_i)
+      for (int n = 0; n < Batch * Block; n++) sum_q[n*32+:32] <= acc_o[n*32+:32] + dot_i[n*32+:32];
   end
 
   vta_alu u_alu (
@@ -63,7 +68,9 @@ module vta_acc_bank
     result = sum_q;
     if (write_i && !gemm_i) begin
       if (is_product) result = product;
-      else for (int n = 0; n < Batch * Block; n++) result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
+      else
+        for (int n = 0; n < Batch * Block; n++)
+        result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
     end
   end
 
@@ -72,8 +79,9 @@ module vta_acc_bank
     if (write_i) for (int n = 0; n < Batch * Block; n++) out_o[n*8+:8] = result[n*32+:8];
   end
 
-  // ---- Memory ------------------------------------------------------------------------------
-  // Its output is registered, with the element that was written while it was read in place of the old one.
+  // ---- Memory -----------------------------------------------------------------------------------
+  // Its output is registered, with the element that was written while it was read in place of the
+  // old one.
   logic [AccBits-1:0] stored, new_value, written_q, acc_q;
   logic read_q, forward_q;
   assign new_value = clear_i ? '0 : result;
@@ -100,15 +108,18 @@ module vta_acc_bank
   );
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   // There is no reset here: registers are random in the first cycles after power-on.
   logic [2:0] powered_q;
   initial powered_q = '0;
   always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
-  assert_one_writer : assert property (@(posedge clk_i) disable iff (!powered_q[2]) write_i -> !load_i)
+  assert_one_writer : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      write_i -> !load_i)
   else $error("a LOAD and an instruction write the accumulator in one cycle");
-  assert_one_unit : assert property (@(posedge clk_i) disable iff (!powered_q[2]) add_i -> !execute_i)
+  assert_one_unit : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      add_i -> !execute_i)
   else $error("GEMM and ALU take an element of the accumulator in one cycle");
   assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q[2]) clear_i -> gemm_i)
   else $error("an ALU result is cleared");
@@ -118,6 +129,7 @@ module vta_acc_bank
   assert_zero : assert property (@(posedge clk_i) disable iff (!powered_q[2]) zero_i -> read_q)
   else $error("an element is to be zero that was not read");
   cover_forward : cover property (@(posedge clk_i) powered_q[2] && read_q && forward_q);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Combines an accumulator tensor with another one, or with an immediate: MIN, MAX, ADD, SHR, MUL, element by element.
+// Combines an accumulator tensor with another one, or with an immediate: MIN, MAX, ADD, SHR, MUL,
+// element by element.
 //
-// result_o, registered, follows dst_i, src_i and execute_i by one cycle; an immediate is at src_i, in every element. ADD
-// and MUL wrap at 32 bits. SHR shifts arithmetically by the low five bits of the source as a signed number: a negative
-// amount shifts left. MUL is at product_o instead, with product_valid_o: its partial products are registered (P of the
-// DSP slices), and their sum is not.
+// result_o, registered, follows dst_i, src_i and execute_i by one cycle; an immediate is at src_i,
+// in every element. ADD and MUL wrap at 32 bits. SHR shifts arithmetically by the low five bits of
+// the source as a signed number: a negative amount shifts left. MUL is at product_o instead, with
+// product_valid_o: its partial products are registered (P of the DSP slices), and their sum is not.
 
 module vta_alu
   import vta_pkg::*;
@@ -29,7 +30,8 @@ module vta_alu
     return 32'(wide >>> amount[3:0]);
   endfunction
 
-  // The comparison is the slowest: what it chooses from and what else the result may be are ready before it.
+  // The comparison is the slowest: what it chooses from and what else the result may be are ready
+  // before it.
   function automatic logic [31:0] combine(input logic [2:0] opcode, input logic signed [31:0] dst,
                                           input logic signed [31:0] src);
     if (opcode == AluMin || opcode == AluMax) return (dst < src) == (opcode == AluMin) ? dst : src;
@@ -81,6 +83,7 @@ module vta_alu
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   // There is no reset here: registers are random in the first cycles after power-on.
   logic [2:0] powered_q;
@@ -93,6 +96,7 @@ module vta_alu
   assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       $past(powered_q[2] && !execute_i) -> $stable(result_o))
   else $error("the ALU's result changed without an operation");
+  // verilog_format: on
 `endif
 
 endmodule

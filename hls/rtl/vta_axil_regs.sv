@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The register blocks of the four stages behind one AXI4-Lite slave, a page of 4 KiB each: docs/registers.md.
+// The register blocks of the four stages behind one AXI4-Lite slave, a page of 4 KiB each:
+// docs/registers.md.
 //
-// A control register starts its stage with bit 0; the stage then executes one instruction (fetch: one program) and is
-// ready again, or goes on as long as bit 7, auto restart, is set. Bits 1 (done) and 3 (ready) are cleared by reading.
+// A control register starts its stage with bit 0; the stage then executes one instruction (fetch:
+// one program) and is ready again, or goes on as long as bit 7, auto restart, is set. Bits 1 (done)
+// and 3 (ready) are cleared by reading.
 //
-// One access at a time. A write takes effect two cycles after its address and data are both accepted, and a read's
-// value is that of the cycle after its address is accepted. Unmapped registers read 0; a write with a byte strobe low
-// is refused with SLVERR.
+// One access at a time. A write takes effect two cycles after its address and data are both
+// accepted, and a read's value is that of the cycle after its address is accepted. Unmapped
+// registers read 0; a write with a byte strobe low is refused with SLVERR.
 
 module vta_axil_regs
   import vta_pkg::*;
@@ -60,11 +62,17 @@ module vta_axil_regs
 
   localparam logic [1:0] Compute = 2'd2;
 
-  localparam logic [31:0] Geometry = {12'd0, 4'(LogAccWidth), 4'(LogWgtWidth), 4'(LogInpWidth), 4'(LogBlock), 4'(LogBatch)};
-  localparam logic [31:0] Buffers = {8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)};
-  localparam logic [31:0] Build = {19'd0, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)};
+  localparam logic [31:0] Geometry = {
+    12'd0, 4'(LogAccWidth), 4'(LogWgtWidth), 4'(LogInpWidth), 4'(LogBlock), 4'(LogBatch)
+  };
+  localparam logic [31:0] Buffers = {
+    8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)
+  };
+  localparam logic [31:0] Build = {
+    19'd0, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)
+  };
 
-  // ---- Writes ----------------------------------------------------------------------------------------------------------------
+  // ---- Writes -----------------------------------------------------------------------------------
   logic aw_held_q, w_held_q, bvalid_q;
   logic [15:0] awaddr_q;
   logic [31:0] wdata_q;
@@ -97,7 +105,15 @@ module vta_axil_regs
   assign bvalid_o = bvalid_q;
   assign bresp_o = bresp_q;
 
-  logic [31:0] insn_count_q, insn_addr_q, inp_addr_q, wgt_addr_q, uop_addr_q, bias_addr_q, out_addr_q, done_write_q;
+  logic [31:0]
+      insn_count_q,
+      insn_addr_q,
+      inp_addr_q,
+      wgt_addr_q,
+      uop_addr_q,
+      bias_addr_q,
+      out_addr_q,
+      done_write_q;
   logic soft_reset_q;
 
   always_ff @(posedge clk_i) begin
@@ -135,12 +151,13 @@ module vta_axil_regs
   assign out_addr_o = out_addr_q;
   assign soft_reset_o = soft_reset_q;
 
-  // ---- Control -----------------------------------------------------------------------------------------------------------------
+  // ---- Control ----------------------------------------------------------------------------------
   logic [3:0] start_q, restart_q, done_q, write_control, read_control;
   logic read;  // a read's value is taken
   always_comb begin
     write_control = '0;
-    if (write) write_control[awaddr_q[13:12]] = awaddr_q[15:14] == '0 && awaddr_q[11:0] == PageControl;
+    if (write)
+      write_control[awaddr_q[13:12]] = awaddr_q[15:14] == '0 && awaddr_q[11:0] == PageControl;
   end
   assign start_o = start_q;
   assign compute_repeat_o = restart_q[Compute];
@@ -169,8 +186,9 @@ module vta_axil_regs
     end
   end
 
-  // ---- Reads -------------------------------------------------------------------------------------------------------------------
-  // In two steps: the pages' counters and the other registers are chosen from apart, then one of the two.
+  // ---- Reads ------------------------------------------------------------------------------------
+  // In two steps: the pages' counters and the other registers are chosen from apart, then one of
+  // the two.
   logic ar_held_q, chosen_q, rvalid_q;
   logic [15:0] araddr_q;
   logic [31:0] rdata_q, of_page_q, other_q;
@@ -202,7 +220,10 @@ module vta_axil_regs
       is_of_page_q <= 1'b1;
       known_q <= 1'b1;
       unique case (offset[7:2])
-        PageControl[7:2]: of_page_q <= {24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]};
+        PageControl[7:2]:
+        of_page_q <= {
+          24'd0, restart_q[page], 3'd0, done_q[page], !start_q[page], done_q[page], start_q[page]
+        };
         PageBusyLow[7:2]: of_page_q <= busy_i[page][31:0];
         PageBusyHigh[7:2]: of_page_q <= busy_i[page][63:32];
         PageStarvedLow[7:2]: of_page_q <= starved_i[page][31:0];
@@ -218,7 +239,9 @@ module vta_axil_regs
           of_page_q <= busy_i[page][31:0];
         end
       endcase
-      unique case ({page, offset[7:2]})
+      unique case ({
+        page, offset[7:2]
+      })
         {RegInsnCount[13:12], RegInsnCount[7:2]}: other_q <= insn_count_q;
         {RegInsnAddr[13:12], RegInsnAddr[7:2]}: other_q <= insn_addr_q;
         {RegIdentity[13:12], RegIdentity[7:2]}: other_q <= RegIdentityValue;
@@ -228,7 +251,8 @@ module vta_axil_regs
         {RegBuild[13:12], RegBuild[7:2]}: other_q <= Build;
         {RegFaultCode[13:12], RegFaultCode[7:2]}: other_q <= 32'(fault_code_i);
         {RegFaultAddressLow[13:12], RegFaultAddressLow[7:2]}: other_q <= fault_address_i[31:0];
-        {RegFaultAddressHigh[13:12], RegFaultAddressHigh[7:2]}: other_q <= 32'(fault_address_i[AddrBits-1:32]);
+        {RegFaultAddressHigh[13:12], RegFaultAddressHigh[7:2]}:
+        other_q <= 32'(fault_address_i[AddrBits-1:32]);
         {RegCyclesLow[13:12], RegCyclesLow[7:2]}: other_q <= cycles_i[31:0];
         {RegCyclesHigh[13:12], RegCyclesHigh[7:2]}: other_q <= cycles_i[63:32];
         {RegSoftReset[13:12], RegSoftReset[7:2]}: other_q <= 32'(resetting_i);
@@ -248,7 +272,9 @@ module vta_axil_regs
       endcase
       in_range_q <= araddr_q[15:14] == '0 && offset[11:8] == '0 && offset[1:0] == '0;
     end
-    if (chosen_q) rdata_q <= in_range_q && (is_of_page_q || known_q) ? (is_of_page_q ? of_page_q : other_q) : '0;
+    if (chosen_q)
+      rdata_q <= in_range_q && (is_of_page_q || known_q) ? (is_of_page_q ? of_page_q : other_q)
+          : '0;
   end
 
   assign arready_o = !ar_held_q;
@@ -262,6 +288,7 @@ module vta_axil_regs
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_b_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && bvalid_o && !bready_i) -> bvalid_o && $stable(bresp_o))
@@ -280,6 +307,7 @@ module vta_axil_regs
   else $error("a stage was started by no write");
   cover_refused : cover property (@(posedge clk_i) rst_ni && bvalid_o && bresp_o == AxiRespSlverr);
   cover_soft_reset : cover property (@(posedge clk_i) rst_ni && soft_reset_o);
+  // verilog_format: on
 `endif
 
 endmodule

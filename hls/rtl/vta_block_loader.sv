@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the beats of a two-dimensional LOAD to consecutive elements of a buffer, with zero elements for its pads.
+// Writes the beats of a two-dimensional LOAD to consecutive elements of a buffer, with zero
+// elements for its pads.
 //
-// Beats are collected in a register of one element while pads are written, so that a pad costs no bus time where
-// elements take several beats. One element or pad is written a cycle, in order, and done_o marks the last write (or,
-// for an empty block, the cycle after start_i). The first element past the buffer raises fault_o and nothing follows.
+// Beats are collected in a register of one element while pads are written, so that a pad costs no
+// bus time where elements take several beats. One element or pad is written a cycle, in order, and
+// done_o marks the last write (or, for an empty block, the cycle after start_i). The first element
+// past the buffer raises fault_o and nothing follows.
 //
 // The block's description must hold still from prepare_i until done_o.
 
@@ -12,7 +14,7 @@ module vta_block_loader
   import vta_pkg::*;
 #(
   // The largest element that is loaded; smaller ones lie at its low end.
-  parameter int unsigned ElementBits = 64,
+  parameter int unsigned ElementBits  = 64,
   // Its beats: up to 64 x 64 bytes in beats of 8.
   parameter int unsigned LogBeatsBits = 4
 ) (
@@ -50,14 +52,16 @@ module vta_block_loader
 
   logic full_q;  // element_q has a whole element
 
-  // ---- Position ----------------------------------------------------------------------------
-  // Decisions about the position are registers of their own, worked out a step before: a step is decided by them alone. A
-  // position is compared with the one before a limit, while it is counted on.
+  // ---- Position ---------------------------------------------------------------------------------
+  // Decisions about the position are registers of their own, worked out a step before: a step is
+  // decided by them alone. A position is compared with the one before a limit, while it is counted
+  // on.
   logic active_q, pad_q, past_q, last_column_q, last_row_q;
   logic [SizeBits-1:0] row_q, column_q;
   logic [SramIndexBits-1:0] index_q;
   logic row_pad_q;  // the whole row is a pad
-  // Of the block: where its data ends; its size; the column and the row before the first with data, the last with data, the last.
+  // Of the block: where its data ends; its size; the column and the row before the first with data,
+  // the last with data, the last.
   logic [SizeBits-1:0] data_right_q, data_bottom_q, width_q, height_q;
   logic [3:0] left_q, top_q;
   logic [SizeBits-1:0] right_q, bottom_q, before_last_column_q, before_last_row_q;
@@ -126,7 +130,7 @@ module vta_block_loader
   assign fault_o = active_q && past_q;
   assign waiting_o = active_q && !pad_q && !full_q && !beat_valid_i;
 
-  // ---- Collecting an element -----------------------------------------------------------------------------------------------
+  // ---- Collecting an element --------------------------------------------------------------------
   logic [BeatBits-1:0] beat_q;
   logic [MaxBeats-1:0] place_q;  // of the next beat: the bit of its number
   logic [ElementBits-1:0] element_q;
@@ -138,7 +142,8 @@ module vta_block_loader
 
   always_ff @(posedge clk_i) begin
     if (take) begin
-      for (int n = 0; n < MaxBeats; n++) if (place_q[n]) element_q[n*BusBits+:BusBits] <= beat_data_i;
+      for (int n = 0; n < MaxBeats; n++)
+      if (place_q[n]) element_q[n*BusBits+:BusBits] <= beat_data_i;
       full_q <= element_ends;
       beat_q <= element_ends ? '0 : beat_q + 1'b1;
       place_q <= element_ends ? MaxBeats'(1) : place_q << 1;
@@ -158,11 +163,15 @@ module vta_block_loader
     $error("vta_block_loader: LogBeatsBits cannot hold an element's beats");
   end
   if (ElementBits % BusBits != 0) begin : g_check
-    $error("vta_block_loader: an element must be whole beats; the bus is too wide for these parameters");
+    $error(
+        "vta_block_loader: an element must be whole beats; the bus is too wide for these parameters"
+    );
   end
 
 `ifndef SYNTHESIS
-  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni) write_o -> index_o < depth_i)
+  // verilog_format: off
+  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      write_o -> index_o < depth_i)
   else $error("a LOAD wrote past its buffer");
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
   else $error("a LOAD began before the last one ended");
@@ -178,6 +187,7 @@ module vta_block_loader
   else $error("vta_block_loader lost its place among the pads");
   cover_pad : cover property (@(posedge clk_i) rst_ni && write_o && zero_o);
   cover_collects : cover property (@(posedge clk_i) rst_ni && write_o && zero_o && take);
+  // verilog_format: on
 `endif
 
 endmodule

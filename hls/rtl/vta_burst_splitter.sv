@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splits a two-dimensional block of memory into AXI bursts: rows of beats, stride_i bytes apart, each cut into INCR bursts
-// at the multiples of MaxBurstBeats. So no burst crosses a 4 KiB boundary, and all but the ends of a row are whole.
+// Splits a two-dimensional block of memory into AXI bursts: rows of beats, stride_i bytes apart,
+// each cut into INCR bursts at the multiples of MaxBurstBeats. So no burst crosses a 4 KiB
+// boundary, and all but the ends of a row are whole.
 //
-// After start_i the bursts appear in order at address_o and last_beat_o (their beats less one), the first in the next
-// cycle, one a cycle while next_i is high. row_last_i (the beats of a row less one), rows_i (at least 1) and stride_i must
-// hold still from start_i on while valid_o is high; address_i is aligned to the bus. clear_i forgets the rest.
+// After start_i the bursts appear in order at address_o and last_beat_o (their beats less one), the
+// first in the next cycle, one a cycle while next_i is high. row_last_i (the beats of a row less
+// one), rows_i (at least 1) and stride_i must hold still from start_i on while valid_o is high;
+// address_i is aligned to the bus. clear_i forgets the rest.
 
 module vta_burst_splitter
   import vta_pkg::*;
@@ -34,8 +36,8 @@ module vta_burst_splitter
 
   logic valid_q;
   address_t address_q, next_row_q;  // of this burst, and of the next row
-  beat_t last_beat_q, tail_q;       // of this burst, and of the last of its row; less one
-  logic [RestBits-1:0] rest_q;      // bursts of the row after this one
+  beat_t last_beat_q, tail_q;  // of this burst, and of the last of its row; less one
+  logic [RestBits-1:0] rest_q;  // bursts of the row after this one
   logic row_ends_q, last_row_q;
   logic [15:0] rows_left_q;
 
@@ -43,7 +45,8 @@ module vta_burst_splitter
   assign last_beat_o = 8'(last_beat_q);
   assign valid_o = valid_q;
 
-  // A row from its address on. The last beat counts from the multiple of MaxBurstBeats before the row.
+  // A row from its address on. The last beat counts from the multiple of MaxBurstBeats before the
+  // row.
   address_t row_address;
   beat_t offset;
   logic [RowBeatsBits:0] last;
@@ -56,7 +59,8 @@ module vta_burst_splitter
     rest = last[RowBeatsBits:ChunkBits];
     // As rest says, sooner: start_i chooses last.
     ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0
-        && !(start_i ? carries(address_i[LogBusBytes+:ChunkBits]) : carries(next_row_q[LogBusBytes+:ChunkBits]));
+        && !(start_i ? carries(address_i[LogBusBytes+:ChunkBits])
+            : carries(next_row_q[LogBusBytes+:ChunkBits]));
   end
 
   // Whether the last beat of a row is in another chunk than the first, as far as its low bits say.
@@ -90,10 +94,13 @@ module vta_burst_splitter
 
   if (MaxBurstBeats < 2 || MaxBurstBeats > 256 || MaxBurstBeats != 1 << ChunkBits
       || MaxBurstBeats * BusBytes > 4096) begin : g_check
-    $error("vta_burst_splitter: MaxBurstBeats must be a power of two of at most 256 beats and 4 KiB");
+    $error(
+        "vta_burst_splitter: MaxBurstBeats must be a power of two of at most 256 beats and 4 KiB"
+    );
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni)
       start_i -> rows_i != '0 && address_i[LogBusBytes-1:0] == '0)
   else $error("vta_burst_splitter: an empty or unaligned block");
@@ -114,8 +121,10 @@ module vta_burst_splitter
       valid_q -> (ChunkBits + 1)'(address_q[LogBusBytes+:ChunkBits]) + (ChunkBits + 1)'(last_beat_q)
       == {1'b0, row_ends_q ? tail_q : {ChunkBits{1'b1}}})
   else $error("a burst ends neither at a multiple of its longest length nor at its row's end");
-  cover_rows : cover property (@(posedge clk_i) rst_ni && valid_o && next_i && row_ends_q && !last_row_q);
+  cover_rows : cover property (@(posedge clk_i) rst_ni && valid_o && next_i && row_ends_q
+      && !last_row_q);
   cover_cut : cover property (@(posedge clk_i) rst_ni && valid_o && next_i && !row_ends_q);
+  // verilog_format: on
 `endif
 
 endmodule

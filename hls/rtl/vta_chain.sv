@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one of any operation but MUL,
-// and the MIN and MAX that follow it, which together are a clamp between low_o and high_o.
+// Joins ALU instructions with immediate that go over the same accumulators to one pass: a first one
+// of any operation but MUL, and the MIN and MAX that follow it, which together are a clamp between
+// low_o and high_o.
 //
-// One pass applies all instructions to each accumulator in turn, not each instruction to all of them. The two are the
-// same if no accumulator comes twice and no index is past its buffer. That is proven, of instructions
+// One pass applies all instructions to each accumulator in turn, not each instruction to all of
+// them. The two are the same if no accumulator comes twice and no index is past its buffer. That is
+// proven, of instructions
 //   - of one micro-op,
 //   - whose inner loop, if it runs more than once, moves on by one,
-//   - whose outer loop, if it runs more than once, moves on by no less than the inner loop's length,
+//   - whose outer loop, if it runs more than once, moves on by no less than the inner loop's
+//     length,
 //   - the last of whose indices is within the accumulator.
 // Instructions join while no token is pushed or popped between them.
 //
-// The first is taken in cycle T. Its proof is done in T+4; if it holds, the head of the queue is looked at from T+5 on,
-// one instruction a cycle, and waited for where the queue is empty: so what joins does not depend on when fetch
-// delivers it. Until one does not join, or pushes a token, hold_next_o keeps micro-ops from issuing.
+// The first is taken in cycle T. Its proof is done in T+4; if it holds, the head of the queue is
+// looked at from T+5 on, one instruction a cycle, and waited for where the queue is empty: so what
+// joins does not depend on when fetch delivers it. Until one does not join, or pushes a token,
+// hold_next_o keeps micro-ops from issuing.
 
 module vta_chain
   import vta_pkg::*;
@@ -37,7 +41,7 @@ module vta_chain
 );
 
   typedef enum logic [2:0] {
-    Closed,  // nothing joins
+    Closed,   // nothing joins
     Measure,
     Prove,
     Add,
@@ -51,17 +55,27 @@ module vta_chain
     return insn[PushPrevBit] || insn[PushNextBit];
   endfunction
 
-  logic [4*IndexBits+UopEndBits+22:0] unused_nest;  // fields that only GEMM and ALU of two tensors have
+  // fields that only GEMM and ALU of two tensors have
+  logic [4*IndexBits+UopEndBits+22:0] unused_nest;
   assign unused_nest = {
-    nest_i.uop_end, nest_i.uop_count[3:2], nest_i.reset, nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in,
-    nest_i.alu_opcode, nest_i.use_imm, nest_i.imm
+    nest_i.uop_end,
+    nest_i.uop_count[3:2],
+    nest_i.reset,
+    nest_i.src_factor_out,
+    nest_i.src_factor_in,
+    nest_i.wgt_factor_out,
+    nest_i.wgt_factor_in,
+    nest_i.alu_opcode,
+    nest_i.use_imm,
+    nest_i.imm
   };
 
-  // ---- Proof ---------------------------------------------------------------------------------------------------------------
+  // ---- Proof ------------------------------------------------------------------------------------
   // From the first index to the last, while the loops are as they must be.
   localparam int unsigned RowsBits = IterBits + DstFactorBits;
   logic [RowsBits-1:0] rows_q;
-  index_t row_q, span_q, uop_dst_q, room_q;  // row_q: of the last row; room_q: destinations of the micro-op that are low enough
+  // row_q: of the last row; room_q: destinations of the micro-op that are low enough
+  index_t row_q, span_q, uop_dst_q, room_q;
   logic apart_q;
 
   always_ff @(posedge clk_i) begin
@@ -81,7 +95,7 @@ module vta_chain
     if (state_q == Prove) span_q <= index_t'(rows_q) + row_q;
   end
 
-  // ---- Joining ---------------------------------------------------------------------------------------------------------------
+  // ---- Joining ----------------------------------------------------------------------------------
   logic look;
   assign look = state_q == Open && insn_valid_i && enable_i && repeat_i;
   always_comb begin
@@ -92,7 +106,8 @@ module vta_chain
   always_comb begin
     state_d = state_q;
     if (take_i) begin
-      state_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul && !pushes(insn_i) ? Measure : Closed;
+      state_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul &&
+          !pushes(insn_i) ? Measure : Closed;
     end else begin
       unique case (state_q)
         Measure: state_d = Prove;
@@ -108,7 +123,7 @@ module vta_chain
   always_ff @(posedge clk_i) state_q <= rst_ni ? state_d : Closed;
   assign hold_next_o = state_d != Closed;
 
-  // ---- Clamp -----------------------------------------------------------------------------------------------------------------
+  // ---- Clamp ------------------------------------------------------------------------------------
   // low_q is never above high_q, so that a value is past one of them at most.
   logic signed [31:0] low_q, high_q;
 
@@ -132,6 +147,7 @@ module vta_chain
   assign high_o = high_q;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
       state_q != Closed -> low_o <= high_o)
@@ -145,6 +161,7 @@ module vta_chain
   cover_join : cover property (@(posedge clk_i) rst_ni && join_o);
   cover_refused : cover property (@(posedge clk_i) rst_ni && state_q == Decide && !apart_q);
   cover_pushes : cover property (@(posedge clk_i) rst_ni && join_o && pushes(insn_i));
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,7 +2,8 @@
 //
 // The compute stage: LOAD of UOP, ACC and ACC_8BIT, GEMM, ALU and FINISH.
 //
-// One instruction at a time; an instruction's last write to a buffer is done before its tokens are pushed.
+// One instruction at a time; an instruction's last write to a buffer is done before its tokens are
+// pushed.
 
 module vta_compute
   import vta_pkg::*;
@@ -63,7 +64,7 @@ module vta_compute
   localparam int unsigned LogAccBeats = LogAccBytes - LogBusBytes;
   localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
 
-  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  // ---- Instruction ------------------------------------------------------------------------------
   logic take, join_insn, done, insn_end, pushes_next;
 
   vta_sequencer u_sequencer (
@@ -93,15 +94,26 @@ module vta_compute
   assign insn_ready_o = take || join_insn;
   assign retire_o = insn_end || join_insn;  // one that is joined by the next ends with that
 
-  // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which a LOAD of UOP begins,
-  // and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM before has written its results.
-  logic launch_q, begin_q, settled_q, load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q, illegal_q;
+  // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which
+  // a LOAD of UOP begins, and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM
+  // before has written its results.
+  logic
+      launch_q,
+      begin_q,
+      settled_q,
+      load_uop_q,
+      load_acc_q,
+      load_acc8_q,
+      gemm_q,
+      alu_q,
+      finish_q,
+      illegal_q;
   transfer_t transfer_q;
   nest_t nest_q;
   logic [1:0] settling_q;
 
-  // A reset that is left to the next GEMM (vta_fold): the fields that are not the same in all of them. replay: it is to
-  // be executed after all, from two cycles later on.
+  // A reset that is left to the next GEMM (vta_fold): the fields that are not the same in all of
+  // them. replay: it is to be executed after all, from two cycles later on.
   typedef struct packed {
     logic [UopEndBits-1:0] uop_bgn;
     logic [UopEndBits-1:0] uop_end;
@@ -155,7 +167,7 @@ module vta_compute
     replay_q <= rst_ni ? {replay_q[1], replay} : '0;
   end
 
-  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  // ---- Memory -----------------------------------------------------------------------------------
   // Micro-ops may begin anywhere in a beat.
   address_t uop_address;
   logic [LogBusBytes-1:0] uop_first_lane;
@@ -216,7 +228,7 @@ module vta_compute
   );
   assign beat_o = beat_valid && beat_ready;
 
-  // ---- LOAD of UOP -------------------------------------------------------------------------------------------------------------
+  // ---- LOAD of UOP ------------------------------------------------------------------------------
   logic uop_done, uop_waiting, uop_fault, uop_beat_ready, uop_read;
   logic [16:0] uop_fault_index;
   logic [LogBusBytes-1:0] uop_lanes;
@@ -244,7 +256,7 @@ module vta_compute
     .uop_o(uop)
   );
 
-  // ---- LOAD of ACC and ACC_8BIT --------------------------------------------------------------------------------------------
+  // ---- LOAD of ACC and ACC_8BIT -----------------------------------------------------------------
   logic acc_done, acc_waiting, acc_fault, acc_beat_ready, acc_load, acc_zero;
   logic [SramIndexBits-1:0] acc_load_index;
   logic [AccBits-1:0] acc_element, acc_widened;
@@ -279,12 +291,14 @@ module vta_compute
 
   always_comb begin
     acc_widened = acc_element;
-    if (load_acc8_q) for (int n = 0; n < Batch * Block; n++) acc_widened[n*32+:32] = 32'($signed(acc_element[n*8+:8]));
+    if (load_acc8_q)
+      for (int n = 0; n < Batch * Block; n++)
+      acc_widened[n*32+:32] = 32'($signed(acc_element[n*8+:8]));
   end
 
   assign beat_ready = load_uop_q ? uop_beat_ready : acc_beat_ready;
 
-  // ---- GEMM and ALU ----------------------------------------------------------------------------------------------------------
+  // ---- GEMM and ALU -----------------------------------------------------------------------------
   logic hold_next;
   logic signed [31:0] low, high;
 
@@ -365,7 +379,7 @@ module vta_compute
     .out_o
   );
 
-  // ---- End, faults and counters ---------------------------------------------------------------------------------------------
+  // ---- End, faults and counters -----------------------------------------------------------------
   logic finish;
   assign finish = launch_q && finish_q && busy_o;
   always_ff @(posedge clk_i) finish_o <= finish && rst_ni;
@@ -396,9 +410,11 @@ module vta_compute
   end
 
   assign stalled_o = uop_waiting || acc_waiting;
-  assign beat_bytes_o = load_uop_q ? (LogBusBytes + 1)'(uop_lanes) << LogUopBytes : (LogBusBytes + 1)'(BusBytes);
+  assign beat_bytes_o = load_uop_q ? (LogBusBytes + 1)'(uop_lanes) << LogUopBytes
+      : (LogBusBytes + 1)'(BusBytes);
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_one_kind : assert property (@(posedge clk_i) disable iff (!rst_ni)
       busy_o -> $countones({load_uop_q, load_acc_q, load_acc8_q, gemm_q, alu_q, finish_q}) <= 1)
@@ -417,6 +433,7 @@ module vta_compute
   else $error("an illegal instruction raised no fault");
   cover_acc8 : cover property (@(posedge clk_i) rst_ni && acc_load && load_acc8_q);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
+  // verilog_format: on
 `endif
 
 endmodule

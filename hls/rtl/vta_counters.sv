@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stage's use of its time, since the start of the program: docs/microarchitecture.md defines the counters.
+// A stage's use of its time, since the start of the program: docs/microarchitecture.md defines the
+// counters.
 
 module vta_counters
   import vta_pkg::*;
@@ -57,6 +58,7 @@ module vta_counters
   assign instructions_o = instructions_q;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   // There is no reset here: registers are random in the first cycles after power-on.
   logic [2:0] powered_q;
@@ -74,6 +76,7 @@ module vta_counters
       && stalled_o - $past(stalled_o) <= 1 && instructions_o - $past(instructions_o) <= 1
       && bytes_o - $past(bytes_o) <= 64'(BusBytes))
   else $error("a counter jumped");
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,12 +2,14 @@
 //
 // Reads a two-dimensional block of memory over AXI4 and hands its beats on in order.
 //
-// Addresses run ahead of data: bursts are asked for, one a cycle, until MaxBursts are outstanding or there is no room for
-// a whole burst among the MaxBeats beats that may be on their way or not yet taken (beat_taken_i). The first address is on the bus two cycles after start_i. Beats pass
+// Addresses run ahead of data: bursts are asked for, one a cycle, until MaxBursts are outstanding
+// or there is no room for a whole burst among the MaxBeats beats that may be on their way or not
+// yet taken (beat_taken_i). The first address is on the bus two cycles after start_i. Beats pass
 // straight from the bus: beat_ready_i must not depend on them.
 //
-// An error response ends the transfer: fault_o for one cycle, with the address of the beat. While drain_i is high
-// nothing new is asked for and arriving data is thrown away; idle_o says when nothing is outstanding any more.
+// An error response ends the transfer: fault_o for one cycle, with the address of the beat. While
+// drain_i is high nothing new is asked for and arriving data is thrown away; idle_o says when
+// nothing is outstanding any more.
 
 module vta_dma_read
   import vta_pkg::*;
@@ -15,7 +17,8 @@ module vta_dma_read
 #(
   parameter int unsigned MaxBurstBeats = 256,
   parameter int unsigned MaxBursts = 32,
-  // Enough for a beat a cycle from a memory of a thousand cycles; more would only make a soft reset take longer.
+  // Enough for a beat a cycle from a memory of a thousand cycles; more would only make a soft reset
+  // take longer.
   parameter int unsigned MaxBeats = 1024
 ) (
   input  logic                    clk_i,
@@ -51,7 +54,7 @@ module vta_dma_read
   logic [LogBusBytes-1:0] unused_address;
   assign unused_address = address_i[LogBusBytes-1:0];
 
-  // ---- Addresses -------------------------------------------------------------------------------------------------------
+  // ---- Addresses --------------------------------------------------------------------------------
   logic ask_valid, ask;
   address_t ask_address;
   logic [7:0] ask_last;
@@ -129,7 +132,7 @@ module vta_dma_read
   assign axi_req_o.arvalid = arvalid_q;
   assign idle_o = bursts_q == '0;
 
-  // ---- Data --------------------------------------------------------------------------------------------------------------
+  // ---- Data -------------------------------------------------------------------------------------
   assign axi_req_o.rready = beat_ready_i || drain_i;
   assign beat_valid_o = axi_rsp_i.rvalid && !drain_i;
   assign beat_data_o = axi_rdata_i;
@@ -176,6 +179,7 @@ module vta_dma_read
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready)
       -> axi_req_o.arvalid && $stable(axi_req_o.araddr) && $stable(axi_req_o.arlen))
@@ -183,7 +187,8 @@ module vta_dma_read
   assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
       beat_1_q && !drain_i -> burst_ends_1_q == (beat_q == burst_last))
   else $error("an AXI read burst has not the length that was asked for");
-  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rsp_i.rvalid -> bursts_q != '0)
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_rsp_i.rvalid -> bursts_q != '0)
   else $error("AXI read data that nobody asked for");
   assert_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
       axi_req_o.arvalid -> 32'(axi_req_o.arlen) < MaxBurstBeats)
@@ -195,6 +200,7 @@ module vta_dma_read
   cover_waits : cover property (@(posedge clk_i) rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready);
   cover_full : cover property (@(posedge clk_i) rst_ni && ask_valid && !room_q);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);
+  // verilog_format: on
 `endif
 
 endmodule

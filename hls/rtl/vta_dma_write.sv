@@ -2,11 +2,13 @@
 //
 // Writes a stream of beats to a two-dimensional block of memory over AXI4.
 //
-// Addresses run ahead of data by up to MaxBursts bursts whose response is outstanding. The first address is on the bus
-// two cycles after start_i. done_o: every burst of the block has been answered; it is high before start_i too.
+// Addresses run ahead of data by up to MaxBursts bursts whose response is outstanding. The first
+// address is on the bus two cycles after start_i. done_o: every burst of the block has been
+// answered; it is high before start_i too.
 //
-// An error response ends the transfer: fault_o for one cycle, with the address of the burst. While drain_i is high no
-// burst is begun; those begun are completed with beats that write nothing; idle_o says when none is outstanding.
+// An error response ends the transfer: fault_o for one cycle, with the address of the burst. While
+// drain_i is high no burst is begun; those begun are completed with beats that write nothing;
+// idle_o says when none is outstanding.
 
 module vta_dma_write
   import vta_pkg::*;
@@ -46,7 +48,7 @@ module vta_dma_write
   logic [LogBusBytes-1:0] unused_address;
   assign unused_address = address_i[LogBusBytes-1:0];
 
-  // ---- Addresses -------------------------------------------------------------------------------------------------------
+  // ---- Addresses --------------------------------------------------------------------------------
   logic ask_valid, ask;
   address_t ask_address;
   logic [7:0] ask_last;
@@ -79,7 +81,8 @@ module vta_dma_write
   assign answer = axi_rsp_i.bvalid && axi_req_o.bready;
   always_comb begin
     ask = 1'b0;
-    if (ask_valid) ask = !drain_i && (!awvalid_q || axi_rsp_i.awready) && unanswered_q != BurstsBits'(MaxBursts);
+    if (ask_valid)
+      ask = !drain_i && (!awvalid_q || axi_rsp_i.awready) && unanswered_q != BurstsBits'(MaxBursts);
   end
 
   always_ff @(posedge clk_i) begin
@@ -111,8 +114,9 @@ module vta_dma_write
   assign idle_o = unanswered_q == '0;
   assign done_o = unanswered_q == '0 && !ask_valid;
 
-  // ---- Data --------------------------------------------------------------------------------------------------------------
-  // The same bursts again, as their data leaves. Not cleared by drain_i, for requested bursts must be sent.
+  // ---- Data -------------------------------------------------------------------------------------
+  // The same bursts again, as their data leaves. Not cleared by drain_i, for requested bursts must
+  // be sent.
   logic send_valid, send;
   logic [7:0] send_last;
   logic [7:0] beat_q;
@@ -173,7 +177,7 @@ module vta_dma_write
   assign axi_req_o.wlast = wlast_q;
   assign axi_req_o.wvalid = wvalid_q;
 
-  // ---- Responses: the same bursts a third time, to name the address of an error -------------------------------------------
+  // ---- Responses: the same bursts a third time, to name the address of an error -----------------
   logic unused_answer_valid;
   logic [7:0] unused_answer_last;
   address_t answer_address;
@@ -200,16 +204,20 @@ module vta_dma_write
   assign fault_address_o = answer_address;
 
 `ifndef SYNTHESIS
-  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) unsent_any_q == (unsent_q != '0))
+  // verilog_format: off
+  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      unsent_any_q == (unsent_q != '0))
   else $error("vta_dma_write lost count of its bursts");
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && axi_req_o.awvalid && !axi_rsp_i.awready)
       -> axi_req_o.awvalid && $stable(axi_req_o.awaddr) && $stable(axi_req_o.awlen))
   else $error("an AXI write address changed before it was accepted");
   assert_w_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && axi_req_o.wvalid && !axi_rsp_i.wready) -> axi_req_o.wvalid && $stable(axi_req_o.wdata) && $stable(axi_req_o.wlast))
+      $past(rst_ni && axi_req_o.wvalid && !axi_rsp_i.wready) -> axi_req_o.wvalid
+          && $stable(axi_req_o.wdata) && $stable(axi_req_o.wlast))
   else $error("AXI write data changed before it was accepted");
-  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni) axi_rsp_i.bvalid -> unanswered_q != '0)
+  assert_expected : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      axi_rsp_i.bvalid -> unanswered_q != '0)
   else $error("an AXI write response that nobody waits for");
   assert_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
       axi_req_o.awvalid -> 32'(axi_req_o.awlen) < MaxBurstBeats)
@@ -221,7 +229,9 @@ module vta_dma_write
   else $error("a burst was answered before its data left");
   cover_waits : cover property (@(posedge clk_i) rst_ni && axi_req_o.wvalid && !axi_rsp_i.wready);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);
-  cover_drained : cover property (@(posedge clk_i) rst_ni && axi_req_o.wvalid && axi_req_o.wstrb == '0);
+  cover_drained : cover property (@(posedge clk_i) rst_ni && axi_req_o.wvalid
+      && axi_req_o.wstrb == '0);
+  // verilog_format: on
 `endif
 
 endmodule

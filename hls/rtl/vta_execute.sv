@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a cycle.
+// Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a
+// cycle.
 //
 //   GEMM: issue -> read operands -> operands -> products -> products + 2^15 -> sums of 4 -> dot
 //         -> new accumulator -> write
 //   ALU:  issue -> read accumulator -> accumulator -> new accumulator -> write
 //
-// done_o comes while the last micro-ops are on their way, as soon as nothing that follows can reach what they have yet to
-// write: in the cycle after the last went, or, of a GEMM with pushes_next_i, three cycles later. From done_o on
-//   - a later micro-op reads an accumulator nine cycles or more later, and the last write is seven cycles later;
+// done_o comes while the last micro-ops are on their way, as soon as nothing that follows can reach
+// what they have yet to write: in the cycle after the last went, or, of a GEMM with pushes_next_i,
+// three cycles later. From done_o on
+//   - a later micro-op reads an accumulator nine cycles or more later, and the last write is seven
+//     cycles later;
 //   - a LOAD of ACC begins after the last write (vta_compute);
 //   - a STORE reads the output buffer five cycles or more later.
 // Where there is no micro-op it is the cycle after start_i.
@@ -24,19 +27,23 @@ module vta_execute
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
   input  logic                   hold_next_i,  // issue nothing in the next cycle
-  input  logic signed [31:0]     low_i,   // bounds of the ALU's results, which hold still while anything is issued
+  // bounds of the ALU's results, which hold still while anything is issued
+  input  logic signed [31:0]     low_i,
   input  logic signed [31:0]     high_i,
-  input  logic                   pushes_next_i,  // the instruction pushes a token to the store stage
+  // the instruction pushes a token to the store stage
+  input  logic                   pushes_next_i,
   // A reset ends unexecuted: the next instruction, a GEMM, is to clear these accumulators.
   input  logic                   fold_i,
   input  logic [LogAccDepth-1:0] fold_first_i,
   input  logic [  LogAccDepth:0] fold_count_i,
-  output logic                   replay_o,  // nest_i is to become the reset's, and start_i to follow in two cycles
+  // nest_i is to become the reset's, and start_i to follow in two cycles
+  output logic                   replay_o,
   output logic                   done_o,
   output logic                   fault_o,
   output fault_e                 fault_code_o,
   output index_t                 fault_index_o,
-  output logic [            2:0] gemm_issue_o,  // so many GEMM micro-ops begin, or are done by others in passing
+  // so many GEMM micro-ops begin, or are done by others in passing
+  output logic [            2:0] gemm_issue_o,
   // Micro-op buffer, one cycle.
   output logic                   uop_read_o,
   output logic [LogUopDepth-1:0] uop_index_o[2],
@@ -90,7 +97,7 @@ module vta_execute
   assign alu_issue = gemm_i ? '0 : dst_issue;
   assign operand_read_o = gemm_issue != '0;
 
-  // ---- GEMM: reads its operands when issued and its accumulators four cycles later --------
+  // ---- GEMM: reads its operands when issued and its accumulators four cycles later --------------
   localparam int unsigned GemmStages = 6;
   localparam int unsigned GemmRead = 4;  // read accumulators
   localparam int unsigned GemmAdd = 6;
@@ -100,9 +107,9 @@ module vta_execute
   logic [AccBits-1:0] gemm_dot;
   logic clear_q;
 
-  // ---- Folded reset: GEMM adds to zero where it first comes to an accumulator of it ----------
-  // The accumulators to which the GEMM did not come are left to the reset itself, which runs after it: replay_q. So it is
-  // too where the GEMM ends in a fault, before that is told.
+  // ---- Folded reset: GEMM adds to zero where it first comes to an accumulator of it -------------
+  // The accumulators to which the GEMM did not come are left to the reset itself, which runs after
+  // it: replay_q. So it is too where the GEMM ends in a fault, before that is told.
   localparam int unsigned GemmFirst = 2;  // the micro-op is known to be the first
   banks_t first;
   banks_t zero_q[GemmFirst+1:GemmRead+1];
@@ -130,7 +137,7 @@ module vta_execute
   // Each micro-op of the reset counts once, when it is done.
   assign gemm_issue_o = 3'(first[0]) + 3'(first[1]) + (gemm_i && !replay_q ? 3'(issue_count) : '0);
 
-  // ---- GEMM's stages -----------------------------------------------------------------------
+  // ---- GEMM's stages ----------------------------------------------------------------------------
 
   always_comb begin
     for (int n = 1; n <= GemmStages; n++) gemm_valid[n] = gemm_q[n] != '0;
@@ -156,7 +163,7 @@ module vta_execute
     .dot_o(gemm_dot)
   );
 
-  // ---- ALU: reads sources, if there are any, then destinations ----------------------------
+  // ---- ALU: reads sources, if there are any, then destinations ----------------------------------
   logic alu_src_1_q, alu_src_2_q;  // sources were read one and two cycles ago
   banks_t alu_src_bank_1_q, alu_src_bank_2_q;
   banks_t alu_dst_1_q, alu_dst_2_q;  // destinations were read one and two cycles ago
@@ -188,12 +195,13 @@ module vta_execute
     end
   end
 
-  // ---- Accumulator -------------------------------------------------------------------------
+  // ---- Accumulator ------------------------------------------------------------------------------
   banks_t read;
   rows_t read_row;
   logic [AccBits-1:0] acc[AccBanks];
   assign read = gemm_q[GemmRead] | src_issue | alu_issue;
-  assign read_row = gemm_valid[GemmRead] ? gemm_row_q[GemmRead] : (src_issue != '0 ? src_row : dst_row);
+  assign read_row = gemm_valid[GemmRead] ? gemm_row_q[GemmRead]
+      : (src_issue != '0 ? src_row : dst_row);
 
   // The results are registers of the banks, and so is all that goes with their write.
   banks_t write_q;
@@ -212,7 +220,8 @@ module vta_execute
     logic [AccBits-1:0] source_q;
     always_ff @(posedge clk_i) begin
       if (alu_src_2_q) source_q <= acc[alu_src_bank_2_q[bank]];
-      else if (alu_dst_1_q[bank] && nest_i.use_imm) source_q <= {(Batch * Block) {32'($signed(nest_i.imm))}};
+      else if (alu_dst_1_q[bank] && nest_i.use_imm)
+        source_q <= {(Batch * Block) {32'($signed(nest_i.imm))}};
     end
 
     vta_acc_bank u_bank (
@@ -239,9 +248,10 @@ module vta_execute
     );
   end
 
-  // ---- End ---------------------------------------------------------------------------------
+  // ---- End --------------------------------------------------------------------------------------
   logic running_q, known, writes_soon, folded_end;
-  assign known = gemm_issue == '0 && gemm_valid[GemmFirst:1] == '0;  // which accumulators were come to
+  // which accumulators were come to
+  assign known = gemm_issue == '0 && gemm_valid[GemmFirst:1] == '0;
   assign writes_soon = (!pushes_next_i && !fold_q) || known;
   assign folded_end = running_q && fold_q && known && (!issue_busy || issue_fault);
   assign replay_o = folded_end && !covered;
@@ -265,6 +275,7 @@ module vta_execute
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   assert_one_writer : assert property (@(posedge clk_i) disable iff (!rst_ni)
       !gemm_valid[GemmAdd] || alu_dst_2_q == '0)
   else $error("GEMM and ALU write the accumulator in one cycle");
@@ -280,12 +291,14 @@ module vta_execute
   assert_covered : assert property (@(posedge clk_i) disable iff (!rst_ni)
       folded_end && replay_q -> covered)
   else $error("a reset left accumulators behind");
-  assert_folded : assert property (@(posedge clk_i) disable iff (!rst_ni) fold_q && running_q -> gemm_i)
+  assert_folded : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      fold_q && running_q -> gemm_i)
   else $error("a reset was left to an instruction that is no GEMM");
   cover_replay : cover property (@(posedge clk_i) rst_ni && replay_o);
   cover_fault : cover property (@(posedge clk_i) rst_ni && replay_o && issue_fault);
   cover_source : cover property (@(posedge clk_i) rst_ni && src_issue != '0);
   cover_two : cover property (@(posedge clk_i) rst_ni && write_o == '1);
+  // verilog_format: on
 `endif
 
 endmodule

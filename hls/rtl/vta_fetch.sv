@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the program and routes its instructions: STORE to the store queue, LOAD of INP and WGT to the load queue, all
-// else to the compute queue, illegal instructions included.
+// Reads the program and routes its instructions: STORE to the store queue, LOAD of INP and WGT to
+// the load queue, all else to the compute queue, illegal instructions included.
 //
-// Instructions are prefetched in bursts into a small buffer that is asked for no more than it can hold, so that a full
-// queue never leaves the memory with data that nobody takes. One instruction is routed a cycle at best, and no faster
-// than its beats arrive. done_o marks the end of the program (with insn_count_i 0, two cycles after start).
+// Instructions are prefetched in bursts into a small buffer that is asked for no more than it can
+// hold, so that a full queue never leaves the memory with data that nobody takes. One instruction
+// is routed a cycle at best, and no faster than its beats arrive. done_o marks the end of the
+// program (with insn_count_i 0, two cycles after start).
 
 module vta_fetch
   import vta_pkg::*;
@@ -13,7 +14,8 @@ module vta_fetch
 (
   input  logic                clk_i,
   input  logic                rst_ni,      // falls with a soft reset too
-  input  logic                bus_rst_ni,  // only with a power-on reset: bursts are drained, not forgotten
+  // only with a power-on reset: bursts are drained, not forgotten
+  input  logic                bus_rst_ni,
   input  logic                drain_i,
   output logic                idle_o,
   input  logic                start_i,     // level, until done_o
@@ -23,7 +25,8 @@ module vta_fetch
   output logic                done_o,
   // Queues.
   output logic [InsnBits-1:0] insn_o,
-  output logic                continues_o,  // insn_o clamps what the last one to compute went over (vta_chain)
+  // insn_o clamps what the last one to compute went over (vta_chain)
+  output logic                continues_o,
   output logic                load_valid_o,
   input  logic                load_ready_i,
   output logic                compute_valid_o,
@@ -50,7 +53,7 @@ module vta_fetch
   localparam int unsigned BeatBits = InsnBeats > 1 ? $clog2(InsnBeats) : 1;
   localparam int unsigned PrefetchBeats = 64;
 
-  // ---- The program in beats ----------------------------------------------------------------------------------------------
+  // ---- The program in beats ---------------------------------------------------------------------
   logic running_q, launch_q, dma_start_q;
   logic [RowBeatsBits-1:0] dma_row_last_q;
   logic [31:0] left_q, number_q;
@@ -100,13 +103,14 @@ module vta_fetch
   logic [LogInsnBytes-1:0] unused_address;
   assign unused_address = insn_addr_i[LogInsnBytes-1:0];
 
-  // ---- Beats to instructions -----------------------------------------------------------------------------------------------
+  // ---- Beats to instructions --------------------------------------------------------------------
   logic full_q;
   logic [BeatBits-1:0] beat_q;
   logic [InsnBits-1:0] insn_q;
   logic route, take;
   logic to_load, to_store, to_load_q, to_store_q;  // neither: to compute
-  // Registers, so that one look-up table says whether the instruction leaves: it is offered to one queue.
+  // Registers, so that one look-up table says whether the instruction leaves: it is offered to one
+  // queue.
   logic offer_load_q, offer_store_q, offer_compute_q;
 
   // Routing goes on while the stages drain: none takes an instruction then.
@@ -144,7 +148,7 @@ module vta_fetch
     end
   end
 
-  // ---- Routing -----------------------------------------------------------------------------------------------------------------
+  // ---- Routing ----------------------------------------------------------------------------------
   logic offer;
   assign offer = full_q;
   assign load_valid_o = offer_load_q;
@@ -159,7 +163,9 @@ module vta_fetch
     continues_o = 1'b0;
     if (compute_valid_o) continues_o = clamps(insn_q) && destinations_of(insn_q) == destinations_q;
   end
-  always_ff @(posedge clk_i) if (compute_valid_o && compute_ready_i) destinations_q <= destinations_of(insn_q);
+  always_ff @(posedge clk_i)
+    if (compute_valid_o && compute_ready_i)
+      destinations_q <= destinations_of(insn_q);
 
   logic illegal_seen_q;
   logic [31:0] illegal_number_q;
@@ -170,7 +176,8 @@ module vta_fetch
   always_ff @(posedge clk_i) begin
     launch_q <= begin_o;
     dma_start_q <= begin_o && insn_count_i != '0;
-    if (begin_o) dma_row_last_q <= (RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)) - 1'b1;
+    if (begin_o)
+      dma_row_last_q <= (RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)) - 1'b1;
     if (done_o) running_q <= 1'b0;
     if (route) begin
       if (illegal(insn_q) && !illegal_seen_q) begin
@@ -198,6 +205,7 @@ module vta_fetch
   assign retire_o = route;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_one_queue : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $countones({load_valid_o, compute_valid_o, store_valid_o}) == 32'(full_q))
@@ -205,15 +213,18 @@ module vta_fetch
   assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && blocked_o) && !drain_i -> offer && $stable(insn_o))
   else $error("an instruction changed before its queue took it");
-  assert_blocked : assert property (@(posedge clk_i) disable iff (!rst_ni) blocked_o == (offer && !route))
+  assert_blocked : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      blocked_o == (offer && !route))
   else $error("an instruction is held back that leaves, or the other way round");
-  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni) route -> running_q && left_q != '0)
+  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      route -> running_q && left_q != '0)
   else $error("more instructions than the program has");
   assert_prefetch : assert property (@(posedge clk_i) disable iff (!rst_ni)
       dma_valid && !drain_i -> dma_ready)
   else $error("fetch asked for more than it has room for");
   cover_blocked : cover property (@(posedge clk_i) rst_ni && blocked_o);
   cover_illegal : cover property (@(posedge clk_i) rst_ni && route && illegal(insn_q));
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,8 +2,9 @@
 //
 // A queue of up to Depth entries whose head is shown while valid_o is high.
 //
-// A memory with one write and one read port and an output register, so that deep queues map to block RAM. An entry
-// pushed in cycle t is at the head in t+2 at the earliest. One push and one pop a cycle.
+// A memory with one write and one read port and an output register, so that deep queues map to
+// block RAM. An entry pushed in cycle t is at the head in t+2 at the earliest. One push and one pop
+// a cycle.
 
 module vta_fifo #(
   parameter int unsigned Width = 1,
@@ -77,9 +78,12 @@ module vta_fifo #(
   end
 
 `ifndef SYNTHESIS
-  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni) total_q <= CountBits'(Depth))
+  // verilog_format: off
+  assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      total_q <= CountBits'(Depth))
   else $error("vta_fifo holds more than its depth");
-  assert_head : assert property (@(posedge clk_i) disable iff (!rst_ni) total_q == stored_q + CountBits'(head_valid_q))
+  assert_head : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      total_q == stored_q + CountBits'(head_valid_q))
   else $error("vta_fifo lost count of its head");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
       full_q == (total_q == CountBits'(Depth)) && stored_any_q == (stored_q != '0))
@@ -91,6 +95,7 @@ module vta_fifo #(
   assert_empty : assert property (@(posedge clk_i) disable iff (!rst_ni) pop -> total_q != '0)
   else $error("vta_fifo was popped while it was empty");
   cover_both : cover property (@(posedge clk_i) rst_ni && push && pop);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which accumulators of a folded reset no micro-op has come to yet: [first_i, first_i + count_i) from begin_i on.
+// Which accumulators of a folded reset no micro-op has come to yet: [first_i, first_i + count_i)
+// from begin_i on.
 //
-// Two cycles after a micro-op at issue_i, first_o says whether it is the first at its accumulator. Micro-ops of one
-// accumulator must be three cycles apart. covered_o, a cycle after first_o, says that all have been come to. After
-// end_i the marks are wiped, which takes as many cycles as there are words.
+// Two cycles after a micro-op at issue_i, first_o says whether it is the first at its accumulator.
+// Micro-ops of one accumulator must be three cycles apart. covered_o, a cycle after first_o, says
+// that all have been come to. After end_i the marks are wiped, which takes as many cycles as there
+// are words.
 
 module vta_first_use
   import vta_pkg::*;
@@ -22,7 +24,8 @@ module vta_first_use
   output logic                   covered_o
 );
 
-  // A mark for each accumulator, in words that are wiped one a cycle: all before the next reset can be folded.
+  // A mark for each accumulator, in words that are wiped one a cycle: all before the next reset can
+  // be folded.
   localparam int unsigned LogWords = LogAccRows > 4 ? 4 : 1;
   localparam int unsigned Words = 1 << LogWords;
   localparam int unsigned LogColumns = LogAccRows > LogWords ? LogAccRows - LogWords : 1;
@@ -67,7 +70,8 @@ module vta_first_use
   always_comb begin
     left_d = left_q;
     if (begin_i) left_d = count_i;
-    else if (first_2_q != '0) left_d = left_q - (first_2_q == '1 ? (LogAccDepth + 1)'(2) : (LogAccDepth + 1)'(1));
+    else if (first_2_q != '0)
+      left_d = left_q - (first_2_q == '1 ? (LogAccDepth + 1)'(2) : (LogAccDepth + 1)'(1));
   end
 
   always_ff @(posedge clk_i) begin
@@ -91,15 +95,19 @@ module vta_first_use
   assign covered_o = covered_q;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_wiped : assert property (@(posedge clk_i) disable iff (!rst_ni)
       issue_i != '0 && active_i -> !wiping_q)
   else $error("a reset was folded before the marks of the last one were wiped");
   assert_left : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      active_i && first_2_q != '0 -> left_q != '0 && (first_2_q != '1 || left_q != (LogAccDepth + 1)'(1)))
+      active_i && first_2_q != '0 -> left_q != '0
+          && (first_2_q != '1 || left_q != (LogAccDepth + 1)'(1)))
   else $error("more accumulators were cleared than the reset has");
   cover_both : cover property (@(posedge clk_i) rst_ni && first_2_q == '1);
-  cover_again : cover property (@(posedge clk_i) rst_ni && $past(valid_1_q != '0) && first_2_q == '0);
+  cover_again : cover property (@(posedge clk_i) rst_ni && $past(valid_1_q != '0)
+      && first_2_q == '0);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends a GEMM that resets before it begins, where the GEMM after it can clear the accumulators in passing: each when a
-// micro-op first adds to it (vta_first_use).
+// Ends a GEMM that resets before it begins, where the GEMM after it can clear the accumulators in
+// passing: each when a micro-op first adds to it (vta_first_use).
 //
 // That is so for a reset of
 //   - one micro-op, whose input and weight no loop moves on,
@@ -9,9 +9,10 @@
 //   - indices that are all within their buffers,
 // that pushes no token, and is followed by a GEMM that does not reset.
 //
-// It is taken in cycle T. All but the follower is known in T+4; from T+5 on the head of the queue is looked at, and
-// waited for where the queue is empty, so that the outcome does not depend on when fetch delivers it. hold_next_o keeps
-// the reset's micro-ops from issuing until then. folded_o marks the cycle after the look, the last one of the reset.
+// It is taken in cycle T. All but the follower is known in T+4; from T+5 on the head of the queue
+// is looked at, and waited for where the queue is empty, so that the outcome does not depend on
+// when fetch delivers it. hold_next_o keeps the reset's micro-ops from issuing until then. folded_o
+// marks the cycle after the look, the last one of the reset.
 
 module vta_fold
   import vta_pkg::*;
@@ -59,7 +60,8 @@ module vta_fold
           && nest_i.iter_out != '0 && nest_i.iter_in != '0
           && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out == index_t'(nest_i.iter_in))
-          && {nest_i.src_factor_out, nest_i.src_factor_in, nest_i.wgt_factor_out, nest_i.wgt_factor_in} == '0;
+          && {nest_i.src_factor_out, nest_i.src_factor_in} == '0
+          && {nest_i.wgt_factor_out, nest_i.wgt_factor_in} == '0;
     end
     if (state_q == Prove) begin
       fits_q <= count_q <= CountBits'(AccDepth);
@@ -79,8 +81,9 @@ module vta_fold
   always_comb begin
     state_d = Closed;
     if (take_i) begin
-      if (HazardInterlock && opcode_of(insn_i) == OpGemm && insn_i[ResetBit] && !insn_i[PushPrevBit]
-          && !insn_i[PushNextBit]) begin
+      if (HazardInterlock && opcode_of(
+              insn_i
+          ) == OpGemm && insn_i[ResetBit] && !insn_i[PushPrevBit] && !insn_i[PushNextBit]) begin
         state_d = Measure;
       end
     end else begin
@@ -114,10 +117,17 @@ module vta_fold
 
   logic [UopEndBits+UopBits+22:0] unused;  // what else an instruction has
   assign unused = {
-    nest_i.uop_end, nest_i.uop_count[3:2], nest_i.reset, nest_i.alu_opcode, nest_i.use_imm, nest_i.imm, uop_i
+    nest_i.uop_end,
+    nest_i.uop_count[3:2],
+    nest_i.reset,
+    nest_i.alu_opcode,
+    nest_i.use_imm,
+    nest_i.imm,
+    uop_i
   };
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_range : assert property (@(posedge clk_i) disable iff (!rst_ni)
       folded_o -> count_q != '0 && CountBits'(first_q) + count_q <= CountBits'(AccDepth))
@@ -125,11 +135,13 @@ module vta_fold
   assert_next : assert property (@(posedge clk_i) disable iff (!rst_ni)
       folded_o -> insn_valid_i && opcode_of(insn_i) == OpGemm && !insn_i[ResetBit])
   else $error("a reset was left to an instruction that does not add");
-  assert_order : assert property (@(posedge clk_i) disable iff (!rst_ni) take_i -> state_q == Closed)
+  assert_order : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      take_i -> state_q == Closed)
   else $error("an instruction began before a reset was decided on");
   cover_folded : cover property (@(posedge clk_i) rst_ni && folded_o);
   cover_refused : cover property (@(posedge clk_i) rst_ni && state_q == Decide && !may_fold);
   cover_waits : cover property (@(posedge clk_i) rst_ni && state_q == Look && !insn_valid_i);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,13 +2,16 @@
 //
 // Multiplies one input tensor with one weight tensor every cycle.
 //
-// The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18 bits or more):
-// (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 * x is negative, in its high 16.
-// w0 is stored 128 larger, which makes the sum a concatenation; 128 times the sum of the inputs comes off the dot product.
+// The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18
+// bits or more): (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 *
+// x is negative, in its high 16. w0 is stored 128 larger, which makes the sum a concatenation; 128
+// times the sum of the inputs comes off the dot product.
 //
-// Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and wgt_i, and are registered
-// at its end, as are products at the end of 2, products plus half at the end of 3, sums of four at the end of 4, dot
-// products at the end of 5: dot_o has them in cycle 6. The first three registers are those of a DSP slice (A, B; M; P). valid_i[n] says that cycle n has a micro-op, so that idle stages hold still.
+// Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and
+// wgt_i, and are registered at its end, as are products at the end of 2, products plus half at the
+// end of 3, sums of four at the end of 4, dot products at the end of 5: dot_o has them in cycle 6.
+// The first three registers are those of a DSP slice (A, B; M; P). valid_i[n] says that cycle n has
+// a micro-op, so that idle stages hold still.
 
 module vta_gemm
   import vta_pkg::*;
@@ -20,13 +23,13 @@ module vta_gemm
   output logic [AccBits-1:0] dot_o
 );
 
-  // Products are added in groups of four: two levels of adders between registers. Of an output's products those whose
-  // inputs are Groups apart are one group.
+  // Products are added in groups of four: two levels of adders between registers. Of an output's
+  // products those whose inputs are Groups apart are one group.
   localparam int unsigned Group = Block < 4 ? Block : 4;
   localparam int unsigned Groups = Block / Group;
 
-  // A multiplier's two products: of the even output low, of the odd one after it high. Half of the low one's range is
-  // added, so that it never borrows from the high one.
+  // A multiplier's two products: of the even output low, of the odd one after it high. Half of the
+  // low one's range is added, so that it never borrows from the high one.
   localparam int unsigned Pairs = Block / 2;
   localparam logic signed [31:0] LowHalf = 32'sh8000;
   logic signed [31:0] raw_q[Batch*Pairs*Block];
@@ -48,9 +51,10 @@ module vta_gemm
   logic signed [24:0] pair[Pairs*Block];
   logic signed [31:0] dot[Batch*Block];
 
-  // Stages from last to first, so that each reads the value that the one before it registered last. Assignments of
-  // signals that only this block reads are blocking, and loops stay loops, for the simulator's sake: it then works on
-  // arrays in place, each loop over elements that lie one after another, which the compiler makes vectors of.
+  // Stages from last to first, so that each reads the value that the one before it registered last.
+  // Assignments of signals that only this block reads are blocking, and loops stay loops, for the
+  // simulator's sake: it then works on arrays in place, each loop over elements that lie one after
+  // another, which the compiler makes vectors of.
   always_ff @(posedge clk_i) begin
     if (valid_i[5]) begin
       /* verilator unroll_disable */
@@ -99,7 +103,8 @@ module vta_gemm
       /* verilator unroll_full */
       for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'(inputs_q[n]);
       /* verilator unroll_disable */
-      for (int n = 0; n < Pairs * Block; n++) pair[n] = (25'(odd_q[n]) <<< 16) | 25'({1'b0, even_q[n]});
+      for (int n = 0; n < Pairs * Block; n++)
+      pair[n] = (25'(odd_q[n]) <<< 16) | 25'({1'b0, even_q[n]});
       /* verilator unroll_disable */
       for (int b = 0; b < Batch; b++) begin
         /* verilator unroll_disable */
@@ -130,6 +135,7 @@ module vta_gemm
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   // There is no reset here: registers are random in the first cycles after power-on.
   logic [2:0] powered_q;
@@ -151,17 +157,21 @@ module vta_gemm
           automatic logic signed [31:0] sum = '0;
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
-            sum = sum + 32'($signed(inp_i[(b*Block+i)*8+:8])) * 32'($signed(wgt_i[(n*Block+i)*8+:8]));
+            sum = sum + 32'($signed(inp_i[(b*Block+i)*8+:8]))
+                * 32'($signed(wgt_i[(n*Block+i)*8+:8]));
           end
           expected[1][(b*Block+n)*32+:32] <= sum;
         end
       end
     end
-    for (int stage = 2; stage <= 5; stage++) if (valid_i[stage]) expected[stage] <= expected[stage-1];
+    for (int stage = 2; stage <= 5; stage++) begin
+      if (valid_i[stage]) expected[stage] <= expected[stage-1];
+    end
   end
   assert_dot : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       $past(powered_q[2] && valid_i[5]) -> dot_o == expected[5])
   else $error("a dot product is wrong");
+  // verilog_format: on
 `endif
 
 endmodule

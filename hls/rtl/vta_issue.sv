@@ -4,22 +4,26 @@
 //
 //   loops -> micro-op buffer -> its word -> indices -> checks -> queue -> issue
 //
-// Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so on. The two of a pair go
-// together where their destinations are in different banks and
+// Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so
+// on. The two of a pair go together where their destinations are in different banks and
 //   GEMM: they multiply the same operands, as those of a reset do;
-//   ALU of two tensors: their sources are in different banks or the same one, and the second's is not the first's result.
-// Otherwise the second goes after the first. An ALU micro-op of two tensors takes two cycles, together or not: for the
-// sources, then for the destinations.
+//   ALU of two tensors: their sources are in different banks or the same one, and the second's is
+//   not the first's result.
+// Otherwise the second goes after the first. An ALU micro-op of two tensors takes two cycles,
+// together or not: for the sources, then for the destinations.
 //
-// The stages before the queue never wait: the loops advance while the queue has room for all pairs that left them.
-// Everything about a pair that does not depend on time is decided before it is queued.
+// The stages before the queue never wait: the loops advance while the queue has room for all pairs
+// that left them. Everything about a pair that does not depend on time is decided before it is
+// queued.
 //
-// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU: destination, source). The
-// first that is past its buffer raises fault_o when its turn comes, and nothing follows. Micro-ops before it have gone.
+// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU:
+// destination, source). The first that is past its buffer raises fault_o when its turn comes, and
+// nothing follows. Micro-ops before it have gone.
 //
-// An accumulator is read three cycles before its new value can be read. With the interlock a micro-op whose
-// destination (or ALU source) was issued in the last two cycles waits. Without it the older update is lost, and
-// micro-ops go one by one: so do the public HLS bitstreams, whose losses are those of such a sequence.
+// An accumulator is read three cycles before its new value can be read. With the interlock a
+// micro-op whose destination (or ALU source) was issued in the last two cycles waits. Without it
+// the older update is lost, and micro-ops go one by one: so do the public HLS bitstreams, whose
+// losses are those of such a sequence.
 
 module vta_issue
   import vta_pkg::*;
@@ -41,19 +45,20 @@ module vta_issue
   output logic                   uop_read_o,
   output logic [LogUopDepth-1:0] uop_index_o[2],
   input  logic [    UopBits-1:0] uop_i[2],
-  // All from here on a cycle after they go. The banks of destinations that go, with their rows; GEMM: their operands.
+  // All from here on a cycle after they go. The banks of destinations that go, with their rows;
+  // GEMM: their operands.
   output banks_t                 dst_o,
   output rows_t                  dst_row_o,
   output logic [LogInpDepth-1:0] inp_index_o,
   output logic [LogWgtDepth-1:0] wgt_index_o,
-  // The banks of sources that go in the cycle before their destinations; for each bank of a destination that of its
-  // source.
+  // The banks of sources that go in the cycle before their destinations; for each bank of a
+  // destination that of its source.
   output banks_t                 src_o,
   output rows_t                  src_row_o,
   output banks_t                 src_bank_o
 );
 
-  // ---- Loops and micro-op buffer -------------------------------------------------------------------------------------------
+  // ---- Loops and micro-op buffer ----------------------------------------------------------------
   logic [1:0] nest_valid;
   logic nest_ready;
   logic [UopEndBits-1:0] nest_uop[2];
@@ -82,7 +87,8 @@ module vta_issue
     .wgt_o(nest_wgt)
   );
 
-  // Pairs that left the loops and have not gone. Each has a place in the queue, so that no stage before it waits.
+  // Pairs that left the loops and have not gone. Each has a place in the queue, so that no stage
+  // before it waits.
   localparam int unsigned QueueDepth = 8;
   localparam int unsigned PlaceBits = $clog2(QueueDepth);
   logic [PlaceBits:0] pairs_q, pairs_d;
@@ -95,8 +101,8 @@ module vta_issue
     if (uop_read_o != pop_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
   end
 
-  // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are there in the next.
-  // past: the index is past the buffer.
+  // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are
+  // there in the next. past: the index is past the buffer.
   logic [1:0] read_valid_q, read_past_q, uop_valid_q, uop_past_q;
   logic [UopEndBits-1:0] read_index_q[2], uop_index_q[2];
   logic [UopBits-1:0] uop_q[2];
@@ -139,9 +145,10 @@ module vta_issue
   logic [19:0] unused_nest;  // the operation on the accumulators does not matter here
   assign unused_nest = {nest_i.reset, nest_i.alu_opcode, nest_i.imm};
 
-  // ---- Indices -----------------------------------------------------------------------------
+  // ---- Indices ----------------------------------------------------------------------------------
   logic [1:0] index_valid_q, past_q;
-  index_t dst_index_q[2], src_index_q[2], wgt_index_q[2];  // dst: of one that is past the buffer the micro-op's own
+  // dst: of one that is past the buffer the micro-op's own
+  index_t dst_index_q[2], src_index_q[2], wgt_index_q[2];
 
   always_ff @(posedge clk_i) begin
     index_valid_q <= rst_ni ? uop_valid_q : '0;
@@ -156,7 +163,7 @@ module vta_issue
     end
   end
 
-  // ---- Checks ------------------------------------------------------------------------------
+  // ---- Checks -----------------------------------------------------------------------------------
   // Kinds are registered: they hold still from the cycle after start_i.
   logic two_tensors_q, gemm_q;
   always_ff @(posedge clk_i) begin
@@ -164,7 +171,8 @@ module vta_issue
     two_tensors_q <= !gemm_i && !nest_i.use_imm;
   end
 
-  // Whether a micro-op has a fault. Which is told of the first one of the instruction, a cycle later.
+  // Whether a micro-op has a fault. Which is told of the first one of the instruction, a cycle
+  // later.
   typedef struct packed {
     logic uop;
     logic inp;
@@ -226,7 +234,8 @@ module vta_issue
     end
   end
 
-  // Two micro-ops with all that can be said of them beforehand. Indices are within their buffers unless there is a fault.
+  // Two micro-ops with all that can be said of them beforehand. Indices are within their buffers
+  // unless there is a fault.
   localparam int unsigned SrcBits = LogAccDepth > LogInpDepth ? LogAccDepth : LogInpDepth;
   typedef logic [LogAccDepth-1:0] dst_t;
   typedef logic [SrcBits-1:0] src_t;
@@ -234,8 +243,10 @@ module vta_issue
   typedef struct packed {
     logic [1:0] valid;
     logic [1:0] fault;
-    logic       may_pair;  // the two may go in one cycle, if the second need not wait and has no fault
-    // Whether a micro-op reads the destination of one of before_q, and whether the second reads that of the first.
+    // the two may go in one cycle, if the second need not wait and has no fault
+    logic       may_pair;
+    // Whether a micro-op reads the destination of one of before_q, and whether the second reads
+    // that of the first.
     logic [1:0][3:0] conflicts;
     logic       second_conflicts;
     dst_t [1:0] dst;
@@ -261,15 +272,19 @@ module vta_issue
         checked.src[n] = src_t'(src_index_q[n]);
         checked.wgt[n] = wgt_t'(wgt_index_q[n]);
       end
-      same_operands = src_t'(src_index_q[0]) == src_t'(src_index_q[1]) && wgt_t'(wgt_index_q[0]) == wgt_t'(wgt_index_q[1]);
+      same_operands = src_t'(src_index_q[0]) == src_t'(src_index_q[1])
+          && wgt_t'(wgt_index_q[0]) == wgt_t'(wgt_index_q[1]);
       sources_fit = dst_t'(src_index_q[1]) != dst_t'(dst_index_q[0])
-          && (src_index_q[0][0] != src_index_q[1][0] || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
-      checked.may_pair = HazardInterlock && index_valid_q[1] && dst_index_q[0][0] != dst_index_q[1][0]
+          && (src_index_q[0][0] != src_index_q[1][0]
+              || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
+      checked.may_pair = HazardInterlock && index_valid_q[1]
+          && dst_index_q[0][0] != dst_index_q[1][0]
           && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
       if (HazardInterlock) begin
         for (int n = 0; n < 2; n++) begin
           for (int m = 0; m < 4; m++) begin
-            checked.conflicts[n][m] = before_valid_q[m] && reads(checked.dst[n], checked.src[n], before_q[m]);
+            checked.conflicts[n][m] = before_valid_q[m] &&
+                reads(checked.dst[n], checked.src[n], before_q[m]);
           end
         end
         checked.second_conflicts = reads(checked.dst[1], checked.src[1], checked.dst[0]);
@@ -294,9 +309,9 @@ module vta_issue
     checked_q.valid <= rst_ni ? index_valid_q : '0;
   end
 
-  // ---- Queue -------------------------------------------------------------------------------
-  // The head is a register. A pair that finds the queue empty and the head free goes there at once. It is written to the
-  // queue all the same, where the next one takes its place.
+  // ---- Queue ------------------------------------------------------------------------------------
+  // The head is a register. A pair that finds the queue empty and the head free goes there at once.
+  // It is written to the queue all the same, where the next one takes its place.
   pair_t queue[QueueDepth];
   pair_t head_q, next;
   logic next_valid;
@@ -331,7 +346,7 @@ module vta_issue
     end
   end
 
-  // ---- Issue -------------------------------------------------------------------------------
+  // ---- Issue ------------------------------------------------------------------------------------
   // All that an issue depends on is a register. Of the head:
   logic second_q;      // its first micro-op has gone alone
   logic go_q;          // its next micro-op goes: no fault, no hazard, nobody stops it
@@ -348,14 +363,16 @@ module vta_issue
   assign fault_index_o = fault_index_q;
   assign count_o = dst_issue ? (pair_q ? 2'd2 : 2'd1) : 2'd0;
 
-  // Which destinations were issued in the last two cycles, in the order of before_q: those that the head meets in the next
-  // cycle, and those that the pair after it meets if the head goes now. last_q: of the pair before the head, those issued
-  // in the last cycle; first_last_q: the head's first.
+  // Which destinations were issued in the last two cycles, in the order of before_q: those that the
+  // head meets in the next cycle, and those that the pair after it meets if the head goes now.
+  // last_q: of the pair before the head, those issued in the last cycle; first_last_q: the head's
+  // first.
   logic [1:0] last_q;
   logic first_last_q;
   logic [3:0] head_recent, next_recent;
   assign head_recent = {2'b00, last_q};
-  assign next_recent = head_q.valid[0] ? {last_q, head_q.valid[1], !second_q || first_last_q} : head_recent;
+  assign next_recent = head_q.valid[0] ? {last_q, head_q.valid[1], !second_q || first_last_q}
+      : head_recent;
 
   logic [1:0] head_waits, next_waits;
   for (genvar n = 0; n < 2; n++) begin : g_waits
@@ -372,12 +389,14 @@ module vta_issue
       goes_whole_d = pair_d || !next.valid[1];
     end else if (dst_issue || second_q) begin
       second_d = 1'b1;
-      can_go_d = !head_q.fault[1] && !head_waits[1] && !(head_q.second_conflicts && (dst_issue || first_last_q));
+      can_go_d = !head_q.fault[1] && !head_waits[1]
+          && !(head_q.second_conflicts && (dst_issue || first_last_q));
       pair_d = 1'b0;
       goes_whole_d = 1'b1;
     end else begin
       can_go_d = !head_q.fault[0] && !head_waits[0];
-      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_q.fault[1] && !head_waits[1];
+      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_q.fault[1]
+          && !head_waits[1];
       goes_whole_d = pair_d || !head_q.valid[1];
     end
   end
@@ -423,7 +442,8 @@ module vta_issue
     dst_banks = '0;
     src_banks = '0;
     if (dst_issue) dst_banks = pair_q ? 2'b11 : bank_of(dst[0][0]);
-    if (src_issue) src_banks = pair_q ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
+    if (src_issue)
+      src_banks = pair_q ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
 
   banks_t dst_q_o, src_q_o, src_bank_q;
@@ -453,19 +473,23 @@ module vta_issue
   assign inp_index_o = inp_read_q;
   assign wgt_index_o = wgt_read_q;
 
-  assign busy_o = nest_valid[0] || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push || queued_any_q
+  assign busy_o = nest_valid[0] || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push
+      || queued_any_q
       || head_q.valid[0];
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
       enqueue -> queued_q != (PlaceBits + 1)'(QueueDepth))
   else $error("a pair of micro-ops found no room in its queue");
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
       pairs_q >= queued_q + (PlaceBits + 1)'(head_q.valid[0]))
   else $error("vta_issue lost count of its pairs");
-  assert_go : assert property (@(posedge clk_i) disable iff (!rst_ni) go_q -> head_q.valid[0] && !fault_o)
+  assert_go : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      go_q -> head_q.valid[0] && !fault_o)
   else $error("a micro-op goes that is not there, or has a fault");
-  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni) queued_any_q == (queued_q != '0))
+  assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      queued_any_q == (queued_q != '0))
   else $error("vta_issue lost count of its queue");
   assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
       head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
@@ -473,7 +497,8 @@ module vta_issue
   assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
       dst_issue && pair_q -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
   else $error("two micro-ops went together that may not");
-  assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni) src_phase_q -> two_tensors_q)
+  assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      src_phase_q -> two_tensors_q)
   else $error("a source was read for an instruction that has none");
 
   // The interlock by the rows themselves: nothing goes to a destination of the last two cycles.
@@ -496,6 +521,7 @@ module vta_issue
   cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue && pair_q);
   cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && !fault_o && !go_q);
   cover_full : cover property (@(posedge clk_i) rst_ni && nest_valid[0] && !nest_ready_q);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -50,7 +50,7 @@ module vta_load
   localparam int unsigned LogInpBeats = LogInpBytes - LogBusBytes;
   localparam int unsigned LogWgtBeats = LogWgtBytes - LogBusBytes;
 
-  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  // ---- Instruction ------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
   logic unused_prev_pop, unused_prev_push, unused_pushes_next;
 
@@ -82,7 +82,8 @@ module vta_load
   assign busy_o = sequencer_busy;
 
   transfer_t transfer_q;
-  logic launch_q, begin_q, wgt_q;  // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
+  // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
+  logic launch_q, begin_q, wgt_q;
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
@@ -98,7 +99,7 @@ module vta_load
     end
   end
 
-  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  // ---- Memory -----------------------------------------------------------------------------------
   logic beat_valid, beat_ready;
   logic [BusBits-1:0] beat_data;
   logic dma_fault;
@@ -114,7 +115,8 @@ module vta_load
       dma_start_q <= rst_ni && transfer_q.y_size != '0 && transfer_q.x_size != '0;
       dma_address_q <= wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
                              : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes);
-      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats : LogInpBeats)) - 1'b1;
+      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats
+          : LogInpBeats)) - 1'b1;
       dma_stride_q <= address_t'(transfer_q.x_stride) << (wgt_q ? LogWgtBytes : LogInpBytes);
     end
   end
@@ -142,7 +144,7 @@ module vta_load
   );
   assign beat_o = beat_valid && beat_ready;
 
-  // ---- Buffers -----------------------------------------------------------------------------------------------------------------
+  // ---- Buffers ----------------------------------------------------------------------------------
   logic write, zero, loader_fault;
   logic [SramIndexBits-1:0] index;
   logic [ElementBits-1:0] element;
@@ -187,6 +189,7 @@ module vta_load
   assign fault_address_o = loader_fault ? address_t'(index) : dma_fault_address;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o -> busy_o)
   else $error("data arrives for no instruction");
@@ -197,6 +200,7 @@ module vta_load
   else $error("a weight is padded");
   cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o && zero);
   cover_fault : cover property (@(posedge clk_i) rst_ni && loader_fault && !drain_i);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,14 +2,15 @@
 //
 // Walks the two loops of GEMM and ALU around their range of micro-ops, two micro-ops a cycle.
 //
-// From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there is one, and
-// uop_index_o their indices. It moves on past both with ready_i; valid_o falls after the last. Two cycles after a pair was
-// taken, dst_o, src_o and wgt_o have the loops' additions to its fields. The instruction's fields must hold still from
-// start_i until then.
+// From the cycle after start_i on, valid_o shows the next micro-op and the one after it, if there
+// is one, and uop_index_o their indices. It moves on past both with ready_i; valid_o falls after
+// the last. Two cycles after a pair was taken, dst_o, src_o and wgt_o have the loops' additions to
+// its fields. The instruction's fields must hold still from start_i until then.
 //
-// Two stages: the first decides which loops move on, the second adds. Multiplications are running sums. A pair moves on by
-// two micro-ops, and passes the end of the range up to twice: once for each micro-op. The sums of the first and of the
-// second micro-op are kept apart, so that each is one addition behind the one of the pair before.
+// Two stages: the first decides which loops move on, the second adds. Multiplications are running
+// sums. A pair moves on by two micro-ops, and passes the end of the range up to twice: once for
+// each micro-op. The sums of the first and of the second micro-op are kept apart, so that each is
+// one addition behind the one of the pair before.
 
 module vta_nest
   import vta_pkg::*;
@@ -36,7 +37,7 @@ module vta_nest
   output index_t                wgt_o[2]
 );
 
-  // ---- Which loops move on -----------------------------------------------------------------
+  // ---- Which loops move on ----------------------------------------------------------------------
   logic active_q;
   logic [UopEndBits-1:0] uop_q;
   logic [IterBits-1:0] out_left_q, in_left_q;
@@ -47,7 +48,8 @@ module vta_nest
   logic iter_in_one_q, iter_in_two_q, iter_in_three_q;
   logic [UopEndBits-1:0] end_less_3_q, end_less_4_q;
 
-  // Of the first and the second micro-op: past it the range begins anew, and with it the outer loop moves on.
+  // Of the first and the second micro-op: past it the range begins anew, and with it the outer loop
+  // moves on.
   typedef struct packed {
     logic run;
     logic outer;
@@ -133,9 +135,9 @@ module vta_nest
     if (!rst_ni) active_q <= 1'b0;
   end
 
-  // ---- Sums ----------------------------------------------------------------------------------
-  // From a micro-op to the same one of the next pair there are two steps. They add to the sum, or to the outer loop's part
-  // of it, a multiple of the factors.
+  // ---- Sums -------------------------------------------------------------------------------------
+  // From a micro-op to the same one of the next pair there are two steps. They add to the sum, or
+  // to the outer loop's part of it, a multiple of the factors.
   typedef enum logic [2:0] {
     Nothing,
     In,
@@ -165,7 +167,8 @@ module vta_nest
     return result;
   endfunction
 
-  // A pair's own advance from the one before; of the second micro-op, by the step of the pair's own first one too.
+  // A pair's own advance from the one before; of the second micro-op, by the step of the pair's own
+  // first one too.
   logic taken_q, begin_q;
   step_t last_first_q, last_second_q;  // of the pair before
   advance_t advance_q[2];
@@ -201,7 +204,8 @@ module vta_nest
   assign factor_in[1] = src_factor_in_i;
   assign factor_in[2] = wgt_factor_in_i;
 
-  function automatic index_t addend(input addend_e kind, input index_t out, input index_t in, input index_t both);
+  function automatic index_t addend(input addend_e kind, input index_t out, input index_t in,
+                                    input index_t both);
     unique case (kind)
       In: return in;
       TwiceIn: return in << 1;
@@ -216,10 +220,12 @@ module vta_nest
     if (taken_q) begin
       for (int n = 0; n < 2; n++) begin
         for (int f = 0; f < Fields; f++) begin
-          sum_q[n][f] <= (advance_q[n].from_zero ? '0 : advance_q[n].from_outer ? outer_q[n][f] : sum_q[n][f])
+          sum_q[n][f] <= (advance_q[n].from_zero ? '0 : advance_q[n].from_outer ? outer_q[n][f]
+              : sum_q[n][f])
               + addend(advance_q[n].addend, factor_out[f], factor_in[f], out_and_in_q[f]);
           outer_q[n][f] <= (advance_q[n].from_zero ? '0 : outer_q[n][f])
-              + (advance_q[n].outer == 2'd0 ? '0 : advance_q[n].outer[1] ? factor_out[f] << 1 : factor_out[f]);
+              + (advance_q[n].outer == 2'd0 ? '0 : advance_q[n].outer[1] ? factor_out[f] << 1
+                  : factor_out[f]);
         end
       end
     end
@@ -233,6 +239,7 @@ module vta_nest
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni) valid_o != 2'b10)
   else $error("the second micro-op of a pair without the first");
@@ -249,10 +256,12 @@ module vta_nest
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
   else $error("an instruction began before the loops of the last one ended");
   assert_still : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      valid_o[0] && !$past(start_i) -> $stable(uop_bgn_i) && $stable(uop_end_i) && $stable(iter_in_i))
+      valid_o[0] && !$past(start_i) -> $stable(uop_bgn_i) && $stable(uop_end_i)
+          && $stable(iter_in_i))
   else $error("an instruction changed while its loops ran");
   cover_odd : cover property (@(posedge clk_i) rst_ni && valid_o == 2'b01);
   cover_waits : cover property (@(posedge clk_i) rst_ni && valid_o[0] && !ready_i);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output buffer: a bank for even and one for odd elements, written both at once, read one element at a time.
-// data_o has the element of the last cycle in which read_i was high.
+// The output buffer: a bank for even and one for odd elements, written both at once, read one
+// element at a time. data_o has the element of the last cycle in which read_i was high.
 
 module vta_out_buffer
   import vta_pkg::*;
@@ -37,6 +37,7 @@ module vta_out_buffer
   assign data_o = bank_data[read_bank_q];
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   // There is no reset here: registers are random in the first cycles after power-on.
   logic [2:0] powered_q;
@@ -47,6 +48,7 @@ module vta_out_buffer
       $past(powered_q[2] && !read_i) -> $stable(data_o))
   else $error("the output buffer's element changed without a read");
   cover_both : cover property (@(posedge clk_i) powered_q[2] && write_i == '1);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,8 +2,9 @@
 //
 // Parameters, field positions and opcodes: the only place where they are written in the RTL.
 //
-// The macros are those of Accelerator.defines(); without them this is the pynq set. Layout of instructions and micro-ops:
-// HARDWARE.md section 2 for revisions A and B, docs/architecture.md for the wide ISA.
+// The macros are those of Accelerator.defines(); without them this is the pynq set. Layout of
+// instructions and micro-ops: HARDWARE.md section 2 for revisions A and B, docs/architecture.md for
+// the wide ISA.
 
 `ifndef VTA_LOG_INP_WIDTH
 `define VTA_LOG_INP_WIDTH 3
@@ -49,7 +50,7 @@ package vta_pkg;
 
   import vta_registers_pkg::*;  // fault codes
 
-  // ---- Build -------------------------------------------------------------------------------------------------------
+  // ---- Build ------------------------------------------------------------------------------------
   localparam int unsigned LogInpWidth = `VTA_LOG_INP_WIDTH;
   localparam int unsigned LogWgtWidth = `VTA_LOG_WGT_WIDTH;
   localparam int unsigned LogAccWidth = `VTA_LOG_ACC_WIDTH;
@@ -69,7 +70,7 @@ package vta_pkg;
   localparam int unsigned InsnQueueDepth = `VTA_INSN_QUEUE_DEPTH;
   localparam int unsigned TokenQueueDepth = 1024;  // as the public boards (TVM_FACTS.md section 3)
 
-  // ---- Elements and buffers ----------------------------------------------------------------------------------------
+  // ---- Elements and buffers ---------------------------------------------------------------------
   localparam int unsigned Batch = 1 << LogBatch;
   localparam int unsigned Block = 1 << LogBlock;
 
@@ -98,13 +99,13 @@ package vta_pkg;
   localparam int unsigned AccDepth = 1 << LogAccDepth;
   localparam int unsigned OutDepth = AccDepth;
 
-  // The accumulator and the output buffer have a bank for even and one for odd elements, so that two micro-ops whose
-  // destinations differ in the lowest bit are executed together.
+  // The accumulator and the output buffer have a bank for even and one for odd elements, so that
+  // two micro-ops whose destinations differ in the lowest bit are executed together.
   localparam int unsigned AccBanks = 2;
   localparam int unsigned LogAccRows = LogAccDepth - 1;
   localparam int unsigned AccRows = 1 << LogAccRows;
 
-  // ---- Instruction fields: bit positions and widths ----------------------------------------------------------------
+  // ---- Instruction fields: bit positions and widths ---------------------------------------------
   localparam int unsigned OpcodeBits = 3;
   localparam int unsigned PopPrevBit = 3;
   localparam int unsigned PopNextBit = 4;
@@ -155,10 +156,12 @@ package vta_pkg;
   localparam int unsigned UopSrcLsb = UopDstBits;
   localparam int unsigned UopWgtLsb = UopSrcLsb + UopSrcBits;
 
-  // ---- Widths of the machine's own -----------------------------------------------------------------------------------
-  // A byte address: 32 bits of an address register plus 32 bits of dram_base times the largest element fit well.
+  // ---- Widths of the machine's own --------------------------------------------------------------
+  // A byte address: 32 bits of an address register plus 32 bits of dram_base times the largest
+  // element fit well.
   localparam int unsigned AddrBits = 48;
-  // The largest sum of micro-op field, iteration times outer factor and iteration times inner factor.
+  // The largest sum of micro-op field, iteration times outer factor and iteration times inner
+  // factor.
   localparam int unsigned MaxFactorBits = IsaWide ? 21 :
       (LogAccDepth > LogInpDepth ? (LogAccDepth > LogWgtDepth ? LogAccDepth : LogWgtDepth)
                                  : (LogInpDepth > LogWgtDepth ? LogInpDepth : LogWgtDepth));
@@ -170,7 +173,7 @@ package vta_pkg;
 
   typedef logic [AddrBits-1:0] address_t;
 
-  // ---- AXI4: the signals of a master that vary, and their answers ---------------------------------------------------
+  // ---- AXI4: the signals of a master that vary, and their answers -------------------------------
   // Read data is a port of its own: a simulator would assemble a wide struct anew every cycle.
   typedef struct packed {
     address_t   araddr;
@@ -204,8 +207,8 @@ package vta_pkg;
     logic       bvalid;
   } axi_write_rsp_t;
   typedef logic [IndexBits-1:0] index_t;
-  typedef logic [AccBanks-1:0] banks_t;                  // a bit for each bank
-  typedef logic [AccBanks-1:0][LogAccRows-1:0] rows_t;   // a row of each bank
+  typedef logic [AccBanks-1:0] banks_t;  // a bit for each bank
+  typedef logic [AccBanks-1:0][LogAccRows-1:0] rows_t;  // a row of each bank
 
   typedef enum logic [2:0] {
     OpLoad   = 3'd0,
@@ -235,7 +238,7 @@ package vta_pkg;
   localparam logic [1:0] AxiRespSlverr = 2'b10;
   localparam logic [1:0] AxiRespDecerr = 2'b11;
 
-  // ---- Decoded instructions ------------------------------------------------------------------------------------------
+  // ---- Decoded instructions ---------------------------------------------------------------------
   typedef struct packed {
     logic [15:0] sram_base;
     logic [31:0] dram_base;
@@ -271,11 +274,11 @@ package vta_pkg;
   endfunction
 
   function automatic logic [2:0] memory_type_of(input logic [InsnBits-1:0] insn);
-    return 3'(insn[MemoryTypeLsb +: MemoryTypeBits]);
+    return 3'(insn[MemoryTypeLsb+:MemoryTypeBits]);
   endfunction
 
   function automatic logic [2:0] alu_opcode_of(input logic [InsnBits-1:0] insn);
-    return 3'(insn[AluOpcodeLsb +: AluOpcodeBits]);
+    return 3'(insn[AluOpcodeLsb+:AluOpcodeBits]);
   endfunction
 
   function automatic logic use_imm_of(input logic [InsnBits-1:0] insn);
@@ -283,21 +286,23 @@ package vta_pkg;
   endfunction
 
   function automatic logic [15:0] imm_of(input logic [InsnBits-1:0] insn);
-    return insn[ImmLsb +: 16];
+    return insn[ImmLsb+:16];
   endfunction
 
   function automatic transfer_t transfer_of(input logic [InsnBits-1:0] insn);
-    return '{
-      sram_base: insn[SramBaseLsb +: 16],
-      dram_base: insn[DramBaseLsb +: 32],
-      y_size: insn[YSizeLsb +: 16],
-      x_size: insn[XSizeLsb +: 16],
-      x_stride: insn[XStrideLsb +: 16],
-      y_pad_0: insn[YPad0Lsb +: 4],
-      y_pad_1: insn[YPad1Lsb +: 4],
-      x_pad_0: insn[XPad0Lsb +: 4],
-      x_pad_1: insn[XPad1Lsb +: 4]
-    };
+    return
+    '{
+        sram_base: insn[SramBaseLsb+:16],
+        dram_base: insn[DramBaseLsb+:32],
+        y_size: insn[YSizeLsb+:16],
+        x_size: insn[XSizeLsb+:16],
+        x_stride: insn[XStrideLsb+:16],
+        y_pad_0: insn[YPad0Lsb+:4],
+        y_pad_1: insn[YPad1Lsb+:4],
+        x_pad_0: insn[XPad0Lsb+:4],
+        x_pad_1: insn[XPad1Lsb+:4]
+    }
+    ;
   endfunction
 
   function automatic nest_t nest_of(input logic [InsnBits-1:0] insn);
@@ -305,39 +310,63 @@ package vta_pkg;
     logic [UopEndBits-1:0] count;
     gemm = opcode_of(insn) == OpGemm;
     count = insn[UopEndLsb +: UopEndBits] - UopEndBits'(insn[UopBgnLsb +: UopBgnBits]);
-    return '{
-      reset: insn[ResetBit],
-      uop_bgn: UopEndBits'(insn[UopBgnLsb +: UopBgnBits]),
-      uop_end: insn[UopEndLsb +: UopEndBits],
-      uop_count: {count == UopEndBits'(3), count == UopEndBits'(2), count == UopEndBits'(1)},
-      iter_out: insn[IterOutLsb +: IterBits],
-      iter_in: insn[IterInLsb +: IterBits],
-      dst_factor_out: index_t'(insn[DstFactorOutLsb +: DstFactorBits]),
-      dst_factor_in: index_t'(insn[DstFactorInLsb +: DstFactorBits]),
-      src_factor_out: gemm ? index_t'(insn[SrcFactorOutLsb +: GemmSrcFactorBits])
-                           : index_t'(insn[SrcFactorOutLsb +: AluSrcFactorBits]),
-      src_factor_in: gemm ? index_t'(insn[GemmSrcFactorInLsb +: GemmSrcFactorBits])
-                          : index_t'(insn[AluSrcFactorInLsb +: AluSrcFactorBits]),
-      wgt_factor_out: index_t'(insn[WgtFactorOutLsb +: WgtFactorBits]),
-      wgt_factor_in: index_t'(insn[WgtFactorInLsb +: WgtFactorBits]),
-      alu_opcode: alu_opcode_of(insn),
-      use_imm: use_imm_of(insn),
-      imm: imm_of(insn)
-    };
+    return
+    '{
+        reset: insn[ResetBit],
+        uop_bgn: UopEndBits'(insn[UopBgnLsb+:UopBgnBits]),
+        uop_end: insn[UopEndLsb+:UopEndBits],
+        uop_count: {count == UopEndBits'(3), count == UopEndBits'(2), count == UopEndBits'(1)},
+        iter_out: insn[IterOutLsb+:IterBits],
+        iter_in: insn[IterInLsb+:IterBits],
+        dst_factor_out: index_t'(insn[DstFactorOutLsb+:DstFactorBits]),
+        dst_factor_in: index_t'(insn[DstFactorInLsb+:DstFactorBits]),
+        src_factor_out:
+        gemm
+        ?
+        index_t'(insn[SrcFactorOutLsb+:GemmSrcFactorBits])
+        :
+        index_t
+        '(
+        insn[SrcFactorOutLsb+:AluSrcFactorBits]
+        ),
+        src_factor_in:
+        gemm
+        ?
+        index_t'(insn[GemmSrcFactorInLsb+:GemmSrcFactorBits])
+        :
+        index_t
+        '(
+        insn[AluSrcFactorInLsb+:AluSrcFactorBits]
+        ),
+        wgt_factor_out: index_t'(insn[WgtFactorOutLsb+:WgtFactorBits]),
+        wgt_factor_in: index_t'(insn[WgtFactorInLsb+:WgtFactorBits]),
+        alu_opcode: alu_opcode_of(insn),
+        use_imm: use_imm_of(insn),
+        imm: imm_of(insn)
+    }
+    ;
   endfunction
 
   // The micro-ops and destinations that GEMM or ALU goes over.
-  localparam int unsigned DestinationsBits = UopBgnBits + UopEndBits + 2 * IterBits + 2 * DstFactorBits;
+  localparam int unsigned DestinationsBits =
+      UopBgnBits + UopEndBits + 2 * IterBits + 2 * DstFactorBits;
   function automatic logic [DestinationsBits-1:0] destinations_of(input logic [InsnBits-1:0] insn);
     return {
-      insn[UopBgnLsb +: UopBgnBits], insn[UopEndLsb +: UopEndBits], insn[IterOutLsb +: IterBits],
-      insn[IterInLsb +: IterBits], insn[DstFactorOutLsb +: DstFactorBits], insn[DstFactorInLsb +: DstFactorBits]
+      insn[UopBgnLsb+:UopBgnBits],
+      insn[UopEndLsb+:UopEndBits],
+      insn[IterOutLsb+:IterBits],
+      insn[IterInLsb+:IterBits],
+      insn[DstFactorOutLsb+:DstFactorBits],
+      insn[DstFactorInLsb+:DstFactorBits]
     };
   endfunction
 
-  // Whether no stage can execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU operations 5 to 7.
+  // Whether no stage can execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU
+  // operations 5 to 7.
   function automatic logic illegal(input logic [InsnBits-1:0] insn);
-    unique case (opcode_of(insn))
+    unique case (opcode_of(
+        insn
+    ))
       OpStore, OpGemm, OpFinish: return 1'b0;
       OpLoad: return memory_type_of(insn) == MemOut || memory_type_of(insn) > MemAcc8;
       OpAlu: return alu_opcode_of(insn) > AluMul;
@@ -350,15 +379,16 @@ package vta_pkg;
     return opcode_of(insn) == OpAlu && use_imm_of(insn) && !illegal(insn);
   endfunction
 
-  // Whether it may join one before it that goes over the same destinations (vta_chain): a MIN or MAX that pops no token.
+  // Whether it may join one before it that goes over the same destinations (vta_chain): a MIN or
+  // MAX that pops no token.
   function automatic logic clamps(input logic [InsnBits-1:0] insn);
-    return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax)
-        && !insn[PopPrevBit] && !insn[PopNextBit];
+    return immediate(insn) && (alu_opcode_of(insn) == AluMin || alu_opcode_of(insn) == AluMax) &&
+        !insn[PopPrevBit] && !insn[PopNextBit];
   endfunction
 
   // Where a block begins: an address register plus dram_base elements of 1 << log_bytes bytes.
-  function automatic address_t block_address(input logic [31:0] register, input logic [31:0] dram_base,
-                                             input int unsigned log_bytes);
+  function automatic address_t block_address(
+      input logic [31:0] register, input logic [31:0] dram_base, input int unsigned log_bytes);
     return address_t'(register) + (address_t'(dram_base) << log_bytes);
   endfunction
 

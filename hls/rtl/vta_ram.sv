@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A buffer of whole elements with one write and one read port; reading the element being written gives its old value.
-// data_o has the element of the last cycle in which read_i was high. Contents are zero after configuration and kept
-// through every reset.
+// A buffer of whole elements with one write and one read port; reading the element being written
+// gives its old value. data_o has the element of the last cycle in which read_i was high. Contents
+// are zero after configuration and kept through every reset.
 
 module vta_ram #(
   parameter int unsigned Width = 8,
@@ -31,6 +31,7 @@ module vta_ram #(
   assign data_o = data_q;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   // There is no reset here: registers are random in the first cycles after power-on.
   logic [2:0] powered_q;
@@ -43,6 +44,7 @@ module vta_ram #(
   assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       $past(powered_q[2] && !read_i) -> $stable(data_o))
   else $error("a RAM's output changed without a read");
+  // verilog_format: on
 `endif
 
 endmodule

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a stage's instructions from its queue, one after another, in step with the neighbour stages' tokens.
+// Takes a stage's instructions from its queue, one after another, in step with the neighbour
+// stages' tokens.
 //
-// An instruction is taken in the cycle (take_o) in which it is at the head of the queue, the stage is enabled and every
-// token that it pops is there; the tokens are popped in that cycle. busy_o is high from the next cycle until the stage
-// says done_i, which it may do in the first busy cycle. Its tokens are pushed in the cycle after done_i, or later when a
-// token queue is full, and retire_o marks the push. The next instruction can be taken in the cycle after that.
+// An instruction is taken in the cycle (take_o) in which it is at the head of the queue, the stage
+// is enabled and every token that it pops is there; the tokens are popped in that cycle. busy_o is
+// high from the next cycle until the stage says done_i, which it may do in the first busy cycle.
+// Its tokens are pushed in the cycle after done_i, or later when a token queue is full, and
+// retire_o marks the push. The next instruction can be taken in the cycle after that.
 //
-// With join_i the instruction at the head becomes part of the one in execution: its tokens are pushed instead.
+// With join_i the instruction at the head becomes part of the one in execution: its tokens are
+// pushed instead.
 //
-// A stage at an end of the chain ties the missing neighbour's valid and ready inputs high; one that joins no
-// instructions ties join_i low.
+// A stage at an end of the chain ties the missing neighbour's valid and ready inputs high; one that
+// joins no instructions ties join_i low.
 
 module vta_sequencer
   import vta_pkg::*;
@@ -58,7 +61,8 @@ module vta_sequencer
     take_o = 1'b0;
     retire_o = 1'b0;
     if (idle_q) begin
-      take_o = enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i) && (next_valid_i || !insn_pop_next_i);
+      take_o = enable_i && insn_valid_i && (prev_valid_i || !insn_pop_prev_i)
+          && (next_valid_i || !insn_pop_next_i);
     end else if (state_q == Push) begin
       retire_o = pushes_fit && enable_i;
     end
@@ -93,9 +97,11 @@ module vta_sequencer
   assign next_push_o = retire_o && push_next_q;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   assert_done : assert property (@(posedge clk_i) disable iff (!rst_ni) done_i -> state_q == Busy)
   else $error("a stage ended an instruction that it had not begun");
-  assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni) join_i -> state_q == Busy && !done_i)
+  assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      join_i -> state_q == Busy && !done_i)
   else $error("an instruction joined one that was not in execution");
   assert_no_token_lost : assert property (@(posedge clk_i) disable iff (!rst_ni)
       join_i -> !push_prev_q && !push_next_q && !insn_pop_prev_i && !insn_pop_next_i)
@@ -108,10 +114,12 @@ module vta_sequencer
   else $error("an instruction pushes a token for which there is no room");
   assert_flag : assert property (@(posedge clk_i) disable iff (!rst_ni) idle_q == (state_q == Idle))
   else $error("vta_sequencer: the flag differs from the state");
-  assert_idle : assert property (@(posedge clk_i) disable iff (!rst_ni) take_o -> state_q == Idle && insn_valid_i)
+  assert_idle : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      take_o -> state_q == Idle && insn_valid_i)
   else $error("an instruction was taken before the last one ended");
   cover_full : cover property (@(posedge clk_i) rst_ni && state_q == Push);
   cover_join : cover property (@(posedge clk_i) rst_ni && join_i);
+  // verilog_format: on
 `endif
 
 endmodule

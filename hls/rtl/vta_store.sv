@@ -2,7 +2,8 @@
 //
 // The store stage: STORE from the output buffer, whatever its memory type says, without pads.
 //
-// An instruction ends when the memory has answered every write, so that its tokens say that the data is there.
+// An instruction ends when the memory has answered every write, so that its tokens say that the
+// data is there.
 
 module vta_store
   import vta_pkg::*;
@@ -45,7 +46,7 @@ module vta_store
   localparam int unsigned LogOutBeats = LogOutBytes - LogBusBytes;
   localparam int unsigned BeatBits = ElementBeats > 1 ? LogOutBeats : 1;
 
-  // ---- Instruction -----------------------------------------------------------------------------------------------------------
+  // ---- Instruction ------------------------------------------------------------------------------
   logic take, done;
   logic unused_next_pop, unused_next_push, unused_pushes_next;
 
@@ -84,12 +85,15 @@ module vta_store
   end
 
   logic [15:0] unused_pads;
-  assign unused_pads = {transfer_q.y_pad_0, transfer_q.y_pad_1, transfer_q.x_pad_0, transfer_q.x_pad_1};
+  assign unused_pads = {
+    transfer_q.y_pad_0, transfer_q.y_pad_1, transfer_q.x_pad_0, transfer_q.x_pad_1
+  };
 
-  // ---- Output buffer to beats ------------------------------------------------------------------------------------------------
-  // Elements are consecutive, so the reader needs no end: it reads one past the memory side's last request, and is
-  // started anew by the next instruction.
-  logic reading_q, element_q, past_q;  // element_q: out_i has an element; past_q: which is past the buffer
+  // ---- Output buffer to beats -------------------------------------------------------------------
+  // Elements are consecutive, so the reader needs no end: it reads one past the memory side's last
+  // request, and is started anew by the next instruction.
+  // element_q: out_i has an element; past_q: which is past the buffer
+  logic reading_q, element_q, past_q;
   logic [SramIndexBits-1:0] next_q, index_q;
   logic [BeatBits-1:0] beat_q;
   logic beat_ready, element_ends, read;
@@ -117,7 +121,7 @@ module vta_store
   assign out_read_o = read;
   assign out_index_o = LogAccDepth'(next_q);
 
-  // ---- Memory ------------------------------------------------------------------------------------------------------------------
+  // ---- Memory -----------------------------------------------------------------------------------
   logic dma_done, dma_fault, past;
   fault_e dma_fault_code;
   address_t dma_fault_address;
@@ -171,8 +175,10 @@ module vta_store
   assign fault_address_o = past ? address_t'(index_q) : dma_fault_address;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
-  assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o || out_read_o -> busy_o)
+  assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      beat_o || out_read_o -> busy_o)
   else $error("the output buffer is read for no instruction");
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni) retire_o -> dma_done)
   else $error("a STORE ended before the memory answered");
@@ -180,6 +186,7 @@ module vta_store
       beat_o -> index_q < SramIndexBits'(OutDepth))
   else $error("a STORE reads past its buffer");
   cover_past : cover property (@(posedge clk_i) rst_ni && past && !drain_i);
+  // verilog_format: on
 `endif
 
 endmodule

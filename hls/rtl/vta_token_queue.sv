@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue of dependence tokens. Tokens carry nothing, so it is a counter. A token pushed in cycle t can be popped in
-// t+1. The pusher waits while ready_o is low, the popper while valid_o is low.
+// A queue of dependence tokens. Tokens carry nothing, so it is a counter. A token pushed in cycle t
+// can be popped in t+1. The pusher waits while ready_o is low, the popper while valid_o is low.
 
 module vta_token_queue #(
   parameter int unsigned Depth = 1024
@@ -35,15 +35,18 @@ module vta_token_queue #(
   assign ready_o = !full_q;
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   assert_no_underflow : assert property (@(posedge clk_i) disable iff (!rst_ni) pop_i -> valid_o)
   else $error("a token was popped from an empty queue");
   assert_no_overflow : assert property (@(posedge clk_i) disable iff (!rst_ni) push_i -> ready_o)
   else $error("a token was pushed to a full queue");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      any_q == (count_q != '0) && full_q == (count_q == CountBits'(Depth)) && count_q <= CountBits'(Depth))
+      any_q == (count_q != '0) && full_q == (count_q == CountBits'(Depth))
+          && count_q <= CountBits'(Depth))
   else $error("vta_token_queue: a flag differs from its count");
   cover_full : cover property (@(posedge clk_i) rst_ni && !ready_o);
   cover_both : cover property (@(posedge clk_i) rst_ni && push_i && pop_i);
+  // verilog_format: on
 `endif
 
 endmodule

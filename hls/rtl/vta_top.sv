@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite slave for its
-// registers, three AXI4 read masters and one AXI4 write master.
+// The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite
+// slave for its registers, three AXI4 read masters and one AXI4 write master.
 //
-// Ports of a bus have the names that tools recognise (m_axi_fetch_araddr), not ours. Each master has one ID: responses
-// come in order. Addresses and data of a master are independent of the others'.
+// Ports of a bus have the names that tools recognise (m_axi_fetch_araddr), not ours. Each master
+// has one ID: responses come in order. Addresses and data of a master are independent of the
+// others'.
 //
-// A fault stops every stage; a soft reset empties queues and stages, waits until the masters have nothing outstanding,
-// and leaves memory and buffers as they are.
+// A fault stops every stage; a soft reset empties queues and stages, waits until the masters have
+// nothing outstanding, and leaves memory and buffers as they are.
 
 module vta_top
   import vta_pkg::*;
@@ -15,7 +16,8 @@ module vta_top
 (
   input  logic                clk,
   input  logic                rst_n,
-  // The state that the registers show too: a program runs or is about to, has finished, has faulted.
+  // The state that the registers show too: a program runs or is about to, has finished, has
+  // faulted.
   output logic                running,
   output logic                finished,
   output logic                fault,
@@ -100,9 +102,9 @@ module vta_top
 
   localparam logic [1:0] AxiBurstIncr = 2'b01;
   localparam logic [3:0] AxiCache = 4'b0011;  // normal, bufferable, not cached: the driver flushes
-  localparam int unsigned Stages = 4;         // in register page order: fetch, load, compute, store
+  localparam int unsigned Stages = 4;  // in register page order: fetch, load, compute, store
 
-  // ---- Registers -----------------------------------------------------------------------------------------------------------------
+  // ---- Registers --------------------------------------------------------------------------------
   logic [Stages-1:0] start;
   logic retire[Stages];
   logic start_fetch, fetch_done, compute_repeat, soft_reset;
@@ -163,9 +165,10 @@ module vta_top
     .instructions_i(instruction_count)
   );
 
-  // ---- Run, fault, soft reset ----------------------------------------------------------------------------------------------------
+  // ---- Run, fault, soft reset -------------------------------------------------------------------
   // Reset of the stages and the order to drain are registers: both go to every stage.
-  logic stop, stopped_q;  // as drain, for the few that begin instructions: stopped_q is high in a reset too
+  // as drain, for the few that begin instructions: stopped_q is high in a reset too
+  logic stop, stopped_q;
   logic stage_rst_n = 1'b0;  // before the first edge, too
   logic drain, finish, resetting, ends, faults;
   logic [2:0] gemm_issue;
@@ -244,9 +247,15 @@ module vta_top
   assign finished = finished_q;
   assign fault = fault_code_q != FaultNone;
 
-  // ---- Queues --------------------------------------------------------------------------------------------------------------------
+  // ---- Queues -----------------------------------------------------------------------------------
   logic [InsnBits-1:0] fetch_insn;
-  logic fetch_load_valid, fetch_load_ready, fetch_compute_valid, fetch_compute_ready, fetch_store_valid, fetch_store_ready;
+  logic
+      fetch_load_valid,
+      fetch_load_ready,
+      fetch_compute_valid,
+      fetch_compute_ready,
+      fetch_store_valid,
+      fetch_store_ready;
   logic load_insn_valid, load_insn_ready;
   logic [InsnBits-1:0] load_insn;
   vta_fifo #(
@@ -338,7 +347,7 @@ module vta_top
     .valid_o(store_to_compute_valid)
   );
 
-  // ---- Stages --------------------------------------------------------------------------------------------------------------------
+  // ---- Stages -----------------------------------------------------------------------------------
   axi_read_req_t fetch_req, load_req, compute_req;
   axi_read_rsp_t fetch_rsp, load_rsp, compute_rsp;
   axi_write_req_t store_req;
@@ -537,7 +546,7 @@ module vta_top
     .data_o(out_read_data)
   );
 
-  // ---- Counters ------------------------------------------------------------------------------------------------------------------
+  // ---- Counters ---------------------------------------------------------------------------------
   // A stage other than fetch that has nothing in execution waits for an instruction or a token.
   for (genvar s = 1; s < Stages; s++) begin : g_starved
     assign starved[s] = !busy[s];
@@ -562,7 +571,7 @@ module vta_top
     );
   end
 
-  // ---- Buses ---------------------------------------------------------------------------------------------------------------------
+  // ---- Buses ------------------------------------------------------------------------------------
   assign m_axi_fetch_araddr = fetch_req.araddr;
   assign m_axi_fetch_arlen = fetch_req.arlen;
   assign m_axi_fetch_arvalid = fetch_req.arvalid;
@@ -617,7 +626,9 @@ module vta_top
   assign m_axi_store_awprot = '0;
 
   if (LogInpWidth != 3 || LogWgtWidth != 3 || LogAccWidth != 5) begin : g_check_widths
-    $error("vta_top: the datapath is int8 x int8 -> int32; LOG_INP_WIDTH, LOG_WGT_WIDTH, LOG_ACC_WIDTH must be 3, 3, 5");
+    $error(
+        "vta_top: LOG_INP_WIDTH, LOG_WGT_WIDTH, LOG_ACC_WIDTH must be 3, 3, 5 (int8, int8, int32)"
+    );
   end
   if (BusBits != 64 && BusBits != 128) begin : g_check_bus
     $error("vta_top: VTA_BUS_WIDTH must be 64 or 128");
@@ -626,17 +637,19 @@ module vta_top
     $error("vta_top: the bus is wider than an element; choose a narrower bus or larger blocks");
   end
   if (AccDepth < 4) begin : g_check_banks
-    $error("vta_top: a bank of the accumulator must have two rows; LOG_ACC_BUFF_SIZE must make four elements");
+    $error("vta_top: a bank of the accumulator needs two rows; raise LOG_ACC_BUFF_SIZE");
   end
   if (IsaRevision > 2) begin : g_check_isa
     $error("vta_top: VTA_ISA_REVISION must be 0 (A), 1 (B) or 2 (wide)");
   end
-  if (!IsaWide && (WgtFactorInLsb + WgtFactorBits > 128 || ImmLsb + 16 > 128 || IterInLsb + IterBits > 64
+  if (!IsaWide && (WgtFactorInLsb + WgtFactorBits > 128 || ImmLsb + 16 > 128
+      || IterInLsb + IterBits > 64
       || UopWgtLsb + UopWgtBits > 32)) begin : g_check_fields
-    $error("vta_top: a field overflows its word in this ISA revision; these parameters need the wide ISA");
+    $error("vta_top: a field overflows its word; these parameters need the wide ISA");
   end
 
 `ifndef SYNTHESIS
+  // verilog_format: off
   // ---- Assertions -------------------------------------------------------------------------------
   logic all_idle, two_faults, retired;
   assign retired = retire[1] || retire[2] || retire[3];
@@ -647,7 +660,8 @@ module vta_top
       !(running_q && finished_q) && !(finished_q && fault) && !(running_q && fault))
   else $error("a program runs, is finished, has faulted: two of these at once");
   assert_fault_kept : assert property (@(posedge clk) disable iff (!rst_n)
-      $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q) && $stable(fault_address_q))
+      $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q)
+          && $stable(fault_address_q))
   else $error("the first fault was not kept");
   assert_drain : assert property (@(posedge clk) disable iff (!rst_n)
       $past(rst_n && stage_rst_n && fault) -> drain)
@@ -661,6 +675,7 @@ module vta_top
   cover_finish : cover property (@(posedge clk) rst_n && finished_q);
   cover_reset_of_run : cover property (@(posedge clk) rst_n && soft_reset && running_q);
   cover_faults : cover property (@(posedge clk) rst_n && two_faults);
+  // verilog_format: on
 `endif
 
 endmodule

@@ -2,21 +2,22 @@
 //
 // The micro-op buffer, and the LOAD that fills it at one beat a cycle.
 //
-// A beat holds several micro-ops, which may start anywhere in their beat and go anywhere in the buffer. So the buffer
-// is a bank for each micro-op of a beat: every bank takes the lane that belongs to it, at a row of its own. A bank writes
-// through one of its two ports and reads through both, for no instruction reads while a LOAD writes.
+// A beat holds several micro-ops, which may start anywhere in their beat and go anywhere in the
+// buffer. So the buffer is a bank for each micro-op of a beat: every bank takes the lane that
+// belongs to it, at a row of its own. A bank writes through one of its two ports and reads through
+// both, for no instruction reads while a LOAD writes.
 //
-// done_o marks the last write (or, for an empty LOAD, the cycle after start_i). A LOAD that would pass the end of the
-// buffer raises fault_o for the cycle after start_i, before anything is written. Reading: uop_o has the two
-// micro-ops of the last cycle in which read_i was high.
+// done_o marks the last write (or, for an empty LOAD, the cycle after start_i). A LOAD that would
+// pass the end of the buffer raises fault_o for the cycle after start_i, before anything is
+// written. Reading: uop_o has the two micro-ops of the last cycle in which read_i was high.
 
 module vta_uop_buffer
   import vta_pkg::*;
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  // LOAD: x_size_i micro-ops to sram_base_i on, the first in lane first_lane_i of the first beat. prepare_i comes in the
-  // cycle before start_i; the description holds still in both.
+  // LOAD: x_size_i micro-ops to sram_base_i on, the first in lane first_lane_i of the first beat.
+  // prepare_i comes in the cycle before start_i; the description holds still in both.
   input  logic                   prepare_i,
   input  logic                   start_i,
   input  logic [           15:0] sram_base_i,
@@ -41,18 +42,20 @@ module vta_uop_buffer
   localparam int unsigned LogRows = LogUopDepth - LogLanes;
   localparam int unsigned CountBits = 18;
 
-  // ---- Writing -----------------------------------------------------------------------------------------------------------
-  // The coming beat: its lanes up to the block's end, those before the block included; whether it is the last one.
+  // ---- Writing ----------------------------------------------------------------------------------
+  // The coming beat: its lanes up to the block's end, those before the block included; whether it
+  // is the last one.
   logic [CountBits-1:0] lanes_q;
   logic active_q, last_q;
   logic empty_q, fault_q;
-  // Of the block: the buffer index of lane 0 of its first beat, below zero where that begins before the buffer; the lane
-  // where it begins; the index where it ends; whether it begins past the buffer.
+  // Of the block: the buffer index of lane 0 of its first beat, below zero where that begins before
+  // the buffer; the lane where it begins; the index where it ends; whether it begins past the
+  // buffer.
   logic [CountBits-1:0] lane0_q, end_q;
   logic [LogBusBytes-1:0] first_lane_q;
   logic begin_past_q;
-  // By bank: the lane of a beat whose index falls there, which is one for the whole block; its row; whether it is of the
-  // block.
+  // By bank: the lane of a beat whose index falls there, which is one for the whole block; its row;
+  // whether it is of the block.
   logic [CountBits-1:0] bank_lane_q[Lanes];
   logic [LogRows-1:0] bank_row_q[Lanes];
   logic [Lanes-1:0] bank_write_q;
@@ -66,7 +69,8 @@ module vta_uop_buffer
   always_comb begin
     for (int unsigned bank = 0; bank < Lanes; bank++) bank_lane[bank] = '0;
     if (start_i) begin
-      for (int unsigned bank = 0; bank < Lanes; bank++) bank_lane[bank] = (CountBits'(bank) - lane0_q) & CountBits'(Lanes - 1);
+      for (int unsigned bank = 0; bank < Lanes; bank++)
+      bank_lane[bank] = (CountBits'(bank) - lane0_q) & CountBits'(Lanes - 1);
     end
   end
 
@@ -97,7 +101,8 @@ module vta_uop_buffer
       for (int unsigned bank = 0; bank < Lanes; bank++) begin
         bank_lane_q[bank] <= bank_lane[bank];
         bank_row_q[bank] <= LogRows'((lane0_q + bank_lane[bank]) >> LogLanes);
-        bank_write_q[bank] <= bank_lane[bank] >= CountBits'(first_lane_q) && bank_lane[bank] < lanes_q;
+        bank_write_q[bank] <= bank_lane[bank] >= CountBits'(first_lane_q)
+            && bank_lane[bank] < lanes_q;
       end
     end
     if (!rst_ni) {active_q, empty_q, fault_q} <= '0;
@@ -108,7 +113,7 @@ module vta_uop_buffer
   assign fault_o = fault_q;
   assign fault_index_o = begin_past_q ? 17'(sram_base_i) : 17'(UopDepth);
 
-  // ---- Banks ---------------------------------------------------------------------------------------------------------------
+  // ---- Banks ------------------------------------------------------------------------------------
   logic [Lanes-1:0] bank_write;
   logic [UopBits-1:0] bank_uop[2][Lanes];
   assign bank_write = take ? bank_write_q : '0;
@@ -142,14 +147,17 @@ module vta_uop_buffer
     $error("vta_uop_buffer: the bus must be at least as wide as a micro-op");
   end
   if (UopDepth < 2 * Lanes) begin : g_check_rows
-    $error("vta_uop_buffer: a bank must have two rows; LOG_UOP_BUFF_SIZE must make two beats of the bus");
+    $error("vta_uop_buffer: a bank needs two rows; raise LOG_UOP_BUFF_SIZE");
   end
 
 `ifndef SYNTHESIS
-  assert_one_use : assert property (@(posedge clk_i) disable iff (!rst_ni) bank_write != '0 -> !read_i)
+  // verilog_format: off
+  assert_one_use : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      bank_write != '0 -> !read_i)
   else $error("the micro-op buffer was read while a LOAD wrote it");
   assert_range : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      bank_write != '0 -> active_q && beat_valid_i && $signed(end_q) <= $signed(CountBits'(UopDepth)))
+      bank_write != '0 -> active_q && beat_valid_i
+          && $signed(end_q) <= $signed(CountBits'(UopDepth)))
   else $error("a LOAD wrote past the micro-op buffer");
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
   else $error("a LOAD of UOP began before the last one ended");
@@ -157,6 +165,7 @@ module vta_uop_buffer
       active_q -> last_q == (lanes_q <= CountBits'(Lanes)) && lanes_q != '0)
   else $error("vta_uop_buffer lost count of its lanes");
   cover_part : cover property (@(posedge clk_i) rst_ni && bank_write != '0 && bank_write != '1);
+  // verilog_format: on
 `endif
 
 endmodule

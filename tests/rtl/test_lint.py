@@ -55,12 +55,12 @@ REFUSED = {
     "two accumulators": (
         ((0, 4, 13, 6, 4, 1), 64),
         "LOG_ACC_BUFF_SIZE gives a buffer of 2 elements",
-        "a bank of the accumulator must have two rows",
+        "a bank of the accumulator needs two rows",
     ),
     "a micro-op buffer of one beat": (
         ((0, 4, 4, 6, 4, 6), 128),
         "LOG_UOP_BUFF_SIZE gives a micro-op buffer of 16 bytes",
-        "LOG_UOP_BUFF_SIZE must make two beats of the bus",
+        "a bank needs two rows; raise LOG_UOP_BUFF_SIZE",
     ),
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of an AXI4-Lite slave's port (AMBA AXI Protocol Specification, IHI 0022). Rules of the slave are asserted.
-// Those of the master are asserted in a simulation; in a proof (AssumeMaster) they are what the solver may choose from.
+// The rules of an AXI4-Lite slave's port (AMBA AXI Protocol Specification, IHI 0022). Rules of the
+// slave are asserted. Those of the master are asserted in a simulation; in a proof (AssumeMaster)
+// they are what the solver may choose from.
 
 module axi4_lite_checker #(
   parameter int unsigned MaxAccesses = 2,  // accepted and not answered, of each kind
@@ -45,7 +46,7 @@ module axi4_lite_checker #(
     end
   end
 
-  // ---- Slave -------------------------------------------------------------------------------
+  // ---- Slave ------------------------------------------------------------------------------------
   assert_reset : assert property (@(posedge clk_i) disable iff (!rst_ni)
       !$past(rst_ni) -> !bvalid_i && !rvalid_i)
   else $error("BVALID or RVALID is high as the reset ends");
@@ -67,7 +68,7 @@ module axi4_lite_checker #(
       32'(addresses_q) <= MaxAccesses && 32'(datas_q) <= MaxAccesses && 32'(reads_q) <= MaxAccesses)
   else $error("the slave accepted more accesses than it can answer");
 
-  // ---- Master ------------------------------------------------------------------------------
+  // ---- Master -----------------------------------------------------------------------------------
   if (AssumeMaster) begin : g_master
     assume property (@(posedge clk_i) disable iff (!rst_ni) $past(rst_ni && awvalid_i && !awready_i)
           -> awvalid_i && $stable(awaddr_i));

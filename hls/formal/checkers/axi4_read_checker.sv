@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of an AXI4 read port whose bursts are INCR, of the bus's width, with one ID, so that data comes in order
-// (AMBA AXI Protocol Specification, IHI 0022). Rules of the master are asserted. Those of the slave are asserted in a
-// simulation; in a proof (AssumeSlave) they are what the solver may choose from.
+// The rules of an AXI4 read port whose bursts are INCR, of the bus's width, with one ID, so that
+// data comes in order (AMBA AXI Protocol Specification, IHI 0022). Rules of the master are
+// asserted. Those of the slave are asserted in a simulation; in a proof (AssumeSlave) they are what
+// the solver may choose from.
 
 module axi4_read_checker #(
   parameter int unsigned AddrBits = 48,
@@ -58,8 +59,9 @@ module axi4_read_checker #(
     end
   end
 
-  // ---- Master ------------------------------------------------------------------------------
-  assert_ar_reset : assert property (@(posedge clk_i) disable iff (!rst_ni) !$past(rst_ni) -> !arvalid_i)
+  // ---- Master -----------------------------------------------------------------------------------
+  assert_ar_reset : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      !$past(rst_ni) -> !arvalid_i)
   else $error("ARVALID is high as the reset ends");
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && arvalid_i && !arready_i) -> arvalid_i && $stable(araddr_i) && $stable(arlen_i)
@@ -78,7 +80,7 @@ module axi4_read_checker #(
       arvalid_i -> 32'(bursts_q) < MaxBursts)
   else $error("the master asks for more bursts than it may have outstanding");
 
-  // ---- Slave -------------------------------------------------------------------------------
+  // ---- Slave ------------------------------------------------------------------------------------
   logic r_asked, r_last, r_response;
   assign r_asked = bursts_q != '0;
   assign r_last = rlast_i == (beat_q == lengths[read_q]);
@@ -86,7 +88,8 @@ module axi4_read_checker #(
   if (AssumeSlave) begin : g_slave
     assume property (@(posedge clk_i) disable iff (!rst_ni) $past(rst_ni && rvalid_i && !rready_i)
           -> rvalid_i && $stable(rdata_i) && $stable(rresp_i) && $stable(rlast_i));
-    assume property (@(posedge clk_i) disable iff (!rst_ni) rvalid_i -> r_asked && r_last && r_response);
+    assume property (@(posedge clk_i) disable iff (!rst_ni)
+        rvalid_i -> r_asked && r_last && r_response);
   end else begin : g_slave
     assert_r_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
         $past(rst_ni && rvalid_i && !rready_i)
@@ -96,7 +99,8 @@ module axi4_read_checker #(
     else $error("read data that the master did not ask for");
     assert_r_last : assert property (@(posedge clk_i) disable iff (!rst_ni) rvalid_i -> r_last)
     else $error("RLAST is not at the last beat of the burst");
-    assert_r_response : assert property (@(posedge clk_i) disable iff (!rst_ni) rvalid_i -> r_response)
+    assert_r_response : assert property (@(posedge clk_i) disable iff (!rst_ni)
+        rvalid_i -> r_response)
     else $error("EXOKAY for a plain read");
   end
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of an AXI4 write port whose bursts are INCR, of the bus's width, with one ID (AMBA AXI Protocol
-// Specification, IHI 0022), and one rule more: no data before its address is on the bus. Rules of the master are
-// asserted. Those of the slave are asserted in a simulation; in a proof (AssumeSlave) they are what the solver may
-// choose from.
+// The rules of an AXI4 write port whose bursts are INCR, of the bus's width, with one ID (AMBA AXI
+// Protocol Specification, IHI 0022), and one rule more: no data before its address is on the bus.
+// Rules of the master are asserted. Those of the slave are asserted in a simulation; in a proof
+// (AssumeSlave) they are what the solver may choose from.
 
 module axi4_write_checker #(
   parameter int unsigned AddrBits = 48,
@@ -33,12 +33,13 @@ module axi4_write_checker #(
   localparam int unsigned LogBytes = $clog2(DataBits / 8);
   localparam int unsigned PlaceBits = MaxBursts > 1 ? $clog2(MaxBursts) : 1;
 
-  // Lengths of the bursts whose address was on the bus and whose data has not all left, the oldest at read_q. An
-  // address is new in the first cycle in which it is shown.
+  // Lengths of the bursts whose address was on the bus and whose data has not all left, the oldest
+  // at read_q. An address is new in the first cycle in which it is shown.
   logic [7:0] lengths[MaxBursts];
   logic [7:0] length;
   logic [PlaceBits-1:0] write_q, read_q;
-  logic [PlaceBits:0] unsent_q, unanswered_q, addressed_q, sent_q;  // the last two: without a response
+  // the last two: without a response
+  logic [PlaceBits:0] unsent_q, unanswered_q, addressed_q, sent_q;
   logic [7:0] beat_q;
   logic waits_q, announced, address, beat, ends, answer;
   assign announced = awvalid_i && !waits_q;
@@ -52,7 +53,8 @@ module axi4_write_checker #(
     return 32'(place) == MaxBursts - 1 ? '0 : place + 1'b1;
   endfunction
 
-  function automatic logic [PlaceBits:0] moved(input logic [PlaceBits:0] count, input logic up, input logic down);
+  function automatic logic [PlaceBits:0] moved(input logic [PlaceBits:0] count,
+                                                  input logic up, input logic down);
     return up == down ? count : up ? count + 1'b1 : count - 1'b1;
   endfunction
 
@@ -79,7 +81,7 @@ module axi4_write_checker #(
     end
   end
 
-  // ---- Master ------------------------------------------------------------------------------
+  // ---- Master -----------------------------------------------------------------------------------
   assert_reset : assert property (@(posedge clk_i) disable iff (!rst_ni)
       !$past(rst_ni) -> !awvalid_i && !wvalid_i)
   else $error("AWVALID or WVALID is high as the reset ends");
@@ -100,7 +102,8 @@ module axi4_write_checker #(
       announced -> 32'(unanswered_q) < MaxBursts)
   else $error("the master asks for more bursts than it may have outstanding");
   assert_w_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && wvalid_i && !wready_i) -> wvalid_i && $stable(wdata_i) && $stable(wstrb_i) && $stable(wlast_i))
+      $past(rst_ni && wvalid_i && !wready_i) -> wvalid_i && $stable(wdata_i) && $stable(wstrb_i)
+          && $stable(wlast_i))
   else $error("write data changed before it was accepted");
   assert_w_asked : assert property (@(posedge clk_i) disable iff (!rst_ni)
       wvalid_i -> unsent_q != '0 || announced)
@@ -109,7 +112,7 @@ module axi4_write_checker #(
       wvalid_i -> wlast_i == (beat_q == length))
   else $error("WLAST is not at the last beat of the burst");
 
-  // ---- Slave -------------------------------------------------------------------------------
+  // ---- Slave ------------------------------------------------------------------------------------
   logic b_due, b_response;
   assign b_due = addressed_q != '0 && sent_q != '0;
   assign b_response = bresp_i != 2'b01;  // EXOKAY is for exclusive accesses
@@ -124,7 +127,8 @@ module axi4_write_checker #(
     else $error("a write response changed before it was accepted");
     assert_b_due : assert property (@(posedge clk_i) disable iff (!rst_ni) bvalid_i -> b_due)
     else $error("a write response before the burst's address and last beat");
-    assert_b_response : assert property (@(posedge clk_i) disable iff (!rst_ni) bvalid_i -> b_response)
+    assert_b_response : assert property (@(posedge clk_i) disable iff (!rst_ni)
+        bvalid_i -> b_response)
     else $error("EXOKAY for a plain write");
   end
 

@@ -27,6 +27,9 @@ def report(
     png: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as PNG.")] = None,
     svg: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as SVG.")] = None,
     schedule: Annotated[Path | None, typer.Option(help="A campaign's schedules as JSON.")] = None,
+    static: Annotated[
+        bool, typer.Option("--static", help="A page without scripts and interactive plots: a tenth of the bytes.")
+    ] = False,
 ) -> None:
     """Write a report of a run or a campaign: page, pictures, tables. Also while it is running.
 
@@ -60,7 +63,7 @@ def report(
             raise typer.BadParameter("--schedule is of a campaign; `hilt show RUN` has a run's best configuration")
         write_schedule(schedule, facts.result)
     if html is not None:
-        write_report(html, facts)
+        write_report(html, facts, static=static)
     if csv is not None:
         write_csv(csv, facts.runs)
     if parquet is not None:

@@ -35,15 +35,20 @@ def write_run_report(path: Path, store: Store, run: Run) -> None:
     write_report(path, facts_of_run(store, run))
 
 
-def write_report(path: Path, facts: Facts) -> None:
-    """Write the report of facts that were read before. Raises as write_campaign_report."""
-    page = render(facts)
+def write_report(path: Path, facts: Facts, *, static: bool = False) -> None:
+    """Write the report of facts that were read before; a static one has no scripts. Raises as write_campaign_report."""
+    page = render(facts, static=static)
     with atomic_write(path) as file:
         file.write(page)
 
 
-def render(facts: Facts) -> str:
-    """Return the page. All that comes from users is escaped by the template. Raises MissingLibraryError."""
+def render(facts: Facts, *, static: bool = False) -> str:
+    """Return the page. All that comes from users is escaped by the template. Raises MissingLibraryError.
+
+    Args:
+        facts: The run or campaign.
+        static: Leave out the interactive plots, and with them the scripts, which are most of the page's bytes.
+    """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -72,7 +77,7 @@ def render(facts: Facts) -> str:
         happened=event_rows(facts),
         commands=commands(facts),
         origin=origin_rows(facts),
-        interactive=_interactive(facts),
+        interactive="" if static else _interactive(facts),
         title=_title(facts),
         made=time.strftime("%Y-%m-%d %H:%M %Z"),
     )
@@ -109,7 +114,8 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
     everywhere = each.layer.count * latency if latency else None
     return {
         "place": place,
-        "name": each.name,
+        "name": each.layer.nodes[0] if ":" in each.name and each.layer.nodes else each.name,
+        "workload": each.name,
         "run": run,
         "count": each.layer.count,
         "nodes": each.layer.nodes,
@@ -138,4 +144,4 @@ def _figure(value: float | None, digits: int = 1) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
+    return "–" if value is None else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"

@@ -137,6 +137,29 @@ def test_pictures_do_not_share_names(source: str) -> None:
     assert source.count("<svg") == 3 + 2 * 2, "network, allocation, roofline; a curve and a space for each layer"
 
 
+def test_a_static_page_has_all_but_the_interactive_plots(facts: Facts, source: str) -> None:
+    page = render(facts, static=True)
+    assert "<script" not in page and "Interactive" not in page and "<script" in source
+    assert page.count("<svg") == source.count("<svg")
+    assert Page(page).ids == [
+        each for each in Page(source).ids if not each.startswith(("trials-", "importance-", "coordinates-"))
+    ]
+
+
+def test_the_documents_example_is_a_campaigns_static_page() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "examples" / "campaign-report.html").read_text(encoding="utf-8")
+    assert "<script" not in page and "hilt campaign" in page and '<a href="#layer-0">conv_0</a>' in page
+    assert '<meta name="viewport"' in page and "@media print" in page and len(page) < 500_000
+
+
+def test_no_cell_breaks_a_number_or_a_heading(source: str) -> None:
+    """The page breaks long words anywhere; a narrow column made `126.` and `0` of a latency, and `time` and `s`."""
+    style = source[source.index("<style>") : source.index("</style>")]
+    assert style.index("overflow-wrap: anywhere") < style.index("thead th, td { overflow-wrap: normal; }")
+    cells = re.findall(r"<td data-label=\"(?:share|of bound)\">(.*?)</td>", source)
+    assert cells and not any(" %" in cell for cell in cells)
+
+
 def test_it_is_for_phones_and_paper(source: str) -> None:
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in source
     assert "@media print" in source and "@media (max-width" in source
