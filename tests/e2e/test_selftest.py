@@ -43,3 +43,18 @@ def test_a_virtual_board_has_the_figures_of_its_model(home: Path) -> None:
     assert layer["predicted"] == pytest.approx(layer["cycles"], rel=0.02)
     page = page_text(target, checks)
     assert f"{len(checks)} of {len(checks)} checks are well" in page and LAYER in page
+
+
+def test_a_bitstream_of_another_design_is_not_calibrated(home: Path) -> None:
+    """hilt's timing model does not describe it, which is no fault of the board."""
+    target = VirtualTarget("virtual:pynq_public@selftest")
+    found: list[MemoryFit] = []
+    try:
+        for check in selftest(target, SelftestSettings(minutes=0.0, layers=[]), found.append):
+            if "error" in check.figures:
+                break
+    finally:
+        target.release()
+    assert check.name == "memory" and check.well, check.text
+    assert "no calibration" in check.text and check.figures["error"] > 0.1
+    assert found == []

@@ -13,9 +13,10 @@ from hilt.simulator.machine import EventMachine
 from hilt.trial import Outcome
 from hilt.tune import Feedback, make_tuner
 from hilt.tune.model_guided.cache_misses import CacheMisses
+from hilt.tune.model_guided.dataflow import Dataflow
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.tune.model_guided.machines import StructuralMachine, public_machines, structural_families
-from hilt.tune.model_guided.structural import COSTS, StructuralEstimate, StructuralTiming
+from hilt.tune.model_guided.structural import COSTS, EstimatedTiming, StructuralEstimate, StructuralTiming
 from hilt.tune.problem import TuningProblem
 from hilt.virtual.board_model import board_model
 
@@ -84,6 +85,25 @@ def test_derivatives_are_those_by_differences(
         cycles = machine.log_cycles(rows, points)
         assert np.allclose(base, cycles[:, 0])
         assert np.allclose(slope, (cycles[:, 1:] - cycles[:, :1]) / 1e-5, atol=1e-4)
+
+
+def test_a_token_that_is_sent_later_in_the_program_is_no_source(lowered: LoweredPrograms) -> None:
+    (digest,) = lowered.digests([0])
+    assert digest is not None
+    program = lowered.program(digest)
+    forwards = Dataflow.of(program, BOARD, 10_000)
+    backwards = Dataflow.of(replace(program, instructions=program.instructions[::-1].copy()), BOARD, 10_000)
+    for flow in (forwards, backwards):
+        assert (flow.sources <= np.arange(len(flow.sources))[:, None]).all()
+    assert np.count_nonzero(backwards.sources) < np.count_nonzero(forwards.sources)
+
+
+def test_without_a_compiler_the_estimate_takes_the_place_of_the_paths(rough: StructuralEstimate) -> None:
+    machine = public_machines(EstimatedTiming(rough), rough, BOARD)[0]
+    rows = [5, 0, 7]
+    base, slope = machine.derivatives(rows, machine.prior)
+    assert np.allclose(base, machine.estimate(machine.prior)[rows])
+    assert np.allclose(slope, machine.rough_derivatives(machine.prior)[rows])
 
 
 def test_public_machines_are_likelier_without_an_interlock(timing: StructuralTiming, rough: StructuralEstimate) -> None:

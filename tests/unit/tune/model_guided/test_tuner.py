@@ -168,6 +168,7 @@ def test_without_a_compiler_it_warns_once_and_goes_by_the_analytic_model(
         raise MissingToolError("no C++ compiler was found: install g++\nmore")
 
     monkeypatch.setattr(TuningProblem, "cycles_of", no_compiler)
+    monkeypatch.setattr("hilt.tune.model_guided.structural.CriticalPaths", no_compiler)
     with caplog.at_level(logging.WARNING):
         told = run(HiltTuner(problem, 4, HiltOptions()), 40, 8, slow_board[0])
     assert [record.message for record in caplog.records] == [
