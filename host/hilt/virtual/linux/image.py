@@ -46,7 +46,7 @@ _WHEELS = (
 """pynq's dependencies on PyPI, but for those that Debian has and PyPI has not for these processors."""
 _PURE = (REQUIREMENT, "pynqmetadata==0.2.0", "pynqutils==0.1.3")
 _SITE = f"usr/local/lib/python{_PYTHON}/dist-packages"
-_SECONDS = 3600.0
+_SECONDS = 3 * 3600.0
 
 
 @dataclass(frozen=True)
