@@ -134,7 +134,7 @@ def test_a_researcher_with_a_tuner_runs_and_compares_it(typed: Typed) -> None:
     options, tuned = typed(lines, {"resnet18.C5": "resnet18.C10", "16": "6"})
     assert "width" in options and "Largest distance" in options
     assert "6 of 6 trials" in tuned
-    on_records = commands(document, "## How good it is")
+    on_records = commands(document, "## Compare it")
     assert [line.split()[1] for line in on_records] == ["dataset", "tune", "bench"]
     built = ["--rtl-sample", "0", "--golden-sample", "1"]
     on_records[0] = shlex.join([*shlex.split(on_records[0]), *built])

@@ -30,13 +30,18 @@ def test_help_imports_no_command_and_no_heavy_library() -> None:
 
 @pytest.mark.slow
 def test_help_takes_less_than_300_milliseconds_of_processor_time() -> None:
-    def used() -> float:
+    """Slow machines need longer: at most 1.7 times as long as Python with nothing but the library of the command line."""
+
+    def used(*command: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([HILT, "--help"], check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(used() for _ in range(3)) < 0.3
+    # In turn, so that both meet the seconds in which nothing else slows the machine.
+    rounds = [(used(sys.executable, "-c", "import typer.rich_utils"), used(str(HILT), "--help")) for _ in range(5)]
+    library, shown = (min(column) for column in zip(*rounds, strict=True))
+    assert shown < max(0.3, 1.7 * library)
 
 
 def test_every_command_loads_and_has_a_summary_of_one_line() -> None:

@@ -31,8 +31,8 @@ LATENCIES = ([44_000.0, 5_000.0, None, 4_700.5, 4_800.0], [12_000.0, None, 400.2
 """Microseconds of each trial of the two layers; None is a timeout, or a crash with a reason that is no HTML."""
 
 
-def make(home: Path) -> tuple[Campaign, Run]:
-    """The campaign, and its first layer's run."""
+def make(home: Path, ended: bool = True) -> tuple[Campaign, Run]:
+    """Return the campaign, its layers ended or not, and its first layer's run."""
     campaign = make_campaign(
         NETWORK, RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7), Budget(trials=9)
     )
@@ -44,7 +44,8 @@ def make(home: Path) -> tuple[Campaign, Run]:
             store.create_run(run)
             store.record(run.uuid, [_trial(run, ordinal, latency) for ordinal, latency in enumerate(latencies)])
             record_slice(store, campaign.uuid, Slice(place, run.workload, len(latencies) - 1, 12.5))
-            end_layer(store, run.uuid)
+            if ended:
+                end_layer(store, run.uuid)
         set_campaign_state(store, campaign.uuid, RunState.FINISHED)
     publish = EventLog(RunFiles(home, campaign.uuid).event_log_path).recording(lambda event: None)
     publish(BoardChanged("table:plain", "recovering", f"reboot over SSH {EVIL}", 1000.0))

@@ -23,7 +23,7 @@ from tests.unit.report.campaign_store import make
 )
 def test_a_layer_of_a_stopped_campaign_is_not_said_to_be_skipped(tmp_path: Path, state: RunState, word: str) -> None:
     """Skipped means no more trials, for good; `hilt resume` goes on with a stopped layer."""
-    campaign, run = make(tmp_path)
+    campaign, run = make(tmp_path, ended=False)
     with Store(database_path(tmp_path)) as store:
         store.set_state(run.uuid, state)
         set_campaign_state(store, campaign.uuid, RunState.STOPPED)
