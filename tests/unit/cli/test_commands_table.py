@@ -30,7 +30,7 @@ def test_help_imports_no_command_and_no_heavy_library() -> None:
 
 @pytest.mark.slow
 def test_help_takes_less_than_300_milliseconds_of_processor_time() -> None:
-    """Slow machines need longer: at most 1.7 times as long as Python with nothing but the library of the command line."""
+    """On a slow machine: 1.7 times as long as Python with nothing but the library of the command line."""
 
     def used(*command: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
