@@ -1,7 +1,7 @@
 """ML2Tuner's Figure 2 against its own model P alone, the paper's baseline, in spaces that are mostly invalid.
 
 The paper's space is 92.6 % invalid, ML2Tuner's space on hilt's boards 5 %. The spaces here are those that TVM v0.9 can
-run, of which over 80 % is invalid, on the public HLS machine's timing (hilt_experiments.foreign_worlds).
+run (over 80 % invalid) on the public HLS machine's timing (hilt_experiments.foreign_worlds).
 """
 
 from __future__ import annotations

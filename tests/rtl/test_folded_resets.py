@@ -137,7 +137,7 @@ def test_a_slow_memory_changes_nothing() -> None:
 
 
 def test_the_first_program_after_power_on() -> None:
-    """What marks accumulators is wiped before the first reset can be folded."""
+    """The marks of accumulators are wiped before the first reset can be folded."""
     _compare(PYNQ, [LOADS[0], reset(), add(), finish()], read_latency=1)
 
 

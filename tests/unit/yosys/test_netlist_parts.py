@@ -74,7 +74,7 @@ def test_lanes_share_narrow_ports_and_split_wide_ones() -> None:
     ("width", "depth", "taken"), [(128, 2048, 7.5), (2048, 1024, 57), (512, 1024, 14.5), (32, 4096, 4), (1, 65536, 2)]
 )
 def test_block_ram_of_a_ram(width: int, depth: int, taken: float) -> None:
-    """As Yosys maps the buffers of the pynq set."""
+    """Block RAM of the pynq set's buffers equals Yosys's count."""
     assert blocks(width, depth) == taken
 
 

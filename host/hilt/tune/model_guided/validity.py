@@ -199,7 +199,7 @@ class Validity:
         return np.asarray(generator.random((count, len(place))) < expit(log_odds)[:, place])
 
     def _distinct(self, rows: Indices) -> tuple[Indices, Indices]:
-        """Return rows of which no two are known to be alike, and the place (n,) of each given row among them.
+        """Return one row of each known kind, and the place (n,) of each given row among them.
 
         Before a surprise, rows with equal failure priors have one probability.
         """
