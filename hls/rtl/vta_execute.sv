@@ -27,7 +27,7 @@ module vta_execute
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
   input  logic                   hold_next_i,  // issue nothing in the next cycle
-  // bounds of the ALU's results, which hold still while anything is issued
+  // bounds of the ALU's results, which hold still from the cycle after the first issue
   input  logic signed [31:0]     low_i,
   input  logic signed [31:0]     high_i,
   // the instruction pushes a token to the store stage
