@@ -1,4 +1,4 @@
-"""Random programs of resets and GEMMs over about the same accumulators: resets that are folded (vta_fold), or nearly."""
+"""Random programs of resets and GEMMs over about the same accumulators: resets that fold (vta_fold), or nearly do."""
 
 from __future__ import annotations
 
