@@ -3,8 +3,8 @@
 // Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a
 // cycle.
 //
-//   GEMM: issue -> read operands -> operands -> products -> products + 2^15 -> sums of 4 -> dot
-//         -> new accumulator -> write
+//   GEMM: issue -> read operands -> operands -> products -> products + 2^15 - 128 * x -> sums of 4
+//         -> dot -> new accumulator -> write
 //   ALU:  issue -> read accumulator -> accumulator -> new accumulator -> write
 //
 // done_o comes while the last micro-ops are on their way, as soon as nothing that follows can reach

@@ -8,10 +8,10 @@
 // slice takes 128 * x off the product, and adds half.
 //
 // Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and
-// wgt_i, and are registered at its end, as are products at the end of 2, products plus half at the
-// end of 3, sums of four at the end of 4, dot products at the end of 5: dot_o has them in cycle 6.
-// The first three registers are those of a DSP slice (A, B; M; P). valid_i[n] says that cycle n has
-// a micro-op, so that idle stages hold still.
+// wgt_i, and are registered at its end, as are products and offsets at the end of 2, their sums at
+// the end of 3, sums of four at the end of 4, dot products at the end of 5: dot_o has them in cycle
+// 6. The first three registers are those of a DSP slice (A, B; C, M; P). valid_i[n] says that cycle
+// n has a micro-op, so that idle stages hold still.
 
 module vta_gemm
   import vta_pkg::*;
