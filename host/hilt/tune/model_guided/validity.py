@@ -279,7 +279,7 @@ class Knobs:
         return found
 
     def reweighted(self, weights: Floats, rows: Indices, slope: Floats) -> Floats:
-        """Return the weights (parts,) after a step of the group lasso: `slope` (n,) is the log likelihood's at `rows`."""
+        """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's at `rows`."""
         norms = [float(np.sqrt(max(slope @ part @ slope, 0.0))) for part in self._parts(rows, rows)]
         strengths = weights * np.array(norms)
         if strengths.sum() <= 0:
