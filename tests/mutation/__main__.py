@@ -28,7 +28,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "board/hilt_board/memory.py": ("tests/unit/board/test_memory.py",),
     "board/hilt_board/journal.py": ("tests/unit/board/test_journal.py",),
     "board/hilt_board/daemon.py": (
-        *("tests/unit/board/test_daemon.py", "tests/unit/board/test_results.py", "tests/unit/board/test_lease.py"),
+        *("tests/unit/board/test_daemon.py", "tests/unit/board/test_daemon_run.py"),
+        *("tests/unit/board/test_results.py", "tests/unit/board/test_lease.py"),
     ),
     "host/hilt/link/session.py": ("tests/unit/link/test_session.py", "tests/unit/link/test_session_commands.py"),
     "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
