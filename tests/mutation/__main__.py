@@ -35,7 +35,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
     "host/hilt/measure/request_queue.py": ("tests/unit/measure/test_fleet.py", "tests/unit/measure/test_work.py"),
     "host/hilt/measure/connection.py": ("tests/unit/measure/test_connection.py",),
-    "host/hilt/measure/board_measurer.py": ("tests/unit/measure/test_board.py", "tests/unit/measure/test_stop.py"),
+    "host/hilt/measure/board_measurer.py": (
+        *("tests/unit/measure/test_board.py", "tests/unit/measure/test_board_faults.py"),
+        *("tests/unit/measure/test_stop.py", "tests/unit/measure/test_suspects.py"),
+    ),
     "host/hilt/measure/plausibility.py": ("tests/unit/measure/test_plausibility.py",),
     "host/hilt/tune/annealing.py": ("tests/unit/tune/test_annealing.py",),
     "host/hilt/simulator/image_run.py": ("tests/unit/simulator/test_image_run.py",),
