@@ -85,7 +85,7 @@ class Machine:
             await asyncio.sleep(30)
         elif name == "drop":
             process.channel.get_connection().abort()
-        elif name == "complain":
+        elif name == "grumble":
             process.stderr.write(b"x" * int(word))
         process.exit(status)
 
@@ -274,7 +274,7 @@ def test_a_command_has_no_input_and_its_channel_ends_with_it(session: SshSession
 
 
 def test_errors_of_more_than_a_window_do_not_stop_a_command(session: SshSession) -> None:
-    done = session.execute(["complain", "100000"], Deadline(20))
+    done = session.execute(["grumble", "100000"], Deadline(20))
     assert done.status == 0 and 0 < len(done.errors) <= 100_000 and set(done.errors) == {ord("x")}
 
 
