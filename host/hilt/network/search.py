@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hilt.network.chain import ChainLink, join
-from hilt.network.lower import Code, code_of
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
-from hilt.network.lower_residual import with_residual
 from hilt.run_choices import CheckLevel
-from hilt.schedule import Conv2d, Rejected, convolution
+from hilt.schedule import Conv2d, Rejected, convolution, lower
+from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.checks import Checks
+from hilt.schedule.code import Code, code_of
+from hilt.schedule.residual import with_residual
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
@@ -100,9 +100,7 @@ class Searcher:
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""
-        from hilt.network.lower import lower_convolution
-
-        code = lower_convolution(workload, knobs, self.accelerator)
+        code = code_of(lower(workload, knobs, self.accelerator), self.accelerator)
         cycles = self.cycles([self._program(code, residual_shift)])[0]
         return Schedule(dict(knobs), int(cycles), origin)
 
