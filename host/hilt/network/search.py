@@ -14,9 +14,9 @@ import numpy as np
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
 from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, Rejected, convolution, lower
-from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.checks import Checks
 from hilt.schedule.code import Code, code_of
+from hilt.schedule.fused import alone
 from hilt.schedule.residual import with_residual
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
@@ -175,9 +175,7 @@ class Searcher:
     def _program(self, code: Code, shift: int | None) -> Program:
         if shift is not None:
             code = with_residual(code, shift, self.accelerator)
-        names = [name for name in code.names if name != "uop"]
-        link = ChainLink(code, {name: name for name in names})
-        return join([link], dict.fromkeys(names, 1 << 20), self.accelerator).program
+        return alone(code, dict.fromkeys(code.names, 1 << 20), self.accelerator)
 
     def cycles(self, programs: list[Program]) -> list[float]:
         """Return the twin's cycles of programs; infinity where one does not finish."""
