@@ -21,7 +21,10 @@ from hilt.vta.parameters import VTAParameters
 
 PARAMETERS = ("1x16_i8w8a32_15_15_18_17", "1x8_i8w8a32_12_13_14_15", "4x8_i8w8a32_15_16_16_18")
 LAYER = Conv2d("", 3, 24, 10, 9, 40, (3, 3), padding=(1, 1), bias=True)
-SAMPLES = 24
+SAMPLES = 8
+
+
+pytestmark = pytest.mark.slow  # runs programs on the golden model
 
 
 def of(parameters: str) -> Accelerator:
@@ -51,15 +54,15 @@ def test_every_output_element_is_right(epilogue: str, parameters: str) -> None:
         assert run.execution.status is DeviceStatus.DONE, knobs
         assert np.array_equal(run.output, tensors.expected.ravel()), knobs
         ran += 1
-    assert ran >= 6
+    assert ran >= 2
 
 
 @pytest.mark.parametrize("epilogue", ["skip", "shifted_skip"])
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_the_verdict_knows_what_a_skip_takes(epilogue: str, parameters: str) -> None:
     accelerator = of(parameters)
-    workload = Conv2d("", 1, 64, 28, 28, 128, (3, 3), padding=(1, 1), bias=True, epilogue=epilogue)
-    samples = sample(workload, accelerator, 150)
+    workload = Conv2d("", 1, 64, 12, 12, 64, (3, 3), padding=(1, 1), bias=True, epilogue=epilogue)
+    samples = sample(workload, accelerator, 60)
     columns = {name: [knobs[name] for knobs in samples] for name in samples[0]}
     found = verdicts(workload, accelerator, columns)
     plain = verdicts(workload.plain, accelerator, columns)

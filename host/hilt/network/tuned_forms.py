@@ -1,0 +1,62 @@
+"""The workloads whose trials run a network's layers as the compiled network runs them.
+
+Layers share a workload if they have one shape and one epilogue. Constants change neither instructions nor cycles, so
+bias, shift, clip and the exact scale of a skip connection are the trial's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hilt.network.graph import Graph, Node
+from hilt.network.layers import NotOnVtaError, VtaLayer, folded, layer_of
+from hilt.network.lower_layer import lowered_bias
+from hilt.schedule import Conv2d, bound_cycles
+from hilt.schedule.fused import SKIP_SHIFTS
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.schedule.workload_syntax import format_workload
+from hilt.vta.accelerator import Accelerator
+
+_TUNED = ("conv2d", "dense")
+
+
+def tuned_form(layer: VtaLayer, accelerator: Accelerator) -> Conv2d:
+    """Return the workload of a layer in the form that the network runs, but for shifts that differ by channel block."""
+    if layer.residual:
+        epilogue = "skip" if layer.residual_shift <= SKIP_SHIFTS["skip"] else "shifted_skip"
+    else:
+        epilogue = "bias" if lowered_bias(layer, accelerator) is None else "low_bias"
+    return replace(layer.workload.schedule_shape, epilogue=epilogue)
+
+
+def tuned_network(graph: Graph, network: Network, accelerator: Accelerator) -> Network:
+    """Return a network's convolutions and dense layers in the forms in which the compiled graph runs them.
+
+    Args:
+        graph: The integer graph.
+        network: The layers of its model, for the name and the other operators.
+        accelerator: The accelerator that it will be compiled for.
+    """
+    layers: dict[str, Layer] = {}
+    for node in graph.nodes:
+        if node.op not in _TUNED:
+            continue
+        try:
+            form = tuned_form(_layer(graph, node, accelerator), accelerator)
+            made = Layer(format_workload(form), macs=graph.macs(node))
+        except NotOnVtaError as error:
+            made = Layer("", str(error), macs=graph.macs(node))
+        layers.setdefault(made.workload or node.name, made).nodes.append(node.name)
+    return Network(network.name, tuple(layers.values()), network.others)
+
+
+def _layer(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
+    """Return a node's layer; its kernel's columns are channels where the processor packs its input and VTA gains."""
+    layer = layer_of(graph, node, accelerator)
+    assert isinstance(layer, VtaLayer)
+    narrow = None
+    if layer.data in graph.inputs and layer.workload.in_channels < accelerator.parameters.block:
+        narrow = folded(layer)
+    if narrow is None:
+        return layer
+    return min(layer, narrow, key=lambda each: bound_cycles(each.workload, accelerator))
