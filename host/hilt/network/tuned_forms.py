@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hilt.network.graph import Graph, Node
+from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, VtaLayer, folded, layer_of
 from hilt.network.lower_layer import lowered_bias
 from hilt.schedule import Conv2d, bound_cycles
@@ -38,25 +38,29 @@ def tuned_network(graph: Graph, network: Network, accelerator: Accelerator) -> N
         accelerator: The accelerator that it will be compiled for.
     """
     layers: dict[str, Layer] = {}
+    on_vta: set[str] = set()
     for node in graph.nodes:
-        if node.op not in _TUNED:
-            continue
         try:
-            form = tuned_form(_layer(graph, node, accelerator), accelerator)
-            made = Layer(format_workload(form), macs=graph.macs(node))
+            layer = layer_of(graph, node, accelerator)
         except NotOnVtaError as error:
             made = Layer("", str(error), macs=graph.macs(node))
-        layers.setdefault(made.workload or node.name, made).nodes.append(node.name)
+            if node.op == "reshape" and node.inputs[0] in on_vta:
+                on_vta.update(node.outputs)
+        else:
+            on_vta.update(node.outputs)
+            if not isinstance(layer, VtaLayer):
+                continue
+            if layer.data not in on_vta:
+                layer = _folded_if_bound_lower(layer, accelerator)
+            made = Layer(format_workload(tuned_form(layer, accelerator)), macs=graph.macs(node))
+        if node.op in _TUNED:
+            layers.setdefault(made.workload or node.name, made).nodes.append(node.name)
     return Network(network.name, tuple(layers.values()), network.others)
 
 
-def _layer(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
-    """Return a node's layer; its kernel's columns are channels where the processor packs its input and VTA gains."""
-    layer = layer_of(graph, node, accelerator)
-    assert isinstance(layer, VtaLayer)
-    narrow = None
-    if layer.data in graph.inputs and layer.workload.in_channels < accelerator.parameters.block:
-        narrow = folded(layer)
+def _folded_if_bound_lower(layer: VtaLayer, accelerator: Accelerator) -> VtaLayer:
+    """Return a layer whose input the processor packs; its kernel's columns are channels if the bound is lower then."""
+    narrow = folded(layer) if layer.workload.in_channels < accelerator.parameters.block else None
     if narrow is None:
         return layer
     return min(layer, narrow, key=lambda each: bound_cycles(each.workload, accelerator))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilt.network.compile import compile_network
-from hilt.network.graph import Graph
+from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import VtaLayer, layer_of
 from hilt.network.partition import single_layer, tuned_options
 from hilt.network.reference import evaluate
@@ -115,10 +115,19 @@ def test_a_depthwise_layer_is_tuned_in_whole_blocks_of_channels() -> None:
 
 def test_the_first_layer_is_tuned_with_its_kernels_columns_as_channels() -> None:
     builder = Builder((1, 3, 32, 32))
-    graph = builder.graph(builder.conv("x", 16, 7, stride=2))
+    builder.tensors["q"] = Tensor("q", (1, 3, 32, 32), "int8", 1.0)
+    builder.nodes.append(Node("quantize", "quantize", ("x",), ("q",), {}))
+    graph = builder.graph(builder.conv("q", 16, 7, stride=2))
     (found,) = tuned_network(graph, Layers("small", (), {}), target(PYNQ).accelerator).layers
     workload = load_convolution(found.workload)
     assert (workload.in_channels, workload.kernel, workload.width) == (21, (7, 1), 16)
+
+
+def test_a_layer_behind_vta_keeps_its_kernels_columns() -> None:
+    builder = Builder((1, 16, 32, 32))
+    graph = builder.graph(builder.conv(builder.conv("x", 3), 16, 7, stride=2))
+    found = tuned_network(graph, Layers("small", (), {}), target(PYNQ).accelerator).layers[1]
+    assert load_convolution(found.workload).in_channels == 3
 
 
 def test_a_node_that_vta_cannot_run_is_listed_with_its_reason() -> None:
