@@ -148,7 +148,7 @@ def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None,
         graph = import_model(Path(text), read_shapes(shape), read_values(value))
     except (OnnxError, GraphError):
         return network
-    return tuned_network(graph, network, describe_board(boards).accelerator)
+    return tuned_network(graph, network.name, describe_board(boards).accelerator)
 
 
 def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:

@@ -6,6 +6,7 @@ bias, shift, clip and the exact scale of a skip connection are the trial's own.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from hilt.network.graph import Graph
@@ -29,16 +30,14 @@ def tuned_form(layer: VtaLayer, accelerator: Accelerator) -> Conv2d:
     return replace(layer.workload.schedule_shape, epilogue=epilogue)
 
 
-def tuned_network(graph: Graph, network: Network, accelerator: Accelerator) -> Network:
+def tuned_network(graph: Graph, name: str, accelerator: Accelerator) -> Network:
     """Return a network's convolutions and dense layers in the forms in which the compiled graph runs them.
 
-    Args:
-        graph: The integer graph.
-        network: The layers of its model, for the name and the other operators.
-        accelerator: The accelerator that it will be compiled for.
+    Its other operators are those that VTA cannot run.
     """
     layers: dict[str, Layer] = {}
     on_vta: set[str] = set()
+    others: Counter[str] = Counter()
     for node in graph.nodes:
         try:
             layer = layer_of(graph, node, accelerator)
@@ -46,6 +45,8 @@ def tuned_network(graph: Graph, network: Network, accelerator: Accelerator) -> N
             made = Layer("", str(error), macs=graph.macs(node))
             if node.op == "reshape" and node.inputs[0] in on_vta:
                 on_vta.update(node.outputs)
+            elif node.op not in _TUNED:
+                others[node.op] += 1
         else:
             on_vta.update(node.outputs)
             if not isinstance(layer, VtaLayer):
@@ -55,7 +56,7 @@ def tuned_network(graph: Graph, network: Network, accelerator: Accelerator) -> N
             made = Layer(format_workload(tuned_form(layer, accelerator)), macs=graph.macs(node))
         if node.op in _TUNED:
             layers.setdefault(made.workload or node.name, made).nodes.append(node.name)
-    return Network(network.name, tuple(layers.values()), network.others)
+    return Network(name, tuple(layers.values()), dict(others))
 
 
 def _folded_if_bound_lower(layer: VtaLayer, accelerator: Accelerator) -> VtaLayer:

@@ -14,7 +14,6 @@ from hilt.network.simulated import SimulatedVta
 from hilt.network.tuned_forms import tuned_form, tuned_network
 from hilt.network.verify import compare
 from hilt.schedule import Conv2d, load_convolution, lower, make_tensors
-from hilt.schedule.onnx_model import Network as Layers
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
@@ -83,7 +82,7 @@ def test_a_trials_cycles_are_those_of_the_layer_in_the_compiled_network(
 
 def test_layers_of_one_shape_and_form_are_one_workload() -> None:
     graph = four_forms().graph("conv3.y")
-    found = tuned_network(graph, Layers("small", (), {"Relu": 2}), target(SMALL).accelerator)
+    found = tuned_network(graph, "small", target(SMALL).accelerator)
     shape = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1,bias=1,epilogue="
     assert [(each.workload, each.nodes) for each in found.layers] == [
         (f"{shape}low_bias", ["conv0"]),
@@ -92,7 +91,7 @@ def test_layers_of_one_shape_and_form_are_one_workload() -> None:
         (f"{shape}shifted_skip", ["conv3"]),
     ]
     assert [each.macs for each in found.layers] == [8 * 8 * 16 * 16 * 9] * 4
-    assert found.others == {"Relu": 2}
+    assert found.others == {}
 
 
 def test_other_shifts_clips_and_scales_are_the_same_workload() -> None:
@@ -101,14 +100,14 @@ def test_other_shifts_clips_and_scales_are_the_same_workload() -> None:
     second = builder.conv(first, 16, clip=[0, 90], shift=[11])
     third = builder.conv(second, 16, residual=first, residual_shift=2)
     builder.conv(third, 16, residual=first, residual_shift=6, clip=[0, 127])
-    found = tuned_network(builder.graph("conv3.y"), Layers("small", (), {}), target(SMALL).accelerator)
+    found = tuned_network(builder.graph("conv3.y"), "small", target(SMALL).accelerator)
     assert [each.nodes for each in found.layers] == [["conv0", "conv1"], ["conv2", "conv3"]]
 
 
 def test_a_depthwise_layer_is_tuned_in_whole_blocks_of_channels() -> None:
     builder = Builder((1, 24, 8, 8))
     graph = builder.graph(builder.conv("x", 24, groups=24))
-    (found,) = tuned_network(graph, Layers("small", (), {}), target(PYNQ).accelerator).layers
+    (found,) = tuned_network(graph, "small", target(PYNQ).accelerator).layers
     workload = load_convolution(found.workload)
     assert (workload.in_channels, workload.groups) == (32, 2)
 
@@ -118,7 +117,9 @@ def test_the_first_layer_is_tuned_with_its_kernels_columns_as_channels() -> None
     builder.tensors["q"] = Tensor("q", (1, 3, 32, 32), "int8", 1.0)
     builder.nodes.append(Node("quantize", "quantize", ("x",), ("q",), {}))
     graph = builder.graph(builder.conv("q", 16, 7, stride=2))
-    (found,) = tuned_network(graph, Layers("small", (), {}), target(PYNQ).accelerator).layers
+    network = tuned_network(graph, "small", target(PYNQ).accelerator)
+    (found,) = network.layers
+    assert network.others == {"quantize": 1}
     workload = load_convolution(found.workload)
     assert (workload.in_channels, workload.kernel, workload.width) == (21, (7, 1), 16)
 
@@ -126,14 +127,14 @@ def test_the_first_layer_is_tuned_with_its_kernels_columns_as_channels() -> None
 def test_a_layer_behind_vta_keeps_its_kernels_columns() -> None:
     builder = Builder((1, 16, 32, 32))
     graph = builder.graph(builder.conv(builder.conv("x", 3), 16, 7, stride=2))
-    found = tuned_network(graph, Layers("small", (), {}), target(PYNQ).accelerator).layers[1]
+    found = tuned_network(graph, "small", target(PYNQ).accelerator).layers[1]
     assert load_convolution(found.workload).in_channels == 3
 
 
 def test_a_node_that_vta_cannot_run_is_listed_with_its_reason() -> None:
     builder = Builder((1, 16, 8, 8))
     graph = builder.graph(builder.conv("x", 16, shift=[20]))
-    (found,) = tuned_network(graph, Layers("small", (), {}), target(SMALL).accelerator).layers
+    (found,) = tuned_network(graph, "small", target(SMALL).accelerator).layers
     assert found.workload == "" and "shifted right by 20" in found.reason and found.macs
 
 
