@@ -62,7 +62,7 @@ def test_every_output_element_is_right(epilogue: str, parameters: str) -> None:
 def test_the_verdict_knows_what_a_skip_takes(epilogue: str, parameters: str) -> None:
     accelerator = of(parameters)
     workload = Conv2d("", 1, 64, 12, 12, 64, (3, 3), padding=(1, 1), bias=True, epilogue=epilogue)
-    samples = sample(workload, accelerator, 60)
+    samples = sample(workload, accelerator, 30)
     columns = {name: [knobs[name] for knobs in samples] for name in samples[0]}
     found = verdicts(workload, accelerator, columns)
     plain = verdicts(workload.plain, accelerator, columns)
