@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hilt.atomic_write import atomic_write
-from hilt.explore.design import Design
+from hilt.explore.design import Design, compiling_apart
 from hilt.explore.schedules import LayerSchedule, load_batched
 from hilt.schedule import lower, make_tensors
 from hilt.simulator.build import build, design_key
@@ -66,7 +65,7 @@ def verify(
     files = [folder / f"{_key(design, layer)[:32]}.json" for design, layer in schedules]
     shown = {place: known for place, file in enumerate(files) if (known := _read(file))}
     progress(len(shown), len(schedules), None)
-    waiting = [place for place in _one_of_each_design_first(schedules) if place not in shown]
+    waiting = [place for place in compiling_apart([design for design, _ in schedules]) if place not in shown]
     pending = {executor.submit(verify_layer, *schedules[place]): place for place in waiting}
     for future in as_completed(pending):
         place = pending[future]
@@ -76,16 +75,6 @@ def verify(
                 json.dump(shown[place].to_dict(), file)
         progress(len(shown), len(schedules), (schedules[place][0], shown[place]))
     return [shown[place] for place in range(len(schedules))]
-
-
-def _one_of_each_design_first(schedules: Sequence[tuple[Design, LayerSchedule]]) -> list[int]:
-    """Return the places in an order in which the executor's processes compile the RTL of different designs."""
-    seen: Counter[Design] = Counter()
-    rounds = []
-    for place, (design, _) in enumerate(schedules):
-        rounds.append((seen[design], place))
-        seen[design] += 1
-    return [place for _, place in sorted(rounds)]
 
 
 def verify_layer(design: Design, layer: LayerSchedule) -> LayerVerification:

@@ -14,7 +14,7 @@ from hilt.cli.main import run as hilt
 from hilt.explore import area as area_module
 from hilt.explore import exploration
 from hilt.explore.area import COUNTS, PARTS, Area, check_error, model_error, modelled_area, over, synthesised_area
-from hilt.explore.design import Design
+from hilt.explore.design import Design, compiling_apart
 from hilt.explore.exploration import Evaluation, Task, explore, pareto_front
 from hilt.explore.page import area_statement, exploration_page
 from hilt.explore.schedules import LayerSchedule, NetworkSchedule, best_schedule
@@ -89,6 +89,12 @@ def test_what_agreed_on_the_rtl_is_not_run_again(tmp_path: Path, monkeypatch: py
         ran.clear()
         assert verify(schedules, tmp_path, executor) == first
     assert ran == [(fast, 1)], "only what differed runs again"
+
+
+def test_designs_that_share_a_compiled_model_are_a_round_apart() -> None:
+    clocks = [Design(PYNQ.parameters, clock_hz=clock) for clock in (100_000_000, 150_000_000)]
+    wide = [Design(PYNQ.parameters, bus_bits=128, clock_hz=clock) for clock in (100_000_000, 150_000_000)]
+    assert compiling_apart([*clocks, *wide]) == [0, 2, 1, 3], "else the second process waits for the first's compiler"
 
 
 def test_the_front_is_undominated() -> None:
