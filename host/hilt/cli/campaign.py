@@ -33,7 +33,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.engine.run_files import RunFiles
-from hilt.measure import DATASET_PREFIX
+from hilt.measure import DATASET_PREFIX, describe_board
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
@@ -173,6 +173,7 @@ def start_campaign(
     if output is not None:
         output_folder(output)  # a bad folder is refused now, not after hours
     confirm_host_key(spec.board)
+    describe_board(spec.board)  # a name that is none is refused before the list of layers
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
