@@ -202,6 +202,7 @@ def campaigns(
     from hilt.campaign.budget import Budget
     from hilt.cli.network_text import result_values
     from hilt.engine.campaign_results import board_of, load_result
+    from hilt.report.network_latency import network_mark
 
     home = paths.home()
     with Store(database_path(home)) as store:
@@ -224,7 +225,7 @@ def campaigns(
             board,
             str(result.trials),
             str(Budget.from_dict(result.campaign.budget)),
-            f"{'' if result.estimate.complete else '~'}{result.estimate.microseconds / 1e3:,.2f}",
+            f"{network_mark(result)}{result.estimate.microseconds / 1e3:,.2f}",
             f"{result.gain:.2f}" if result.gain else "-",
             state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
             time_text(result.campaign.created),
