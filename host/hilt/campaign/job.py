@@ -129,7 +129,6 @@ class CampaignJob:
                 end_layer(self._store, run.uuid)
             else:
                 self._store.set_state(run.uuid, finished.state, finished.detail, finished.failure or "")
-                self._publish_layer[run.uuid](StateChanged(finished.state, finished.detail))
         uuid = self._campaign.uuid
         set_campaign_state(self._store, uuid, finished.state, finished.detail, finished.failure or "")
         if finished.state is RunState.FINISHED:

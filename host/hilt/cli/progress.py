@@ -15,8 +15,10 @@ from hilt.campaign.budget import Budget
 from hilt.cli.formatting import seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
+from hilt.measure import DATASET_PREFIX
 from hilt.report.network_latency import scaled_latency
 from hilt.store import Campaign, Run, RunState
+from hilt.trial import Outcome
 
 _LINES_A_RUN = 10
 """Plain progress lines in a whole run, beside those for each better configuration."""
@@ -48,8 +50,10 @@ def run_view(run: Run, console: Console) -> View:
     def milestone(progress: RunProgress) -> object:
         return progress.best_number, progress.trials * _LINES_A_RUN // progress.budget
 
+    recorded = _is_recorded(run)
+
     def line(progress: RunProgress) -> str:
-        return f"{format_pace(progress)}; best {format_best(progress)}"
+        return f"{format_pace(progress, recorded)}; best {format_best(progress, recorded)}"
 
     return PlainView(console, run_title(run), milestone, line)
 
@@ -85,7 +89,14 @@ def _campaign_words(campaign: Campaign) -> str:
     return f"{campaign.name} on {settings['board']}, tuner {settings['tuner']}, budget {budget}"
 
 
-def format_best(progress: RunProgress) -> str:
+def _is_recorded(run: Run) -> bool:
+    """Return whether a dataset answers, so that nothing is verified."""
+    return run.board.startswith(DATASET_PREFIX)
+
+
+def format_best(progress: RunProgress, recorded: bool = False) -> str:
+    if recorded:
+        return "on record at the end"
     if progress.best_microseconds is None:
         return "none verified yet"
     return (
@@ -94,9 +105,10 @@ def format_best(progress: RunProgress) -> str:
     )
 
 
-def format_pace(progress: RunProgress) -> str:
-    share = f" ({100 * progress.valid / progress.trials:.0f}%)" if progress.trials else ""
-    words = f"{progress.trials}/{progress.budget} trials, {progress.valid} valid{share}"
+def format_pace(progress: RunProgress, recorded: bool = False) -> str:
+    valid = progress.counts.get(Outcome.OK, 0) if recorded else progress.valid
+    share = f" ({100 * valid / progress.trials:.0f}%)" if progress.trials else ""
+    words = f"{progress.trials}/{progress.budget} trials, {valid} valid{' on record' if recorded else ''}{share}"
     if progress.trials_per_second is not None:
         words += f", {progress.trials_per_second:.1f} trials/s"
     if progress.seconds_left is not None and progress.trials < progress.budget:
@@ -187,14 +199,15 @@ class PlainView:
 
 def live_run_view(run: Run, console: Console) -> LiveView:
     """Return a panel with progress, the best, outcomes and boards below a bar."""
+    recorded = _is_recorded(run)
 
     def draw(
         progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
     ) -> RenderableType:
         counts = ", ".join(f"{outcome} {count}" for outcome, count in sorted(progress.counts.items())) or "none yet"
         facts = facts_table()
-        facts.add_row("progress", Text(format_pace(progress)))
-        facts.add_row("best", Text(format_best(progress), style="bold"))
+        facts.add_row("progress", Text(format_pace(progress, recorded)))
+        facts.add_row("best", Text(format_best(progress, recorded), style="bold"))
         facts.add_row("outcomes", Text(counts))
         add_boards(facts, boards)
         facts.add_row("run", Text(state))

@@ -21,6 +21,7 @@ from hilt.engine.board_health import MOST_IN_A_ROW
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.errors import RunBusyError, RunOverError, SettingsError
+from hilt.engine.event_log import read_event_log
 from hilt.engine.events import BoardChanged, EngineCommand, EngineHello, Finished, RunProgress, StateChanged
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec
@@ -207,6 +208,8 @@ def test_pause_resume_stop_and_resume(tmp_path: Path, gate: Gate, undisturbed: t
         wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.STOPPED)
     stopped = to_the_end(tmp_path, uuid)
     assert stopped.state is RunState.STOPPED and stopped.result.trials < TRIALS
+    said = read_event_log(RunFiles(tmp_path, layer.uuid).event_log_path)
+    assert sum(isinstance(event, StateChanged | Finished) and event.state is RunState.STOPPED for event in said) == 1
     resume(tmp_path, uuid)
     done = to_the_end(tmp_path, uuid)
     assert (done.slices, done.trials) == (undisturbed[2].slices, undisturbed[2].trials)

@@ -64,6 +64,14 @@ def test_plain_lines_say_each_thing_once() -> None:
     ]
 
 
+def test_trials_that_a_dataset_answers_are_not_said_to_be_invalid() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with run_view(replace(example_run("a" * 32), board="dataset:some"), console) as view:
+        view.show(RunProgress(4, 40, {"ok": 3, "rejected": 1}, 0, 1.0))
+    (line,) = console.file.getvalue().splitlines()[1:]  # type: ignore[attr-defined]
+    assert line == "4/40 trials, 3 valid on record (75%); best on record at the end"
+
+
 def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
     view = live_run_view(example_run("a" * 32), console)

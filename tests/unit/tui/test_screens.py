@@ -302,7 +302,7 @@ def make_campaign(home: Path) -> Campaign:
     return campaign
 
 
-async def test_a_layers_log_has_the_board_and_the_warnings_of_its_campaign(tmp_path: Path) -> None:
+async def test_a_layer_has_its_campaigns_log_and_no_budget_of_its_own(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path)
     with Store(database_path(tmp_path)) as store:
         layer, *_ = (run for run in store.runs() if run.campaign == campaign.uuid)
@@ -312,7 +312,7 @@ async def test_a_layers_log_has_the_board_and_the_warnings_of_its_campaign(tmp_p
     log(Logged("warning", "trial 3 is tried again", 6.0))
     with app_of(tmp_path, layer.uuid) as app:
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+            await until(pilot, lambda: "5 trials of its campaign" in text_of(pilot))
             await pilot.press("6")
             await until(pilot, lambda: "trial 3 is tried again" in text_of(pilot))
             assert "agent sent to the board" in text_of(pilot)
