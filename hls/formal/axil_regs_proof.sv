@@ -53,6 +53,7 @@ module axil_regs_proof
     .rvalid_o,
     .rready_i,
     .start_o,
+    .start_next_o(),
     .compute_repeat_o,
     .retire_i(retire),
     .soft_reset_o,

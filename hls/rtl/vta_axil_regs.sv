@@ -37,6 +37,7 @@ module vta_axil_regs
   input  logic              rready_i,
   // Stages 0 fetch, 1 load, 2 compute, 3 store.
   output logic [       3:0] start_o,         // level
+  output logic [       3:1] start_next_o,    // in the next cycle
   output logic              compute_repeat_o,  // compute goes on to the next instruction by itself
   input  logic              retire_i[4],     // an instruction, or fetch's program, ended
   output logic              soft_reset_o,    // pulse
@@ -152,36 +153,34 @@ module vta_axil_regs
   assign soft_reset_o = soft_reset_q;
 
   // ---- Control ----------------------------------------------------------------------------------
-  logic [3:0] start_q, restart_q, done_q, write_control, read_control;
+  logic [3:0] start_q, start_d, restart_q, done_q, write_control, read_control, retired;
   logic read;  // a read's value is taken
   always_comb begin
     write_control = '0;
     if (write)
       write_control[awaddr_q[13:12]] = awaddr_q[15:14] == '0 && awaddr_q[11:0] == PageControl;
   end
+  assign retired = {retire_i[3], retire_i[2], retire_i[1], retire_i[0]};
+  always_comb begin
+    start_d = (start_q & ~(retired & ~restart_q)) | (wdata_q[0] ? write_control : '0);
+    if (!rst_ni || soft_reset_q) start_d = '0;
+  end
   assign start_o = start_q;
+  assign start_next_o = start_d[3:1];
   assign compute_repeat_o = restart_q[Compute];
 
   always_ff @(posedge clk_i) begin
+    start_q <= start_d;
     if (!rst_ni || soft_reset_q) begin
-      start_q <= '0;
       restart_q <= '0;
       done_q <= '0;
     end else begin
       if (read) done_q <= done_q & ~read_control;
       for (int s = 0; s < 4; s++) begin
-        if (retire_i[s]) begin
-          done_q[s] <= 1'b1;
-          if (!restart_q[s]) start_q[s] <= 1'b0;
-        end
+        if (retire_i[s]) done_q[s] <= 1'b1;
       end
       if (write) begin
-        for (int s = 0; s < 4; s++) begin
-          if (write_control[s]) begin
-            if (wdata_q[0]) start_q[s] <= 1'b1;
-            restart_q[s] <= wdata_q[7];
-          end
-        end
+        for (int s = 0; s < 4; s++) if (write_control[s]) restart_q[s] <= wdata_q[7];
       end
     end
   end

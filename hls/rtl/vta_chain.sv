@@ -31,6 +31,7 @@ module vta_chain
   input  logic [  InsnBits-1:0] insn_i,
   input  logic                  insn_continues_i,  // it clamps what the one before it went over
   input  logic                  take_i,
+  input  logic                  launch_i,  // it was begun in the last cycle
   output logic                  join_o,
   // Of the instruction in execution, and in T+3 of its first micro-op.
   input  nest_t                 nest_i,
@@ -124,16 +125,24 @@ module vta_chain
   assign hold_next_o = state_d != Closed;
 
   // ---- Clamp ------------------------------------------------------------------------------------
-  // low_q is never above high_q, so that a value is past one of them at most.
+  // low_q is never above high_q, so that a value is past one of them at most. They follow the
+  // instruction that joins by two cycles, and are needed three cycles after it at the earliest.
   logic signed [31:0] low_q, high_q;
+  logic joined_q, max_q;
+  logic signed [15:0] imm_q;
 
   always_ff @(posedge clk_i) begin
-    if (take_i) begin
+    joined_q <= join_o;
+    if (state_q == Open) begin
+      max_q <= alu_opcode_of(insn_i) == AluMax;
+      imm_q <= imm_of(insn_i);
+    end
+    if (launch_i) begin
       low_q <= 32'sh8000_0000;
       high_q <= 32'sh7FFF_FFFF;
-    end else if (join_o) begin
-      automatic logic signed [31:0] bound = 32'($signed(imm_of(insn_i)));
-      if (alu_opcode_of(insn_i) == AluMax) begin
+    end else if (joined_q) begin
+      automatic logic signed [31:0] bound = 32'(imm_q);
+      if (max_q) begin
         if (bound >= low_q) low_q <= bound;
         if (bound > high_q) high_q <= bound;
       end else begin

@@ -65,7 +65,7 @@ module vta_compute
   localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
 
   // ---- Instruction ------------------------------------------------------------------------------
-  logic take, join_insn, done, insn_end, pushes_next;
+  logic idle, take, join_insn, done, insn_end, pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -84,6 +84,7 @@ module vta_compute
     .prev_push_o,
     .next_ready_i,
     .next_push_o,
+    .idle_o(idle),
     .take_o(take),
     .busy_o,
     .pushes_next_o(pushes_next),
@@ -96,7 +97,8 @@ module vta_compute
 
   // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which
   // a LOAD of UOP begins, and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM
-  // before has written its results.
+  // before has written its results. What is known of the instruction is registered while the stage
+  // is idle, whether it is taken or not: take goes to few registers.
   logic
       launch_q,
       begin_q,
@@ -131,7 +133,7 @@ module vta_compute
     begin_q <= launch_q && rst_ni;
     settling_q <= rst_ni ? {settling_q[0], begin_q && (load_acc_q || load_acc8_q)} : '0;
     settled_q <= settling_q[1] && rst_ni;
-    if (take) begin
+    if (idle && insn_valid_i) begin
       load_uop_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemUop;
       load_acc_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc;
       load_acc8_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc8;
@@ -141,7 +143,7 @@ module vta_compute
       illegal_q <= illegal(insn_i);
       transfer_q <= transfer_of(insn_i);
       nest_q <= nest_of(insn_i);
-    end else if (replay) begin
+    end else if (replay_q[1]) begin
       nest_q <= '{
           reset: 1'b1,
           uop_bgn: reset_q.uop_bgn,
@@ -311,6 +313,7 @@ module vta_compute
     .insn_i,
     .insn_continues_i,
     .take_i(take),
+    .launch_i(launch_q),
     .join_o(join_insn),
     .nest_i(nest_q),
     .uop_dst_i(uop[0][UopDstBits-1:0]),
@@ -389,11 +392,13 @@ module vta_compute
   end
 
   always_comb begin
-    fault_o = 1'b1;
+    // An instruction's kind says whose fault it can be, so that the address does not wait for
+    // whether there is one.
+    fault_o = (launch_q && illegal_q) || execute_fault || uop_fault || acc_fault || dma_fault;
     fault_code_o = FaultIllegal;
     fault_address_o = address_t'(illegal_number_i);
-    if (launch_q && illegal_q) begin
-    end else if (execute_fault) begin
+    if (illegal_q) begin
+    end else if (gemm_q || alu_q) begin
       fault_code_o = execute_fault_code;
       fault_address_o = address_t'(execute_fault_index);
     end else if (uop_fault) begin
@@ -403,7 +408,6 @@ module vta_compute
       fault_code_o = FaultAcc;
       fault_address_o = address_t'(acc_load_index);
     end else begin
-      fault_o = dma_fault;
       fault_code_o = dma_fault_code;
       fault_address_o = dma_fault_address;
     end
@@ -428,6 +432,10 @@ module vta_compute
   assert_finish : assert property (@(posedge clk_i) disable iff (!rst_ni)
       finish_o -> $past(busy_o && finish_q && !illegal_q))
   else $error("FINISH without an instruction");
+  assert_fault_kind : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      fault_o && !drain_i -> (illegal_q ? launch_q : gemm_q || alu_q ? execute_fault
+          : uop_fault || acc_fault || dma_fault))
+  else $error("a fault is not of the instruction in execution");
   assert_illegal : assert property (@(posedge clk_i) disable iff (!rst_ni)
       launch_q && illegal_q -> fault_o && fault_code_o == FaultIllegal)
   else $error("an illegal instruction raised no fault");

@@ -3,8 +3,8 @@
 // Executes GEMM and ALU on the accumulator's two banks. vta_issue says which micro-ops begin in a
 // cycle.
 //
-//   GEMM: issue -> read operands -> operands -> products -> products + 2^15 -> sums of 4 -> dot
-//         -> new accumulator -> write
+//   GEMM: issue -> read operands -> operands -> products -> products + 2^15 - 128 * x -> sums of 4
+//         -> dot -> new accumulator -> write
 //   ALU:  issue -> read accumulator -> accumulator -> new accumulator -> write
 //
 // done_o comes while the last micro-ops are on their way, as soon as nothing that follows can reach
@@ -27,7 +27,7 @@ module vta_execute
   input  logic                   gemm_i,  // else ALU
   input  nest_t                  nest_i,  // holds still from start_i until done_o
   input  logic                   hold_next_i,  // issue nothing in the next cycle
-  // bounds of the ALU's results, which hold still while anything is issued
+  // bounds of the ALU's results, which hold still from the cycle after the first issue
   input  logic signed [31:0]     low_i,
   input  logic signed [31:0]     high_i,
   // the instruction pushes a token to the store stage

@@ -4,14 +4,14 @@
 //
 // The weights of two outputs that meet the same input share one multiplier (a DSP slice of 25 x 18
 // bits or more): (w1 * 2^16 + w0) * x has w0 * x in its low 16 bits and w1 * x, less one where w0 *
-// x is negative, in its high 16. w0 is stored 128 larger, which makes the sum a concatenation; 128
-// times the sum of the inputs comes off the dot product.
+// x is negative, in its high 16. w0 is stored 128 larger, which makes the sum a concatenation; the
+// slice takes 128 * x off the product, and adds half.
 //
 // Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and
-// wgt_i, and are registered at its end, as are products at the end of 2, products plus half at the
-// end of 3, sums of four at the end of 4, dot products at the end of 5: dot_o has them in cycle 6.
-// The first three registers are those of a DSP slice (A, B; M; P). valid_i[n] says that cycle n has
-// a micro-op, so that idle stages hold still.
+// wgt_i, and are registered at its end, as are products and offsets at the end of 2, their sums at
+// the end of 3, sums of four at the end of 4, dot products at the end of 5: dot_o has them in cycle
+// 6. The first three registers are those of a DSP slice (A, B; C, M; P). valid_i[n] says that cycle
+// n has a micro-op, so that idle stages hold still.
 
 module vta_gemm
   import vta_pkg::*;
@@ -29,9 +29,11 @@ module vta_gemm
   localparam int unsigned Groups = Block / Group;
 
   // A multiplier's two products: of the even output low, of the odd one after it high. Half of the
-  // low one's range is added, so that it never borrows from the high one.
+  // low one's range is added, so that it never borrows from the high one. offset_q: half less
+  // 128 * x.
   localparam int unsigned Pairs = Block / 2;
   localparam logic signed [31:0] LowHalf = 32'sh8000;
+  logic signed [31:0] offset_q[Batch*Block];
   logic signed [31:0] raw_q[Batch*Pairs*Block];
   logic signed [31:0] product_q[Batch*Pairs*Block];
   logic signed [17:0] partial_q[Batch*Block*Groups];
@@ -40,11 +42,6 @@ module vta_gemm
   logic signed [7:0] inputs_q[Batch*Block];
   logic [7:0] even_q[Pairs*Block];
   logic signed [7:0] odd_q[Pairs*Block];
-
-  // Of each row of inputs the sums by group, then their sum, then that of the micro-op before.
-  logic signed [31:0] input_partial_q[Batch*Groups];
-  logic signed [31:0] input_sum_q[Batch];
-  logic signed [31:0] input_sum_1_q[Batch];
 
   // No registers.
   logic signed [31:0] inputs[Batch*Block];
@@ -62,13 +59,12 @@ module vta_gemm
         automatic logic signed [31:0] total = '0;
         /* verilator unroll_full */
         for (int g = 0; g < Groups; g++) total = total + 32'(partial_q[n*Groups+g]);
-        dot[n] = total - (n[0] ? '0 : input_sum_1_q[n/Block] <<< 7);
+        dot[n] = total;
       end
       /* verilator unroll_full */
       for (int n = 0; n < Batch * Block; n++) dot_o[n*32+:32] <= dot[n];
     end
     if (valid_i[4]) begin
-      for (int b = 0; b < Batch; b++) input_sum_1_q[b] = input_sum_q[b];
       /* verilator unroll_disable */
       for (int n = 0; n < Batch * Pairs; n++) begin
         /* verilator unroll_disable */
@@ -86,20 +82,19 @@ module vta_gemm
       end
     end
     if (valid_i[3]) begin
-      for (int b = 0; b < Batch; b++) begin
-        automatic logic signed [31:0] total = '0;
-        for (int g = 0; g < Groups; g++) total = total + input_partial_q[b*Groups+g];
-        input_sum_q[b] = total;
-      end
       /* verilator unroll_disable */
-      for (int n = 0; n < Batch * Pairs * Block; n++) product_q[n] = raw_q[n] + LowHalf;
+      for (int n = 0; n < Batch * Pairs; n++) begin
+        /* verilator unroll_disable */
+        for (int i = 0; i < Block; i++) begin
+          product_q[n*Block+i] = raw_q[n*Block+i] + offset_q[n/Pairs*Block+i];
+        end
+      end
     end
     if (valid_i[2]) begin
-      for (int n = 0; n < Batch * Groups; n++) begin
-        automatic logic signed [31:0] total = '0;
-        for (int i = 0; i < Group; i++) total = total + 32'(inputs_q[n*Group+i]);
-        input_partial_q[n] = total;
-      end
+      // 2^15 - 128 * x, of which nine bits are not always zero
+      /* verilator unroll_full */
+      for (int n = 0; n < Batch * Block; n++)
+      offset_q[n] = ((LowHalf >>> 7) - 32'(inputs_q[n]) & 32'sh1ff) <<< 7;
       /* verilator unroll_full */
       for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'(inputs_q[n]);
       /* verilator unroll_disable */

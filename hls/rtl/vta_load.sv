@@ -52,7 +52,7 @@ module vta_load
 
   // ---- Instruction ------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
-  logic unused_prev_pop, unused_prev_push, unused_pushes_next;
+  logic unused_prev_pop, unused_prev_push, unused_idle, unused_pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -71,6 +71,7 @@ module vta_load
     .prev_push_o(unused_prev_push),
     .next_ready_i,
     .next_push_o,
+    .idle_o(unused_idle),
     .take_o(take),
     .busy_o(sequencer_busy),
     .pushes_next_o(unused_pushes_next),

@@ -37,6 +37,7 @@ module vta_sequencer
   input  logic next_ready_i,
   output logic next_push_o,
   // Stage.
+  output logic idle_o,  // an instruction may be taken: nothing needs what is known of the last one
   output logic take_o,
   output logic busy_o,
   output logic pushes_next_o,  // the instruction in execution does
@@ -89,6 +90,7 @@ module vta_sequencer
     end
   end
 
+  assign idle_o = idle_q;
   assign busy_o = state_q == Busy;
   assign pushes_next_o = push_next_q;
   assign prev_pop_o = take_o && insn_pop_prev_i;

@@ -48,7 +48,7 @@ module vta_store
 
   // ---- Instruction ------------------------------------------------------------------------------
   logic take, done;
-  logic unused_next_pop, unused_next_push, unused_pushes_next;
+  logic unused_next_pop, unused_next_push, unused_idle, unused_pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -67,6 +67,7 @@ module vta_store
     .prev_push_o,
     .next_ready_i(1'b1),
     .next_push_o(unused_next_push),
+    .idle_o(unused_idle),
     .take_o(take),
     .busy_o,
     .pushes_next_o(unused_pushes_next),

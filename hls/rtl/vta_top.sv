@@ -106,6 +106,7 @@ module vta_top
 
   // ---- Registers --------------------------------------------------------------------------------
   logic [Stages-1:0] start;
+  logic [Stages-1:1] start_next;
   logic retire[Stages];
   logic start_fetch, fetch_done, compute_repeat, soft_reset;
 
@@ -142,6 +143,7 @@ module vta_top
     .rvalid_o(s_axi_rvalid),
     .rready_i(s_axi_rready),
     .start_o(start),
+    .start_next_o(start_next),
     .compute_repeat_o(compute_repeat),
     .retire_i(ended),
     .soft_reset_o(soft_reset),
@@ -167,8 +169,9 @@ module vta_top
 
   // ---- Run, fault, soft reset -------------------------------------------------------------------
   // Reset of the stages and the order to drain are registers: both go to every stage.
-  // as drain, for the few that begin instructions: stopped_q is high in a reset too
-  logic stop, stopped_q;
+  // enable_q: the stage is started and nothing stops it, as one register
+  logic stop;
+  logic [Stages-1:1] enable_q;
   logic stage_rst_n = 1'b0;  // before the first edge, too
   logic drain, finish, resetting, ends, faults;
   logic [2:0] gemm_issue;
@@ -240,7 +243,7 @@ module vta_top
     resetting_q <= resetting;
     stage_rst_n <= rst_n && !resetting;
     drain <= stop;
-    stopped_q <= stop || !rst_n;
+    enable_q <= stop || !rst_n ? '0 : start_next;
   end
 
   assign running = running_q || start[0];
@@ -406,7 +409,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[1]),
-    .enable_i(start[1] && !stopped_q),
+    .enable_i(enable_q[1]),
     .inp_addr_i(inp_addr),
     .wgt_addr_i(wgt_addr),
     .insn_valid_i(load_insn_valid),
@@ -441,7 +444,7 @@ module vta_top
     .drain_i(drain),
     .stop_i(stop),
     .idle_o(idle[2]),
-    .enable_i(start[2] && !stopped_q),
+    .enable_i(enable_q[2]),
     .repeat_i(compute_repeat),
     .uop_addr_i(uop_addr),
     .bias_addr_i(bias_addr),
@@ -487,7 +490,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[3]),
-    .enable_i(start[3] && !stopped_q),
+    .enable_i(enable_q[3]),
     .out_addr_i(out_addr),
     .insn_valid_i(store_insn_valid),
     .insn_i(store_insn),
@@ -672,6 +675,9 @@ module vta_top
   assert_no_retire : assert property (@(posedge clk) disable iff (!rst_n)
       drain && $past(rst_n && drain) -> !retired)
   else $error("an instruction ended after a fault");
+  assert_enable : assert property (@(posedge clk) disable iff (!rst_n)
+      enable_q == (drain ? '0 : start[Stages-1:1]))
+  else $error("a stage is enabled that is not started, or the other way round");
   cover_finish : cover property (@(posedge clk) rst_n && finished_q);
   cover_reset_of_run : cover property (@(posedge clk) rst_n && soft_reset && running_q);
   cover_faults : cover property (@(posedge clk) rst_n && two_faults);

@@ -6,21 +6,18 @@ one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
-from hilt.simulator.registers import Register
 from hilt.simulator.twin import PlacedProgram, Twin
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import UOP, AluOpcode, MemoryType, encode_uops
+from hilt.vta.isa import AluOpcode, MemoryType
 from tests.rtl.assembly import (
     BASE,
     DATA,
@@ -34,10 +31,10 @@ from tests.rtl.assembly import (
     gemm,
     load,
     micro_ops,
-    store,
     words,
 )
 from tests.rtl.numpy_interpreter import NumpyInterpreter
+from tests.rtl.random_resets import MEMORY, ResetProgram, difference, show_all
 from tests.rtl.twin_comparison import differences
 from tests.rtl.variants import VARIANTS
 
@@ -65,17 +62,7 @@ def add(uop: int = ADD, **more: int) -> Fields:
     return gemm(uop, uop + 1, ROWS, COLUMNS, **_TILE, src_factor_in=1, src_factor_out=3, wgt_factor_out=1) | more
 
 
-def _show_all(target: int, depth: int, element: int) -> list[Fields]:
-    everywhere = {"dst_factor_out": 4, "dst_factor_in": 1, "use_imm": 1}
-    stores = [store(0, target // element + depth * n, 1, depth, push_prev=1) for n in range(5)]
-    shifts = [alu(AluOpcode.SHR, 0, 1, depth // 4, 4, **everywhere, imm=8 * (n > 0)) for n in range(4)]
-    tokens = {"pop_next": 1, "push_next": 1}
-    shown = [each for n in range(4) for each in (shifts[n] | tokens, stores[n + 1] | {"pop_prev": 1})]
-    begin = alu(AluOpcode.ADD, 0, 1, 0, 0, use_imm=1, push_next=1)
-    return [begin, stores[0] | {"pop_prev": 1}, *shown, finish(pop_next=1)]
-
-
-SHOW = _show_all(RESULT, 2048, 16)
+SHOW = show_all(RESULT, 2048, 16)
 TOKEN = [load(MemoryType.INP, 60, DATA // 16, 0, 0, push_next=1)]
 CASES: dict[str, tuple[list[Fields], int]] = {
     "all of its accumulators": ([reset(), add()], FOLDED),
@@ -173,81 +160,11 @@ def _compare(accelerator: Accelerator, instructions: list[Fields], **timing: Any
 
 # ---- Random programs, on the golden model too ------------------------------------------------------------------------
 
-POOL, SOURCE, TARGET, MEMORY = 0x1_0000, 0x2_0000, 0x20_0000, 0x60_0000
-POOL_UOPS = 256
-
 
 def _random(accelerator: Accelerator, seed: int, *, faulty: bool) -> DeviceStatus:
-    """Compare the RTL with the golden model and the twin; return how the program ends.
-
-    After a soft reset `out` and all bytes of the accumulator are stored, and compared.
-    """
-    generator = np.random.default_rng(seed)
-    parameters = accelerator.parameters
-    depths = {"dst": parameters.acc_depth, "src": parameters.inp_depth, "wgt": parameters.wgt_depth}
-    uops = np.zeros(POOL_UOPS, dtype=UOP)
-    for name, depth in depths.items():
-        uops[name] = generator.integers(0, generator.choice((2, 40, depth // 2), POOL_UOPS))
-    uops[0] = (0, 0, 0)
-    pool = encode_uops(uops, accelerator)
-    load_uops = load(MemoryType.UOP, 0, POOL // accelerator.uop_element_bytes, 1, POOL_UOPS)
-    loads = [
-        load(MemoryType.INP, 0, SOURCE // parameters.inp_element_bytes, 1, min(depths["src"], 2048)),
-        load(MemoryType.WGT, 0, SOURCE // parameters.wgt_element_bytes, 1, min(depths["wgt"], 1024), push_next=1),
-        load(MemoryType.ACC, 0, SOURCE // parameters.acc_element_bytes, 1, depths["dst"], pop_prev=1),
-    ]
-    tiles = [fields for _ in range(12) for fields in _tile(generator, uops, depths, faulty)]
-    program = words(accelerator, [load_uops, *loads, *tiles, finish()])
-    show = words(accelerator, [load_uops, *_show_all(TARGET, parameters.acc_depth, parameters.out_element_bytes)])
-    contents = generator.integers(-128, 128, 0x10_0000, dtype=np.int8)
-
-    def run(form: Form) -> tuple[Execution, NDArray[np.uint8]]:
-        with SimulatedDevice(build(accelerator, form), MemoryModel(0, MEMORY)) as device:
-            for address, part in ((0, program), (POOL, pool), (SOURCE, contents)):
-                device.write_memory(address, np.ascontiguousarray(part))
-            execution = execute(device, 0, len(program), 10_000_000)
-            device.write_register(Register.SOFT_RESET, 1)
-            device.write_memory(0, show)
-            assert execute(device, 0, len(show), 1_000_000).status is DeviceStatus.DONE
-            return execution, device.memory.copy()
-
-    (rtl, memory), (golden, expected) = run("rtl"), run("golden")
-    assert (rtl.status, rtl.fault, rtl.counters.macs) == (golden.status, golden.fault, golden.counters.macs), seed
-    assert np.array_equal(memory, expected), seed
-    placed = PlacedProgram(program, np.ascontiguousarray(pool).view(np.uint32).reshape(POOL_UOPS, -1), 0, POOL)
-    assert differences(rtl, Twin(accelerator), placed, MemoryModel(0, MEMORY)) == [], seed
-    return rtl.status
-
-
-def _tile(
-    generator: np.random.Generator, uops: NDArray[np.void], depths: dict[str, int], faulty: bool
-) -> Iterator[Fields]:
-    """A reset and one or two GEMMs over about the same accumulators; sometimes the other way round, or with an ALU."""
-    bgn = int(generator.integers(POOL_UOPS - 8))
-    room = depths["dst"] - int(uops["dst"][bgn])
-    inner = int(generator.integers(1, min(room, 60) + 1))
-    outer = int(generator.integers(1, max(2, min(room // inner + int(faulty), 12))))
-    yield gemm(bgn, bgn + 1, outer, inner, dst_factor_out=inner, dst_factor_in=1, reset=1)
-    for _ in range(int(generator.integers(1, 3))):
-        first, count = bgn + int(generator.choice((0, 0, 0, 1))), int(generator.choice((1, 1, 2, 5)))
-        loops = (outer, inner) if generator.random() < 0.5 else (inner, outer)
-        steps = (inner, 1) if loops[0] == outer else (1, inner)
-        if generator.random() < 0.3:
-            steps = (int(generator.integers(0, 3)), int(generator.integers(0, 3)))
-        most = {name: int(uops[name][first : first + count].max()) for name in depths}
-        factors = dict(zip(("dst_factor_out", "dst_factor_in"), steps, strict=True))
-        for name in ("src", "wgt"):
-            for loop in ("out", "in"):
-                factors[f"{name}_factor_{loop}"] = int(
-                    generator.choice((0, 0, 1, 3, depths[name] - 1 if faulty else 2))
-                )
-        fields = gemm(first, first + count, *loops, **factors, reset=int(generator.random() < 0.1))
-        fits = all(
-            most[name] + (loops[0] - 1) * factors[f"{name}_factor_out"] + (loops[1] - 1) * factors[f"{name}_factor_in"]
-            < depth
-            for name, depth in depths.items()
-        )
-        if fits or (faulty and generator.random() < 0.2):
-            yield fields
-    if generator.random() < 0.3:
-        yield alu(AluOpcode.ADD, bgn, bgn + 1, 1, inner, dst_factor_in=1, use_imm=1, imm=3)
+    """Compare the RTL with the golden model and the twin; return how the program ends."""
+    program = ResetProgram(accelerator, seed, faulty=faulty)
+    rtl = program.run(build(accelerator, "rtl"))
+    assert difference(rtl, program.run(build(accelerator, "golden"))) is None, seed
+    assert differences(rtl[0], Twin(accelerator), program.placed, MemoryModel(0, MEMORY)) == [], seed
+    return rtl[0].status

@@ -82,8 +82,11 @@ def campaign(
         network = _quantised(network, calibration, shape, value, quiet=as_json)
         shape = value = None  # they are part of the quantised model
     found = read_network(network, shape, value)
+    boards = board_names(board, chaos)
     if user is User.TVM:
         found = network_for_tvm(found)
+    elif checks in (CheckLevel.COMPILER, CheckLevel.STRICT):
+        found = _in_forms(found, network, boards, shape, value)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -93,7 +96,7 @@ def campaign(
     share = (spend.trials or 0) // max(1, len(found.supported))
     spec = RunSpec(
         workload=network,
-        board=board_names(board, chaos),
+        board=boards,
         tuner=tuner,
         trials=max(1, share),
         seed=seed,
@@ -128,6 +131,24 @@ def _quantised(
     write_model(result.model, path)
     typer.echo(f"{path}: outputs are {result.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
+
+
+def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None, value: list[str] | None) -> Network:
+    """Return a quantised model's network in the forms that it is compiled to; any other network as it is."""
+    from hilt.measure import describe_board
+    from hilt.network.graph import GraphError
+    from hilt.network.onnx_graph import OnnxError
+    from hilt.network.onnx_import import import_model
+    from hilt.network.tuned_forms import tuned_network
+    from hilt.schedule.onnx_model import SUFFIX
+
+    if not text.endswith(SUFFIX) or boards.startswith(DATASET_PREFIX):
+        return network
+    try:
+        graph = import_model(Path(text), read_shapes(shape), read_values(value))
+    except (OnnxError, GraphError):
+        return network
+    return tuned_network(graph, network.name, describe_board(boards).accelerator)
 
 
 def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:

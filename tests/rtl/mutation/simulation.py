@@ -16,14 +16,17 @@ from hilt.simulator.driver import Execution, execute
 from hilt.simulator.registers import Register
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 from hilt.vta.isa import AluOpcode, MemoryType
+from tests.rtl import random_resets
 from tests.rtl.assembly import BASE, DATA, INSN, MEMORY_BYTES, RESULT, UOP_POOL, alu, finish, gemm, load, store, words
 from tests.rtl.compare_models import Outcome, difference, memory_timing
 from tests.rtl.mutation.mutant import VARIABLE
 from tests.rtl.random_programs import RandomProgram, random_program
+from tests.rtl.random_resets import ResetProgram
 
 SMALL = Accelerator(VTAParameters(3, 3, 5, 1, 2, 13, 11, 11, 13), IsaRevision.B, instruction_queue_depth=16)
 """2x4, so that a build takes seconds: 256 inputs, 128 weights, 256 accumulators, 2,048 micro-ops."""
 PROGRAMS, INSTRUCTIONS = 12, 400
+RESET_PROGRAMS = 24
 _MOST_CYCLES = 1_000_000
 _SECONDS = 240.0
 """For all runs of a mutant; one that takes longer hangs, which counts as noticed."""
@@ -106,6 +109,11 @@ def compare(rtl: Path, golden: Path) -> str | None:
         problem = difference(program, _outcome(rtl, program, **memory_timing(seed)), _outcome(golden, program))
         if problem is not None:
             return f"program {seed}: {problem}"
+    for seed in range(RESET_PROGRAMS):
+        resets = ResetProgram(SMALL, seed, faulty=seed % 2 == 1)
+        problem = random_resets.difference(resets.run(rtl), resets.run(golden))
+        if problem is not None:
+            return f"resets {seed}: {problem}"
     for name in FAULTS:
         for latency in (1, 60):
             ends = [[(end.status, end.fault) for end in _fault(each, name, latency)] for each in (rtl, golden)]

@@ -5,7 +5,10 @@ It covers failures that compilers cannot predict: first by published facts about
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +36,10 @@ _RULES = 4.0
 """Deviation of the log odds by rules over knobs, after a surprise."""
 _RULE_LENGTH = 1.2
 """Factors of two over which knobs are alike, root of the sum of squares."""
+_REWEIGHTINGS = 4
+"""Rounds in which the variance of the rules moves to the knobs that explain the outcomes."""
+_ANY_RULE = 0.05
+"""Share of that variance that stays with all rules alike."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,8 @@ class Validity:
     """A probability that a configuration is valid, learnt from outcomes: a Gaussian process classifier (Laplace).
 
     Its log odds are linear in the failure priors. After a failure that they did not predict, the model allows for rules
-    that no compiler knows: the log odds then also depend on the knobs, alone, in pairs, and smoothly.
+    that no compiler knows: the log odds then also depend on the knobs, alone, in pairs, and smoothly. A rule is about
+    few knobs, so the variance of these parts moves to those that explain the outcomes (group lasso).
     """
 
     def __init__(self, known: list[FailurePrior], knobs: Knobs | None = None) -> None:
@@ -131,6 +139,7 @@ class Validity:
         _, self._first, self._pattern = np.unique(self._clues, axis=0, return_index=True, return_inverse=True)
         """The first row with each pattern of failure priors, and each row's pattern."""
         self._knobs = knobs
+        self._weights = knobs.even_weights if knobs is not None else np.zeros(0)
         self.surprised = False
         """True once a trial failed that no failure prior predicted."""
         self._rows = np.zeros(0, dtype=np.int64)
@@ -147,8 +156,19 @@ class Validity:
                 self._centre = np.concatenate((_DOUBTING[:1], self._centre[1:]))
                 self._deviation = np.concatenate((_DOUBTING[1:], self._deviation[1:]))
         rows, valid = rows[-_MOST_OUTCOMES:], valid[-_MOST_OUTCOMES:]
-        covariance, mean = self._covariance(rows, rows), self._clues[rows] @ self._centre
         answers = valid.astype(np.float64)
+        if not self.surprised or self._knobs is None:
+            self._fit(rows, answers)
+            return
+        self._weights = self._knobs.even_weights  # not the last ones: outcomes decide, not the order of batches
+        self._fit(rows, answers)
+        for _ in range(_REWEIGHTINGS):
+            self._weights = self._knobs.reweighted(self._weights, rows, self._slope)
+            self._fit(rows, answers)
+
+    def _fit(self, rows: Indices, answers: Floats) -> None:
+        """Find the most probable log odds of rows (n,), whose answers are 1 if they were valid, else 0."""
+        covariance, mean = self._covariance(rows, rows), self._clues[rows] @ self._centre
         dual, worth = np.zeros(len(rows)), -np.inf
         log_odds = mean
         for _ in range(_NEWTON_STEPS):  # Rasmussen and Williams, algorithm 3.1, with steps that never lose
@@ -218,7 +238,7 @@ class Validity:
         linear = (self._clues[left] * self._deviation**2) @ self._clues[right].T
         if not self.surprised or self._knobs is None:
             return np.asarray(linear)
-        return np.asarray(linear + _RULES**2 * self._knobs.alike(left, right))
+        return np.asarray(linear + _RULES**2 * self._knobs.alike(left, right, self._weights))
 
 
 def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
@@ -229,9 +249,8 @@ def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
 class Knobs:
     """The knob values of configurations, which rules may depend on."""
 
-    count: int
-    one_hot: Floats
-    """A column for each value of each knob (n, values)."""
+    codes: Indices
+    """Number of each value among the knob's values (n, knobs)."""
     scaled: Floats
     """log2 of the values (n, knobs)."""
 
@@ -240,15 +259,39 @@ class Knobs:
         """Return the knobs of a problem's configurations that have more than one value."""
         columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
         columns = columns or [np.ones(len(indices), dtype=np.int64)]
-        one_hot = [values[:, None] == np.unique(values) for values in columns]
+        codes = [np.unique(values, return_inverse=True)[1] for values in columns]
         scaled = np.log2(np.maximum(np.stack(columns, axis=1), 1).astype(np.float64))
-        return cls(len(columns), np.concatenate(one_hot, axis=1).astype(np.float64), scaled)
+        return cls(np.stack(codes, axis=1), scaled)
 
-    def alike(self, left: Indices, right: Indices) -> Floats:
-        """Return a correlation (n, m): equal knobs, equal pairs of knobs, and near values count a third each."""
-        equal = self.one_hot[left] @ self.one_hot[right].T
+    @cached_property
+    def even_weights(self) -> Floats:
+        """Return the weights (parts,) of knobs, pairs of knobs and near values: a third each, 1 in all."""
+        count = self.codes.shape[1]
+        pairs = count * (count - 1) // 2
+        thirds = [np.full(size, 1 / size) for size in (count, pairs, 1) if size]
+        return np.asarray(np.concatenate(thirds) / len(thirds))
+
+    def alike(self, left: Indices, right: Indices, weights: Floats) -> Floats:
+        """Return a correlation (n, m): the sum of the weights of the parts in which two rows are equal or near."""
+        found = np.zeros((len(left), len(right)))
+        for weight, part in zip(weights, self._parts(left, right), strict=True):
+            found += weight * part
+        return found
+
+    def reweighted(self, weights: Floats, rows: Indices, slope: Floats) -> Floats:
+        """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's at `rows`."""
+        norms = [float(np.sqrt(max(slope @ part @ slope, 0.0))) for part in self._parts(rows, rows)]
+        strengths = weights * np.array(norms)
+        if strengths.sum() <= 0:
+            return self.even_weights
+        return np.asarray(_ANY_RULE * self.even_weights + (1 - _ANY_RULE) * strengths / strengths.sum())
+
+    def _parts(self, left: Indices, right: Indices) -> Iterator[Floats]:
+        """Yield the correlation (n, m) of each part: each knob, each pair of knobs, near values."""
+        equal = [(codes[left][:, None] == codes[right]).astype(np.float64) for codes in self.codes.T]
+        yield from equal
+        for first, second in combinations(equal, 2):
+            yield first * second
         a, b = self.scaled[left], self.scaled[right]
         squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
-        pairs = equal * (equal - 1) / max(self.count * (self.count - 1), 1)
-        near = np.exp(-np.maximum(squared, 0) / (2 * _RULE_LENGTH**2))
-        return np.asarray((equal / self.count + pairs + near) / 3)
+        yield np.exp(-np.maximum(squared, 0) / (2 * _RULE_LENGTH**2))

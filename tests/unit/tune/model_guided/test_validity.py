@@ -66,7 +66,7 @@ def test_knobs_are_alike_by_values_pairs_and_nearness() -> None:
     indices = np.flatnonzero(problem.compiles)[:40]
     knobs = Knobs.of(problem, indices)
     columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
-    alike = knobs.alike(np.arange(40), np.arange(40))
+    alike = knobs.alike(np.arange(40), np.arange(40), knobs.even_weights)
     for one, other in ((0, 0), (0, 7), (3, 30), (12, 39)):
         equal = sum(values[one] == values[other] for values in columns)
         apart = sum(np.log2(values[one] / values[other]) ** 2 for values in columns)
@@ -88,3 +88,31 @@ def test_a_rule_over_two_knobs_is_learnt_once_something_fails() -> None:
     assert validity.surprised
     rest = order[120:1000]
     assert ((validity.probability(rest) > 0.5) == works[rest]).mean() > 0.93
+
+
+def test_failures_that_share_two_knobs_spare_other_values_of_them() -> None:
+    problem = TuningProblem.of(load_workload("resnet18.C11"), PYNQ)
+    compiled = np.flatnonzero(problem.compiles)
+    columns = problem.columns(compiled)
+    large = (columns["tile_h"] == 7) & (columns["tile_w"] == 7)
+    small = (columns["tile_h"] == 1) & (columns["tile_w"] == 1)
+    validity = Validity([FailurePrior("constant", np.ones(len(compiled)), 7.0, 1.5)], Knobs.of(problem, compiled))
+    failed = np.random.default_rng(0).permutation(np.flatnonzero(large))[:24]
+    validity.learn(failed, np.zeros(24, dtype=np.bool_))
+    untried = np.setdiff1d(np.flatnonzero(large), failed)
+    assert validity.probability(untried).mean() < 0.12
+    assert validity.probability(np.flatnonzero(small)).mean() > 0.3
+
+
+def test_learning_in_batches_equals_learning_at_once() -> None:
+    problem = TuningProblem.of(load_workload("resnet18.C11"), PYNQ)
+    compiled = np.flatnonzero(problem.compiles)
+    works = problem.columns(compiled)["tile_h"] < 7
+    known = [FailurePrior("constant", np.ones(len(compiled)), 7.0, 1.5)]
+    batches, once = (Validity(known, Knobs.of(problem, compiled)) for _ in range(2))
+    rows = np.random.default_rng(1).permutation(len(compiled))[:32]
+    for last in (8, 16, 24, 32):
+        batches.learn(rows[:last], works[rows[:last]])
+    once.learn(rows, works[rows])
+    everything = np.arange(len(compiled))
+    assert np.array_equal(batches.probability(everything), once.probability(everything))
