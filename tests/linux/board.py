@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import paramiko
@@ -30,8 +30,10 @@ from hilt.virtual.supervisor_control import SupervisorControl
 
 BOARD = "virtual:pynq_linux"
 WORKLOAD = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1"
-TRIALS = 24
+TRIALS = 120
+"""As many as the run needs to outlast the way of an event to the board."""
 _SECONDS = 900.0
+_PANIC_SECONDS = 60.0
 
 
 class Desk:
@@ -50,10 +52,12 @@ class Desk:
         key = self.directory.client_key
         return Endpoint("desk", "127.0.0.1", port, USER, key, self.directory.host_public_key(), "python3", sudo=True)
 
-    def start(self) -> None:
-        """Switch the board on, and return when SSH answers; it stays on for a minute after its last user."""
+    @contextlib.contextmanager
+    def on(self) -> Iterator[None]:
+        """Keep the board switched on; it goes off a minute after its last user, which an SSH session is not."""
         with SupervisorControl.hold(self.directory, board_model("pynq_linux")) as control:
             control.power_on()
+            yield
 
     def execute(self, *words: str, seconds: float = 120.0) -> Completed:
         """Run a command as the board's root; its errors are part of its output. Raises LinkError."""
@@ -85,9 +89,12 @@ class Desk:
     def boot_id(self) -> str:
         return self.output("cat", "/proc/sys/kernel/random/boot_id").strip()
 
-    def panics(self) -> int:
-        """Return the number of kernel panics that the console shows since the last power-on."""
-        return (self.directory.root / CONSOLE).read_text(errors="replace").count("end Kernel panic")
+    def wait_for_panic(self) -> None:
+        """Return when the console shows a kernel panic: the command that causes it may outlive its SSH session."""
+        console, deadline = self.directory.root / CONSOLE, Deadline(_PANIC_SECONDS)
+        while "end Kernel panic" not in console.read_text(errors="replace"):
+            assert not deadline.passed, "the kernel has not panicked"
+            time.sleep(0.1)
 
     def monitor(self) -> Monitor:
         return Monitor(self.directory)
@@ -133,6 +140,8 @@ def tune(home: Path, board: str, happens: Callable[[], None] | None = None) -> t
                     if measured == 3 and happens is not None:
                         began = time.monotonic()
                         happens()
+                        with Store(database_path(home)) as store:
+                            assert store.run(run).state is not RunState.FINISHED, "the run ended before it happened"
         assert RunFiles(home, run).wait_until_free(_SECONDS)
         with Store(database_path(home)) as store:
             if store.run(run).state is RunState.FINISHED:
