@@ -17,7 +17,20 @@ from hilt.simulator.registers import Register
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 from hilt.vta.isa import AluOpcode, MemoryType
 from tests.rtl import random_resets
-from tests.rtl.assembly import BASE, DATA, INSN, MEMORY_BYTES, RESULT, UOP_POOL, alu, finish, gemm, load, store, words
+from tests.rtl.assembly import (
+    BASE,
+    DATA,
+    INSN,
+    MEMORY_BYTES,
+    RESULT,
+    UOP_POOL,
+    alu,
+    finish,
+    gemm,
+    load,
+    store,
+    words,
+)
 from tests.rtl.compare_models import Outcome, difference, memory_timing
 from tests.rtl.mutation.mutant import VARIABLE
 from tests.rtl.random_programs import RandomProgram, random_program
@@ -38,6 +51,7 @@ FAULTS = {
     "load of accumulators": [load(MemoryType.ACC, 256, DATA // 32, 1, 1)],
     "store": [store(254, RESULT // 8, 2, 2)],
     "gemm": [_UOPS, gemm(0, 1, 3, 16, dst_factor_out=86, dst_factor_in=4)],
+    "reset past the accumulator": [_UOPS, gemm(0, 1, 3, 86, dst_factor_out=86, dst_factor_in=1, reset=1), gemm(0, 1)],
     "alu": [_UOPS, alu(AluOpcode.ADD, 0, 1, 1, 300, dst_factor_in=1, use_imm=1, imm=1)],
     "memory": [load(MemoryType.INP, 0, _END // 8 - 20, 1, 40)],
     "memory of a store": [store(0, _END // 8 - 20, 1, 40)],
