@@ -9,17 +9,13 @@ import pytest
 
 from hilt.schedule import Rejected, load_workload, lower, space_for
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError
-from hilt.simulator.driver import execute
-from hilt.simulator.twin import PREDICTION, PlacedProgram, Twin, TwinStatus
+from hilt.simulator.device import MemoryModel, SimulatorError
+from hilt.simulator.twin import PREDICTION, Twin
 from hilt.vta.accelerator import Accelerator, load_parameters
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode, decode
 from hilt.vta.program import Program
 from tests.rtl.assembly import (
-    BASE,
     DATA,
-    INSN,
-    MEMORY_BYTES,
     RESULT,
     UOP_POOL,
     Fields,
@@ -31,8 +27,9 @@ from tests.rtl.assembly import (
     store,
     words,
 )
+from tests.rtl.beside_twin import run_beside_twin
 from tests.rtl.random_programs import random_program
-from tests.rtl.twin_comparison import differences, random_differences, schedule_differences
+from tests.rtl.twin_comparison import random_differences, schedule_differences
 from tests.rtl.variants import VARIANTS
 
 PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
@@ -129,32 +126,14 @@ SMALL: dict[str, list[Fields]] = {
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("memory", ["as it is", "further than 1024 beats"])
 def test_small_programs(name: str, memory: str) -> None:
-    encoded, model = words(PYNQ, SMALL[name]), MEMORIES[memory]
-    pool = micro_ops(PYNQ, *UOPS)
-    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES, *_timing(model))) as device:
-        device.write_memory(INSN, encoded)
-        device.write_memory(UOP_POOL, pool)
-        execution = execute(device, INSN, len(encoded), 100_000)
-    placed = PlacedProgram(encoded, np.frombuffer(pool, np.uint32).reshape(-1, 1), INSN, UOP_POOL)
-    assert differences(execution, Twin(PYNQ), placed, model) == []
-
-
-def _timing(model: MemoryModel) -> tuple[int, int, tuple[int, int], int, int]:
-    return model.read_latency, model.write_latency, model.bandwidth, model.jitter, model.seed
+    run_beside_twin(PYNQ, words(PYNQ, SMALL[name]), micro_ops(PYNQ, *UOPS), memory=MEMORIES[memory])
 
 
 @pytest.mark.parametrize("first", range(2000, 2049, 4))
 def test_loads_that_end_past_their_buffer(first: int) -> None:
     pads = {"y_pad_0": 1, "y_pad_1": 2, "x_pad_0": 3, "x_pad_1": 2}
     instructions = [load(MemoryType.INP, first, DATA // 16, 3, 5, **pads, push_next=1), finish(pop_prev=1)]
-    encoded = words(PYNQ, instructions)
-    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
-        device.write_memory(INSN, encoded)
-        execution = execute(device, INSN, len(encoded), 100_000)
-    prediction = Twin(PYNQ).predict([PlacedProgram(encoded, np.zeros((0, 1), np.uint32), INSN)], MemoryModel())[0]
-    assert prediction["cycles"] == execution.cycles
-    assert prediction["fault"] == (execution.fault.code if execution.fault else 0)
-    assert prediction["status"] == (TwinStatus.FAULT if execution.fault else TwinStatus.DONE)
+    run_beside_twin(PYNQ, words(PYNQ, instructions), micro_ops(PYNQ, *UOPS))
 
 
 def test_many_programs_a_call_are_each_as_alone_on_any_thread() -> None:
