@@ -9,13 +9,17 @@ import pytest
 
 from hilt.schedule import Rejected, load_workload, lower, space_for
 from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatorError
-from hilt.simulator.twin import PREDICTION, Twin
+from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError
+from hilt.simulator.driver import execute
+from hilt.simulator.twin import PREDICTION, PlacedProgram, Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator, load_parameters
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode, decode
 from hilt.vta.program import Program
 from tests.rtl.assembly import (
+    BASE,
     DATA,
+    INSN,
+    MEMORY_BYTES,
     RESULT,
     UOP_POOL,
     Fields,
@@ -133,7 +137,14 @@ def test_small_programs(name: str, memory: str) -> None:
 def test_loads_that_end_past_their_buffer(first: int) -> None:
     pads = {"y_pad_0": 1, "y_pad_1": 2, "x_pad_0": 3, "x_pad_1": 2}
     instructions = [load(MemoryType.INP, first, DATA // 16, 3, 5, **pads, push_next=1), finish(pop_prev=1)]
-    run_beside_twin(PYNQ, words(PYNQ, instructions), micro_ops(PYNQ, *UOPS))
+    encoded = words(PYNQ, instructions)
+    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
+        device.write_memory(INSN, encoded)
+        execution = execute(device, INSN, len(encoded), 100_000)
+    prediction = Twin(PYNQ).predict([PlacedProgram(encoded, np.zeros((0, 1), np.uint32), INSN)], MemoryModel())[0]
+    assert prediction["cycles"] == execution.cycles
+    assert prediction["fault"] == (execution.fault.code if execution.fault else 0)
+    assert prediction["status"] == (TwinStatus.FAULT if execution.fault else TwinStatus.DONE)
 
 
 def test_many_programs_a_call_are_each_as_alone_on_any_thread() -> None:
