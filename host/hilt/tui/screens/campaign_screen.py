@@ -280,8 +280,9 @@ def _head(view: CampaignView) -> Content:
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
     gain = f"{result.gain:.2f} times the fallback's speed" if result.gain else ""
-    if gain and len(result.compared) < len(result.layers):
-        gain += f" in the {len(result.compared)} layers that have both"
+    both = len(result.compared)
+    if gain and both < len(result.layers):
+        gain += f" in {'the layer that has' if both == 1 else f'the {both} layers that have'} both"
     legend = "" if result.estimate.complete else LEGEND
     latency = "\n".join(line for line in (latency_words(result), gain, legend) if line)
     where = f"{result.network.name} on {result.campaign.settings['board']}"
