@@ -33,7 +33,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.engine.run_files import RunFiles
-from hilt.measure import DATASET_PREFIX
+from hilt.measure import DATASET_PREFIX, describe_board
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
@@ -205,6 +205,7 @@ def start_campaign(
     if output is not None:
         output_folder(output)  # a bad folder is refused now, not after hours
     confirm_host_key(spec.board)
+    describe_board(spec.board)  # a name that is none is refused before the list of layers
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
@@ -233,6 +234,7 @@ def campaigns(
     from hilt.campaign.budget import Budget
     from hilt.cli.network_text import result_values
     from hilt.engine.campaign_results import board_of, load_result
+    from hilt.report.network_latency import network_mark
 
     home = paths.home()
     with Store(database_path(home)) as store:
@@ -255,7 +257,7 @@ def campaigns(
             board,
             str(result.trials),
             str(Budget.from_dict(result.campaign.budget)),
-            f"{'' if result.estimate.complete else '~'}{result.estimate.microseconds / 1e3:,.2f}",
+            f"{network_mark(result)}{result.estimate.microseconds / 1e3:,.2f}",
             f"{result.gain:.2f}" if result.gain else "-",
             state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
             time_text(result.campaign.created),
