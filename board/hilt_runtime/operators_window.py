@@ -126,7 +126,8 @@ def transposed_pads(attributes: Attributes, size: Sequence[int], kernel: Sequenc
     for axis in range(rank):
         full = strides[axis] * (size[axis] - 1) + extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1
         total = max(full - wanted[axis], 0)
-        begins.append(total // 2 if mode != "SAME_LOWER" else total - total // 2)
+        # An odd one is in front, except with SAME_UPPER.
+        begins.append(total // 2 if mode == "SAME_UPPER" else total - total // 2)
         ends.append(total - begins[-1])
     return begins + ends
 

@@ -22,6 +22,8 @@ from hilt.network.board_run import BoardLostInInferenceError, BoardRunner, targe
 from hilt.network.compile import compile_network
 from hilt.network.reference import evaluate
 from hilt.network.verify import compare
+from hilt.store import Store, database_path
+from hilt.trial import Outcome
 from hilt_runtime import MemoryNeededError, NetworkError, TargetError, read_bundle
 from hilt_runtime.arrays import encode_arrays
 from tests.unit.network_compile.graphs import Builder, residual_network
@@ -259,6 +261,24 @@ def test_a_campaign_of_a_quantised_model_ends_with_a_verified_inference(
     manifest = read_bundle(tmp_path / "out" / "network.hilt").manifest
     assert {layer["schedule"] for layer in manifest["layers"]} == {"tuned"}
     assert "use of the multipliers" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_trials_with_a_skip_connection_are_verified_and_the_same_seed_repeats_them(
+    shared_home: Path, runner: BoardRunner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.close()
+    workload = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1,bias=1,epilogue=skip"
+    records = []
+    for _ in range(2):
+        assert hilt(["tune", workload, "--board", BOARD, "--trials", "6", "--seed", "3", "--json"]) == 0
+        uuid = json.loads(capsys.readouterr().out)["run"]
+        with Store(database_path(shared_home)) as store:
+            run, trials = store.run(uuid), store.trials(uuid)
+        assert run.workload_spec["epilogue"] == "skip"
+        assert {trial.outcome for trial in trials} <= {Outcome.OK, Outcome.REJECTED}
+        assert sum(trial.verified for trial in trials) >= 3
+        records.append([(trial.index, trial.outcome, trial.cycles) for trial in trials])
+    assert records[0] == records[1]
 
 
 def test_a_resumed_campaign_ends_with_the_bundle_too(

@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "board/hilt_board/daemon.py": {
+        (
+            'text = "not on the board: {}: put them first".format(", ".join(names[:32]))',
+            "32 -> 33",
+        ): "a trial has at most 16 inputs, so there are no more than 18 names",
+    },
+    "board/hilt_board/driver.py": {
+        ("moved, moved_at, polls = -1, started, 0", "1 -> 2"): "a count is neither -1 nor -2",
+        ("moved, moved_at, polls = -1, started, 0", "0 -> 1"): "the first count sets it to 0",
+    },
+    "board/hilt_board/journal.py": {
+        (
+            "self.acknowledge(self.next - 1, run_of(others[0].key))",
+            "Sub -> Add",
+        ): "acknowledge takes no more than the last number",
+        ('return key.split("/", 1)[0]', "1 -> 2"): "the first part is the same",
+    },
     "host/hilt/tune/annealing.py": {
         ("self._chances = np.cumsum(weights / weights.sum())", "Div -> Mult"): "the next line makes the last chance 1",
         (

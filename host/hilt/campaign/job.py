@@ -71,6 +71,7 @@ class CampaignJob:
         self._publish: Publish = lambda event: None
         self._watch: Publish = lambda event: None
         self._publish_layer: dict[str, Publish] = {}
+        self._servers: dict[str, EngineServer] = {}
         self._progress: dict[str, RunProgress] = {}
         self._began = monotonic()
         self._pace = Pace()
@@ -97,6 +98,7 @@ class CampaignJob:
             stack.enter_context(files.locked())
             hello = EngineHello(run.uuid, os.getpid())
             server = stack.enter_context(EngineServer(files, hello, self._obeyer(run)))
+            self._servers[run.uuid] = server
             self._publish_layer[run.uuid] = EventLog(files.event_log_path).recording(server.publish)
 
     def set_state(self, state: RunState, detail: str) -> None:
@@ -127,16 +129,15 @@ class CampaignJob:
                 end_layer(self._store, run.uuid)
             else:
                 self._store.set_state(run.uuid, finished.state, finished.detail, finished.failure or "")
-                self._publish_layer[run.uuid](StateChanged(finished.state, finished.detail))
         uuid = self._campaign.uuid
         set_campaign_state(self._store, uuid, finished.state, finished.detail, finished.failure or "")
         if finished.state is RunState.FINISHED:
             self._write_outputs()
 
-    def farewell(self, finished: Finished) -> None:
-        """See Job."""
-        for publish in self._publish_layer.values():
-            publish(finished)
+    def share(self, event: Event) -> None:
+        """See Job. The event logs of the layers get the end alone: the campaign's has the rest."""
+        for uuid, server in self._servers.items():
+            (self._publish_layer[uuid] if isinstance(event, Finished) else server.publish)(event)
 
     def _search_of(self, layer: Layer, run: Run, task: RunTask, measurer: Measurer) -> LayerSearch:
         self._announce(f"{layer.workload}: looking at its space")

@@ -1,8 +1,9 @@
 """The end of a quantised model's campaign: its layers measured as the network runs them, the bundle, one inference.
 
-A campaign's trials run each layer by itself. Here the fastest schedules of each layer run once more in the form that
-the network has, with bias, residual and clip, and the fastest go into bundles. The bundle whose inference is the
-fastest on the board is the campaign's, and every tensor of it is compared with the integer reference.
+A campaign's trials run each layer by itself, in the form that the network has. Here the fastest schedules of each
+layer, and the twin's best, run once more with the network's constants, and the fastest go into bundles. The bundle
+whose inference is the fastest on the board is the campaign's, and every tensor of it is compared with the integer
+reference.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from hilt.network.board_run import BoardRunner, target_of
 from hilt.network.compile import Compiled, compile_network
 from hilt.network.graph import Graph, GraphError
 from hilt.network.graph_file import graph_bytes, read_graph
+from hilt.network.layers import VtaLayer
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
-from hilt.network.partition import Measured, Tuned, form_of, single_layer
+from hilt.network.partition import Measured, Tuned, form_of, single_layer, tuned_options
 from hilt.network.processor_speed import measure_processor
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
@@ -174,6 +176,7 @@ def _measure_layers(graph: Graph, compiled: Compiled, tuned: Tuned, runner: Boar
 
     Layers of one form are measured once. A schedule that leaves no room for a residual is left out.
     """
+    accelerator = target_of(runner.connection.name).accelerator
     known: dict[Any, list[Measured]] = {}
     found: dict[str, list[Measured]] = {}
     for placement in compiled.placements:
@@ -182,7 +185,9 @@ def _measure_layers(graph: Graph, compiled: Compiled, tuned: Tuned, runner: Boar
             continue
         if form not in known:
             alone = single_layer(graph, placement.node)
-            known[form] = _measure_layer(alone, tuned.get(form[0], ()), runner)
+            assert isinstance(placement.layer, VtaLayer)
+            options, _ = tuned_options(placement.layer, tuned, accelerator)
+            known[form] = _measure_layer(alone, options[:_BEST], runner)
         if known[form]:
             found[placement.node.name] = known[form]
     return found

@@ -33,7 +33,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.engine.run_files import RunFiles
-from hilt.measure import DATASET_PREFIX
+from hilt.measure import DATASET_PREFIX, describe_board
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
@@ -81,9 +81,8 @@ def campaign(
     if calibration is not None:
         network = _quantised(network, calibration, shape, value, quiet=as_json)
         shape = value = None  # they are part of the quantised model
-    found = read_network(network, shape, value)
-    if user is User.TVM:
-        found = network_for_tvm(found)
+    boards = board_names(board, chaos)
+    found = network_to_tune(network, boards, user, checks, shape, value)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -93,7 +92,7 @@ def campaign(
     share = (spend.trials or 0) // max(1, len(found.supported))
     spec = RunSpec(
         workload=network,
-        board=board_names(board, chaos),
+        board=boards,
         tuner=tuner,
         trials=max(1, share),
         seed=seed,
@@ -128,6 +127,39 @@ def _quantised(
     write_model(result.model, path)
     typer.echo(f"{path}: outputs are {result.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
+
+
+def network_to_tune(
+    text: str, boards: str, user: User, checks: CheckLevel, shape: list[str] | None, value: list[str] | None
+) -> Network:
+    """Return the layers to tune on `boards`: in the forms of the compiled network where its programs run.
+
+    Raises the errors of read_network.
+    """
+    network = read_network(text, shape, value)
+    if user is User.TVM:
+        return network_for_tvm(network)
+    if checks in (CheckLevel.COMPILER, CheckLevel.STRICT):
+        return _in_forms(network, text, boards, shape, value)
+    return network
+
+
+def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None, value: list[str] | None) -> Network:
+    """Return a quantised model's network in the forms that it is compiled to; any other network as it is."""
+    from hilt.measure import describe_board
+    from hilt.network.graph import GraphError
+    from hilt.network.onnx_graph import OnnxError
+    from hilt.network.onnx_import import import_model
+    from hilt.network.tuned_forms import tuned_network
+    from hilt.schedule.onnx_model import SUFFIX
+
+    if not text.endswith(SUFFIX) or boards.startswith(DATASET_PREFIX):
+        return network
+    try:
+        graph = import_model(Path(text), read_shapes(shape), read_values(value))
+    except (OnnxError, GraphError):
+        return network
+    return tuned_network(graph, network.name, describe_board(boards).accelerator)
 
 
 def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:
@@ -173,6 +205,7 @@ def start_campaign(
     if output is not None:
         output_folder(output)  # a bad folder is refused now, not after hours
     confirm_host_key(spec.board)
+    describe_board(spec.board)  # a name that is none is refused before the list of layers
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
     made = launch.start(network, spec, budget, home, wait=wait)
@@ -201,6 +234,7 @@ def campaigns(
     from hilt.campaign.budget import Budget
     from hilt.cli.network_text import result_values
     from hilt.engine.campaign_results import board_of, load_result
+    from hilt.report.network_latency import network_mark
 
     home = paths.home()
     with Store(database_path(home)) as store:
@@ -223,7 +257,7 @@ def campaigns(
             board,
             str(result.trials),
             str(Budget.from_dict(result.campaign.budget)),
-            f"{'' if result.estimate.complete else '~'}{result.estimate.microseconds / 1e3:,.2f}",
+            f"{network_mark(result)}{result.estimate.microseconds / 1e3:,.2f}",
             f"{result.gain:.2f}" if result.gain else "-",
             state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
             time_text(result.campaign.created),

@@ -19,7 +19,9 @@ from hilt.cli.space import orders_of
 from hilt.cli.tables import column
 
 if TYPE_CHECKING:
+    from hilt.explore.design import Design
     from hilt.explore.exploration import Evaluation, Task
+    from hilt.explore.schedules import LayerSchedule
     from hilt.explore.verify import LayerVerification
 
 _AREAS = ("model", "yosys")
@@ -73,12 +75,10 @@ def explore(
     started = time.monotonic()
     evaluations = _evaluate(tasks, kept, jobs, cluster)
     on_front = exploration.front(evaluations, part)
-    verifications = _verify(evaluations, _spread(on_front, verify), verify_layers)
+    schedules = _schedules_of(evaluations, _spread(on_front, verify), verify_layers)
+    verifications = _verify(evaluations, schedules, output_folder(folder / "verified"), jobs, cluster)
     lines = [
-        f"{evaluations[place].design.title}: {layer.workload}: predicted {layer.predicted_cycles:,} cycles, "
-        f"RTL {layer.rtl_cycles:,}, {'agree' if layer.agrees else 'DIFFER'}"
-        for place, layers in verifications.items()
-        for layer in layers
+        _verified_line(evaluations[place].design, layer) for place, layers in verifications.items() for layer in layers
     ]
     page = folder / "designs.html"
     _write(page, exploration_page(found.name, evaluations, swept.refused, part, lines))
@@ -139,19 +139,45 @@ def _spread(on_front: Sequence[int], count: int) -> list[int]:
     return list(dict.fromkeys(on_front[step] for step in steps))
 
 
-def _verify(
+def _schedules_of(
     evaluations: Sequence[Evaluation], places: Sequence[int], layers: int
-) -> dict[int, list[LayerVerification]]:
-    from hilt.explore.verify import verify_layer
+) -> list[tuple[int, LayerSchedule]]:
+    """Return (place, schedule) of each design's layers, the fastest first; at most `layers` of each, 0: all."""
+    return [
+        (place, layer)
+        for place in places
+        for layer in sorted(evaluations[place].schedule.layers, key=lambda layer: layer.cycles)[: layers or None]
+    ]
+
+
+def _verify(
+    evaluations: Sequence[Evaluation], schedules: Sequence[tuple[int, LayerSchedule]], kept: Path,
+    jobs: int, cluster: str | None,
+) -> dict[int, list[LayerVerification]]:  # fmt: skip
+    """Return, for each place, what its schedules showed on the RTL; a line to standard error for each that ran."""
+    from hilt.explore.verify import verify
+
+    def progress(done: int, total: int, newest: tuple[Design, LayerVerification] | None) -> None:
+        if newest is None:
+            typer.echo(f"RTL: {total} schedules to verify; {done} agreed before", err=True)
+        else:
+            typer.echo(f"RTL {done}/{total}: {_verified_line(*newest)}", err=True)
 
     verified: dict[int, list[LayerVerification]] = {}
-    for place in places:
-        evaluation = evaluations[place]
-        fastest_first = sorted(evaluation.schedule.layers, key=lambda layer: layer.cycles)
-        for layer in fastest_first[: layers or None]:
-            typer.echo(f"RTL: {evaluation.design.title}, {layer.workload}", err=True)
-            verified.setdefault(place, []).append(verify_layer(evaluation.design, layer))
+    if not schedules:
+        return verified
+    pairs = [(evaluations[place].design, layer) for place, layer in schedules]
+    with executor(min(jobs, len(pairs)) if jobs else 0, cluster) as workers:
+        for (place, _), layer in zip(schedules, verify(pairs, kept, workers, progress), strict=True):
+            verified.setdefault(place, []).append(layer)
     return verified
+
+
+def _verified_line(design: Design, layer: LayerVerification) -> str:
+    return (
+        f"{design.title}: {layer.workload}: predicted {layer.predicted_cycles:,} cycles, "
+        f"RTL {layer.rtl_cycles:,}, {'agree' if layer.agrees else 'DIFFER'}"
+    )
 
 
 def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> None:

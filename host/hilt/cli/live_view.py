@@ -59,10 +59,10 @@ class LiveView:
 
 
 def facts_table() -> Table:
-    """Return a table for rows of a name and a Text, cut where the terminal ends."""
-    facts = Table.grid(padding=(0, 2))
+    """Return a table for rows of a name and a Text. The text is cut where the terminal ends, the name never."""
+    facts = Table.grid(padding=(0, 2), expand=True)
     facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="ellipsis", no_wrap=True)
+    facts.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
     return facts
 
 

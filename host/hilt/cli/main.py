@@ -6,13 +6,15 @@ import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from hilt.cli import exit_codes
 from hilt.cli.commands import LazyGroup
 from hilt.cli.plain_text import plain_output
+
+_ADVICE = "`hilt --help` and `hilt COMMAND --help` say how"
 
 application = typer.Typer(
     name="hilt",
@@ -63,9 +65,15 @@ def run(arguments: list[str]) -> int:
         raise
     except Exception as error:
         if hasattr(error, "format_message"):  # an error in the command line itself
-            message = " ".join(error.format_message().split()).rstrip(".")
-            if message:  # a group without a command has printed its help
-                advice = "" if message.endswith("?") else "; `hilt --help` and `hilt COMMAND --help` say how"
-                exit_codes.say(f"{message}{advice}")
+            if message := _usage_words(error):  # a group without a command has printed its help
+                exit_codes.say(message)
             return exit_codes.Exit.BAD_INPUT
         return exit_codes.report_error(error)
+
+
+def _usage_words(error: Any) -> str:
+    """Return the words of an error in the command line: hilt's own as they are, the parser's with an advice."""
+    if isinstance(error, typer.BadParameter) and error.param is None and not error.param_hint:
+        return " ".join(error.message.split())
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return message if not message or message.endswith("?") else f"{message}; {_ADVICE}"

@@ -15,8 +15,10 @@ from hilt.campaign.budget import Budget
 from hilt.cli.formatting import seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
+from hilt.measure import DATASET_PREFIX
 from hilt.report.network_latency import scaled_latency
 from hilt.store import Campaign, Run, RunState
+from hilt.trial import Outcome
 
 _LINES_A_RUN = 10
 """Plain progress lines in a whole run, beside those for each better configuration."""
@@ -48,8 +50,10 @@ def run_view(run: Run, console: Console) -> View:
     def milestone(progress: RunProgress) -> object:
         return progress.best_number, progress.trials * _LINES_A_RUN // progress.budget
 
+    recorded = _is_recorded(run)
+
     def line(progress: RunProgress) -> str:
-        return f"{format_pace(progress)}; best {format_best(progress)}"
+        return f"{format_pace(progress, recorded)}; best {format_best(progress, recorded)}"
 
     return PlainView(console, run_title(run), milestone, line)
 
@@ -69,16 +73,30 @@ def campaign_view(campaign: Campaign, console: Console) -> View:
 
 
 def run_title(run: Run) -> str:
-    return f"{run.workload} on {run.board}, tuner {run.tuner}, seed {run.seed}, run {short(run.uuid)}"
+    return f"{_run_words(run)}, run {short(run.uuid)}"
 
 
 def campaign_title(campaign: Campaign) -> str:
+    return f"{_campaign_words(campaign)}, campaign {short(campaign.uuid)}"
+
+
+def _run_words(run: Run) -> str:
+    return f"{run.workload} on {run.board}, tuner {run.tuner}, seed {run.seed}"
+
+
+def _campaign_words(campaign: Campaign) -> str:
     settings, budget = campaign.settings, Budget.from_dict(campaign.budget)
-    name = short(campaign.uuid)
-    return f"{campaign.name} on {settings['board']}, tuner {settings['tuner']}, budget {budget}, campaign {name}"
+    return f"{campaign.name} on {settings['board']}, tuner {settings['tuner']}, budget {budget}"
 
 
-def format_best(progress: RunProgress) -> str:
+def _is_recorded(run: Run) -> bool:
+    """Return whether a dataset answers, so that nothing is verified."""
+    return run.board.startswith(DATASET_PREFIX)
+
+
+def format_best(progress: RunProgress, recorded: bool = False) -> str:
+    if recorded:
+        return "on record at the end"
     if progress.best_microseconds is None:
         return "none verified yet"
     return (
@@ -87,9 +105,10 @@ def format_best(progress: RunProgress) -> str:
     )
 
 
-def format_pace(progress: RunProgress) -> str:
-    share = f" ({100 * progress.valid / progress.trials:.0f}%)" if progress.trials else ""
-    words = f"{progress.trials}/{progress.budget} trials, {progress.valid} valid{share}"
+def format_pace(progress: RunProgress, recorded: bool = False) -> str:
+    valid = progress.counts.get(Outcome.OK, 0) if recorded else progress.valid
+    share = f" ({100 * valid / progress.trials:.0f}%)" if progress.trials else ""
+    words = f"{progress.trials}/{progress.budget} trials, {valid} valid{' on record' if recorded else ''}{share}"
     if progress.trials_per_second is not None:
         words += f", {progress.trials_per_second:.1f} trials/s"
     if progress.seconds_left is not None and progress.trials < progress.budget:
@@ -107,15 +126,20 @@ def campaign_pace(progress: RunProgress, budget: Budget) -> str:
 
 def format_network(update: NetworkUpdated) -> str:
     """Return the layer's and the network's latency, as in `C4 812.0 µs; network about 68.0 ms (3 of 10 measured)`."""
-    layer = f"{update.layer} "
-    layer += "not measured yet" if update.layer_microseconds is None else f"{update.layer_microseconds:,.1f} µs"
-    if update.measured_layers == update.layers:
-        network = f"network {scaled_latency(update.microseconds)}"
-    else:
-        part = f"{update.measured_layers} of {update.layers} layers measured"
-        network = f"network about {scaled_latency(update.microseconds)} ({part}, the others predicted)"
+    return f"{_layer_latency(update)}; network {_network_latency(update)}"
+
+
+def _layer_latency(update: NetworkUpdated) -> str:
+    latency = "not measured yet" if update.layer_microseconds is None else f"{update.layer_microseconds:,.1f} µs"
+    return f"{update.layer} {latency}"
+
+
+def _network_latency(update: NetworkUpdated) -> str:
     gain = "" if update.gain is None else f", {update.gain:.2f} times as fast as the fallback"
-    return f"{layer}; {network}{gain}"
+    if update.measured_layers == update.layers:
+        return f"{scaled_latency(update.microseconds)}{gain}"
+    part = f"{update.measured_layers} of {update.layers} layers measured"
+    return f"about {scaled_latency(update.microseconds)} ({part}, the others predicted){gain}"
 
 
 class PlainView:
@@ -175,20 +199,22 @@ class PlainView:
 
 def live_run_view(run: Run, console: Console) -> LiveView:
     """Return a panel with progress, the best, outcomes and boards below a bar."""
+    recorded = _is_recorded(run)
 
     def draw(
         progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
     ) -> RenderableType:
         counts = ", ".join(f"{outcome} {count}" for outcome, count in sorted(progress.counts.items())) or "none yet"
         facts = facts_table()
-        facts.add_row("progress", Text(format_pace(progress)))
-        facts.add_row("best", Text(format_best(progress), style="bold"))
+        facts.add_row("progress", Text(format_pace(progress, recorded)))
+        facts.add_row("best", Text(format_best(progress, recorded), style="bold"))
         facts.add_row("outcomes", Text(counts))
         add_boards(facts, boards)
         facts.add_row("run", Text(state))
         bar = Table.grid(expand=True)  # a bar alone does not end its line
         bar.add_row(ProgressBar(total=progress.budget, completed=progress.trials))
-        return Group(Text(run_title(run), style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
+        title = f"run {short(run.uuid)}: {_run_words(run)}"  # what is cut at the right is never the id
+        return Group(Text(title, style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
 
     boards = dict.fromkeys(run.board.split(","), "not connected yet")
     return LiveView(console, RunProgress(0, run.budget, {}, 0, 0.0), boards, draw)
@@ -202,10 +228,12 @@ def live_campaign_view(campaign: Campaign, console: Console) -> LiveView:
         progress: RunProgress, state: str, boards: Mapping[str, str], network: NetworkUpdated | None
     ) -> RenderableType:
         facts = facts_table()
-        facts.add_row("campaign", Text(campaign_title(campaign), style="bold"))
+        title = f"{short(campaign.uuid)}: {_campaign_words(campaign)}"
+        facts.add_row("campaign", Text(title, style="bold"))
         facts.add_row("progress", Text(campaign_pace(progress, budget)))
         if network is not None:
-            facts.add_row("latency", Text(format_network(network), style="bold"))
+            facts.add_row("network", Text(_network_latency(network), style="bold"))
+            facts.add_row("layer", Text(_layer_latency(network)))
         facts.add_row("now", Text(state))
         add_boards(facts, boards)
         return facts

@@ -164,8 +164,8 @@ def chain_text(figures: Profile) -> str:
     return (
         f"VTA {vta:,.1f} µs in {starts}; its layers one by one {figures.alone:,.1f} µs by the twin "
         f"({100 * (vta / figures.alone - 1):+.1f}%); of these the skip connections take {figures.residuals:,.1f} µs "
-        f"({100 * figures.residuals / figures.alone:.2f}%); starts take {figures.start:,.1f} µs and the processor's "
-        f"steps between them {figures.between:,.1f} µs ({100 * (figures.start + figures.between) / vta:.2f}% of VTA's "
+        f"({100 * figures.residuals / figures.alone:.2f}%); starts take {figures.start:,.1f} µs and the time "
+        f"between them {figures.between:,.1f} µs ({100 * (figures.start + figures.between) / vta:.2f}% of VTA's "
         "time)"
     )
 

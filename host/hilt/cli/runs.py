@@ -24,6 +24,7 @@ from hilt.cli.formatting import (
 )
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.network_text import show_campaign
+from hilt.cli.tables import column
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
@@ -53,8 +54,19 @@ def runs(
         if not found:
             typer.echo(nothing_listed("runs", "hilt tune resnet18.C5", tag, labels))
             return
-        of_run, of_result = ("run", "workload", "board", "tuner"), (">trials", ">valid", ">best µs", ">% of bound")
-        table = tables.table(*of_run, *of_result, "state", "begun", "tags")
+        table = tables.table(
+            "run",
+            column("workload", cuts=True),
+            column("board", drop=4),
+            column("tuner", drop=5),
+            column(">trials", drop=2),
+            column(">valid", drop=6),
+            column(">best µs", drop=1),
+            column(">% of bound", drop=7),
+            column("state", drop=3),
+            column("begun", drop=8),
+            column("tags", drop=9),
+        )
         for run in found:
             summary = store.summary(run.uuid)
             latency = summary.best.microseconds if summary.best else None
@@ -63,7 +75,7 @@ def runs(
                 run.workload,
                 run.board,
                 run.tuner,
-                f"{summary.trials}/{run.budget}",
+                str(summary.trials) if run.campaign else f"{summary.trials}/{run.budget}",
                 str(summary.valid),
                 f"{latency:,.1f}" if latency else "-",
                 f"{run.percent_of_bound(latency):.1f}" if latency else "-",
@@ -109,6 +121,10 @@ def best(
             "best",
         )
     elif not found:
+        if workload is not None:
+            from hilt.schedule import load_workload
+
+            load_workload(workload)  # refuses what is no workload, such as the id of a run
         typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
     else:
         table = tables.table("workload", "board", ">cycles", ">µs", ">GOP/s", ">% of bound", "knobs", "run")
@@ -175,8 +191,8 @@ def sparkline(curve: list[tuple[int, float]], trials: int) -> str:
     """Return the best latency after each trial as bars, from the first verified one; blank before it."""
     columns = min(_SPARK_COLUMNS, trials)
     values: list[float | None] = []
-    for column in range(columns):
-        last = (column + 1) * trials // columns - 1
+    for place in range(columns):
+        last = (place + 1) * trials // columns - 1
         so_far = [latency for ordinal, latency in curve if ordinal <= last]
         values.append(so_far[-1] if so_far else None)
     low, high = curve[-1][1], curve[0][1]

@@ -57,8 +57,8 @@ class Job(Protocol):
     def end(self, finished: Finished) -> None:
         """Store how the job ended, before its clients hear of it. Raises StoreError."""
 
-    def farewell(self, finished: Finished) -> None:
-        """Tell further clients, such as those of a campaign's layers, how the job ended."""
+    def share(self, event: Event) -> None:
+        """Send a board's state, a log line or the end to further clients, such as those of a campaign's layers."""
 
 
 class RunJob:
@@ -109,5 +109,5 @@ class RunJob:
         """See Job."""
         self._store.set_state(self._run.uuid, finished.state, finished.detail, finished.failure or "")
 
-    def farewell(self, finished: Finished) -> None:
+    def share(self, event: Event) -> None:
         """See Job."""

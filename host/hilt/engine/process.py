@@ -135,7 +135,7 @@ class _EngineSession:
         self._job.begin(stack, self._publish, self._health.hear)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: server.obey(EngineCommand.STOP))
-        handler = _EventHandler(self._send)
+        handler = _EventHandler(self._tell)
         logging.getLogger("hilt").addHandler(handler)
         stack.callback(logging.getLogger("hilt").removeHandler, handler)
 
@@ -179,8 +179,7 @@ class _EngineSession:
             self._record(finished)
         except StoreError as error:  # most likely the reason of the failure; clients hear of it all the same
             finished = finished if finished.failure else Finished(RunState.FAILED, str(error), FailureCause.STORE)
-        self._job.farewell(finished)
-        self._send(finished)
+        self._tell(finished)
         return finished
 
     def _record(self, finished: Finished) -> None:
@@ -200,6 +199,11 @@ class _EngineSession:
         self._send(event)
         self._health.hear(event)
 
+    def _tell(self, event: Event) -> None:
+        """Send an event of the whole process to the clients of the job, and to those of its parts."""
+        self._job.share(event)
+        self._send(event)
+
     def _obey(self, command: EngineCommand) -> None:
         self._job.obey(command)
         self._send(StateChanged(RunState.RUNNING, _OBEYED[command]))
@@ -208,7 +212,9 @@ class _EngineSession:
         self._job.obey(EngineCommand.STOP)
 
     def _hear(self, event: BoardEvent) -> None:
-        self._publish(BoardChanged(event.board, event.state, event.detail, event.at, event.celsius))
+        changed = BoardChanged(event.board, event.state, event.detail, event.at, event.celsius)
+        self._tell(changed)
+        self._health.hear(changed)
 
 
 class _EventHandler(logging.Handler):

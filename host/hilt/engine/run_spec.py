@@ -89,6 +89,8 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
     Raises WorkloadError, UnknownTunerError, TunerOptionError, RunMismatchError for another space than a dataset's.
     """
     workload = schedule.load_workload(settings.workload)
+    if settings.checks is CheckLevel.OFF and isinstance(workload, Conv2d) and workload.epilogue:
+        raise SettingsError(f"checks off: the epilogue {workload.epilogue} is for configurations that fit on chip")
     orders = orders_of(settings.space_kind, settings.orders or max(ORDERS_OF[settings.space_kind]))
     _check_recorded(settings, workload, orders, board)
     space = schedule.space_for(workload, board.accelerator, orders=orders, kind=settings.space_kind)

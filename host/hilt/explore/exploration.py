@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hilt.atomic_write import atomic_write
 from hilt.explore.area import Area, modelled_area, over, synthesised_area
-from hilt.explore.design import Design
+from hilt.explore.design import Design, compiling_apart
 from hilt.explore.errors import ExploreError
 from hilt.explore.schedules import NetworkSchedule, schedule_network
 from hilt.schedule.onnx_model import Network
@@ -124,7 +124,8 @@ def explore(
     Raises ExploreError where a design cannot be evaluated, after all others are done and kept.
     """
     kept = {task.key: _read(folder / f"{task.key[:32]}.json") for task in tasks}
-    waiting = [task for task in tasks if kept[task.key] is None]
+    order = compiling_apart([task.design for task in tasks])
+    waiting = [tasks[place] for place in order if kept[tasks[place].key] is None]
     done = len(tasks) - len(waiting)
     progress(done, len(tasks), None)
     failures: list[str] = []

@@ -38,6 +38,8 @@ SILENT_KEEPALIVES = 3
 _OUTPUT_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 15
 _FAILURES = (paramiko.SSHException, OSError, EOFError)
+_NO_STATUS = -1
+"""paramiko's exit code of a command whose connection ended, or that a signal ended."""
 
 # paramiko logs every failed connection on its own; here each becomes an error with a line of its own.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -70,14 +72,14 @@ class ExecStream:
         try:
             return self._channel.recv(1 << 16)
         except _FAILURES as error:
-            raise LinkLostError(f"connection to the board failed: {error}") from None
+            raise LinkLostError(f"connection to the board failed: {_why(error)}") from None
 
     def send(self, data: bytes) -> None:
         """Send bytes; block while the board does not take them. Closing the stream elsewhere ends that."""
         try:
             self._channel.sendall(data)
         except _FAILURES as error:
-            raise LinkLostError(f"connection to the board failed: {error or 'closed'}") from None
+            raise LinkLostError(f"connection to the board failed: {_why(error)}") from None
 
     def errors(self) -> str:
         """Return the end of its standard error so far."""
@@ -144,7 +146,10 @@ class SshSession:
         return cls(endpoint, client)
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
-        """Run a command to its end. `words` are plain words: no spaces, quotes or other characters of a shell."""
+        """Run a command to its end. `words` are plain words: no spaces, quotes or other characters of a shell.
+
+        Raises LinkLostError if the command ended without an exit code, LinkTimeoutError, ValueError.
+        """
         channel = self._open(words, deadline)
         try:
             channel.shutdown_write()
@@ -154,11 +159,14 @@ class SshSession:
                 errors += channel.recv_stderr(_CHUNK_BYTES)
             if not channel.status_event.wait(deadline.remaining(f"{words[0]} on {self.endpoint.name}")):
                 raise LinkTimeoutError(f"{words[0]} on {self.endpoint.name} took too long")
-            return Completed(channel.recv_exit_status(), output, errors)
+            status = channel.recv_exit_status()
+            if status == _NO_STATUS:
+                raise LinkLostError(f"connection to {self.endpoint.name} was lost during {words[0]}")
+            return Completed(status, output, errors)
         except TimeoutError:
             raise LinkTimeoutError(f"{words[0]} on {self.endpoint.name} took too long") from None
         except _FAILURES as error:
-            raise LinkLostError(f"connection to {self.endpoint.name} failed: {error}") from None
+            raise LinkLostError(f"connection to {self.endpoint.name} failed: {_why(error)}") from None
         finally:
             channel.close()
 
@@ -195,7 +203,7 @@ class SshSession:
             except TimeoutError:
                 raise LinkTimeoutError(f"the upload to {self.endpoint.name} took too long") from None
             except (EOFError, paramiko.SSHException) as error:
-                raise LinkLostError(f"connection to {self.endpoint.name} failed: {error}") from None
+                raise LinkLostError(f"connection to {self.endpoint.name} failed: {_why(error)}") from None
             except OSError as error:
                 raise UploadError(f"{path} cannot be written on {self.endpoint.name}: {error}") from None
 
@@ -243,7 +251,7 @@ class SshSession:
             yield
         except _FAILURES as error:
             deadline.remaining(task)
-            raise LinkLostError(f"connection to {self.endpoint.name} failed: {error or 'closed'}") from None
+            raise LinkLostError(f"connection to {self.endpoint.name} failed: {_why(error)}") from None
         finally:
             timer.cancel()
 
@@ -257,6 +265,11 @@ class SshSession:
                 return bytes(output)
             if len(output) < _OUTPUT_BYTES:
                 output += data
+
+
+def _why(error: Exception) -> str:
+    """Return the text of an error; an EOFError has none."""
+    return str(error) or "closed"
 
 
 class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
@@ -324,4 +337,4 @@ def _translated(
     except FileNotFoundError as error:
         raise AuthenticationError(f"there is no key {error.filename}: mend `key` of board {endpoint.name}") from None
     except _FAILURES as error:
-        raise UnreachableError(f"no SSH session with {where}: {error or 'connection closed'}") from None
+        raise UnreachableError(f"no SSH session with {where}: {_why(error)}") from None

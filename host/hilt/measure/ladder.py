@@ -75,7 +75,7 @@ def reboot(endpoint: Endpoint, *, virtual: bool) -> None:
     ended = (LinkLostError, LinkTimeoutError)  # the session may well end before the command has
     with SshSession.connect(endpoint, HostKeys(), deadline) as session, contextlib.suppress(*ended):
         rebooted = session.execute(words, deadline)
-        if rebooted.status not in (0, -1):
+        if rebooted.status != 0:
             raise StepSkippedError(f"it cannot be rebooted: {rebooted.last_line}")
 
 

@@ -18,8 +18,8 @@ from hilt.network.layer_forms import PoolLayer as PoolLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
 from hilt.network.lower_pool import PoolingLayer
-from hilt.network.lower_residual import LARGEST_SHIFT
 from hilt.schedule import Conv2d, WorkloadError
+from hilt.schedule.residual import LARGEST_SHIFT
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 

@@ -2,12 +2,6 @@
 
 The lowering shifts a whole tile by one instruction. `with_shifts` shifts each channel block of the tile by an
 instruction of its own, for weights that were quantised block by block. The clip that follows is still one pass.
-
-`with_bias_first` saves the resets of all tiles but the first in each place. When a tile has been stored, its
-accumulators hold values within the clip's bounds. MIN with a bias that lies below these bounds sets them to the bias,
-whatever they hold: one instruction in place of a reset and an ADD. The bias is lowered by 256 * 2^shift, so the
-shifted sum is lower by 256. The bounds of the clip are lowered as much; the low 8 bits, which a STORE takes, stay the
-same.
 """
 
 from __future__ import annotations
@@ -19,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.layers import PoolLayer, VtaLayer
-from hilt.network.lower import Code, lower_convolution
 from hilt.network.lower_pool import lower_max_pool
-from hilt.network.lower_residual import output_tiles, with_residual
-from hilt.schedule.checks import Rejected
+from hilt.schedule import Rejected, lower
+from hilt.schedule.bias_first import LOWER, with_bias_first
+from hilt.schedule.code import Code, code_of
+from hilt.schedule.residual import with_residual
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
 
-_LOWER = 256
 _LARGEST_INPUT = 128
 
 
@@ -34,7 +28,7 @@ def layer_code(layer: VtaLayer | PoolLayer, knobs: Mapping[str, int], accelerato
     """Return a layer's code. Raises Rejected if the accelerator cannot run these knobs."""
     if isinstance(layer, PoolLayer):
         return lower_max_pool(layer.pool, knobs["rows"], accelerator)
-    code = lower_convolution(layer.workload, knobs, accelerator)
+    code = code_of(lower(layer.workload, knobs, accelerator), accelerator)
     if layer.shifts:
         plane = layer.workload.out_height * layer.workload.out_width
         output = OutputStage(len(layer.shifts), plane, knobs.get("tile_b", 1))
@@ -122,34 +116,7 @@ def lowered_bias(layer: VtaLayer, accelerator: Accelerator) -> NDArray[np.int32]
     bias[:channels] = layer.bias
     largest = np.zeros(len(shifts), dtype=np.int64)
     largest[:channels] = np.abs(layer.weights.astype(np.int64)).reshape(channels, -1).sum(axis=1) * _LARGEST_INPUT
-    lowered = bias - (_LOWER << shifts)
-    fits = lowered <= clip[0] - _LOWER
-    exact = np.abs(bias) + largest + (_LOWER << shifts) < 1 << 31
+    lowered = bias - (LOWER << shifts)
+    fits = lowered <= clip[0] - LOWER
+    exact = np.abs(bias) + largest + (LOWER << shifts) < 1 << 31
     return lowered.astype(np.int32) if shifts.min() > 0 and (fits & exact).all() else None
-
-
-def with_bias_first(code: Code, accelerator: Accelerator) -> Code:
-    """Return `code`, a convolution's with a bias, a shift and a clip, for a bias of `lowered_bias`."""
-    records = code.records.copy()
-    bounds = (records["opcode"] == Opcode.ALU) & np.isin(records["alu_opcode"], (AluOpcode.MIN, AluOpcode.MAX))
-    records["imm"][bounds & (records["use_imm"] == 1)] -= _LOWER
-    wanted = np.arange(len(records), dtype=np.float64)
-    keep = np.ones(len(records), dtype=np.bool_)
-    clean = np.zeros(accelerator.parameters.acc_depth, dtype=np.bool_)
-    for tile in output_tiles(code):
-        elements = _elements(code, records[tile.reset])
-        keep[tile.reset] = not clean[elements].all()
-        clean[elements] = True
-        records["alu_opcode"][tile.bias] = AluOpcode.MIN
-        wanted[tile.bias] = tile.reset + 0.5
-    order = np.argsort(wanted, kind="stable")
-    order = order[keep[order]]
-    return Code(records[order], code.buffers[order], code.names, code.uops)
-
-
-def _elements(code: Code, reset: np.void) -> NDArray[np.int64]:
-    """Return the accumulators that a reset of one micro-op writes."""
-    outer = np.arange(int(reset["iter_out"]))[:, None] * int(reset["dst_factor_out"])
-    inner = np.arange(int(reset["iter_in"])) * int(reset["dst_factor_in"])
-    start = int(code.uops["dst"][int(reset["uop_bgn"])])
-    return (start + outer + inner).reshape(-1)

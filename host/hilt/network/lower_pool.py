@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.lower import Code
-from hilt.network.lower_residual import IDENTITY
 from hilt.schedule.checks import Rejected
+from hilt.schedule.code import Code
+from hilt.schedule.residual import IDENTITY
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
 

@@ -88,15 +88,19 @@ def _real(graph: OnnxGraph, node: OnnxNode, place: int, *, axis: int = 0) -> str
 def dequantised(
     values: NDArray[np.generic], scale: NDArray[np.float64], zero: NDArray[np.float64], axis: int
 ) -> NDArray[np.float32]:
-    """Return the floats that integers stand for; scale and zero point are scalars or lie along an axis."""
-    shape = [1] * values.ndim
-    if max(scale.size, zero.size) > 1:
-        shape[axis] = -1
-    integers = values.astype(np.float64)
-    real = (integers - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))) * (
-        scale.reshape(shape) if scale.size > 1 else scale.reshape(())
-    )
-    result: NDArray[np.float32] = real.astype(np.float32)
+    """Return the floats that integers stand for.
+
+    Scale and zero point are scalars, lie along an axis, or have the shape of the integers.
+    """
+    along = [1] * values.ndim
+    along[axis] = -1
+
+    def spread(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        if numbers.size == 1:
+            return numbers.reshape(())
+        return numbers if numbers.shape == values.shape else numbers.reshape(along)
+
+    result: NDArray[np.float32] = ((values.astype(np.float64) - spread(zero)) * spread(scale)).astype(np.float32)
     return result
 
 
@@ -145,10 +149,10 @@ def _quantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
 def _dequantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     source = node.inputs[0]
     if source in graph.constants:
-        graph.constants[node.outputs[0]] = dequantised(
-            graph.constants[source], _number(graph, node, 1), _number(graph, node, 2), node.attributes.get("axis", 1)
-            if graph.constants[source].ndim > 1 else 0,
-        )  # fmt: skip
+        values = graph.constants[source]
+        axis = node.attributes.get("axis", 1) if values.ndim > 1 else 0
+        scale, zero = (_by_element(graph, node, place, values.shape[axis], axis) for place in (1, 2))
+        graph.constants[node.outputs[0]] = dequantised(values, scale, zero, axis)
         return []
     if source not in graph.inputs:
         return [OnnxNode(node.name, "Identity", [source], node.outputs)]
@@ -160,6 +164,15 @@ def _dequantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
         OnnxNode(f"{node.name}.centre", "Sub", [names[2], names[0]], [names[3]]),
         OnnxNode(node.name, "Mul", [names[3], names[1]], node.outputs),
     ]
+
+
+def _by_element(graph: OnnxGraph, node: OnnxNode, place: int, length: int, axis: int) -> NDArray[np.float64]:
+    """Return a scale or zero point; one that is given block by block along an axis, for each element."""
+    found = _number(graph, node, place)
+    block = node.attributes.get("block_size", 0)
+    if not block or found.ndim == 0:
+        return found
+    return np.repeat(found, block, axis=axis).take(np.arange(length), axis=axis)
 
 
 def _conv(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:

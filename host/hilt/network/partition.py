@@ -10,10 +10,12 @@ from hilt.network.graph import Graph, Node, check
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
 from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
-from hilt.schedule import ConfigurationError, Rejected, Workload
+from hilt.network.tuned_forms import tuned_form
+from hilt.schedule import ConfigurationError, Rejected, Workload, convolution
+from hilt.vta.accelerator import Accelerator
 
 Tuned = Mapping[Workload, Sequence[Mapping[str, int]]]
-"""Knobs by shape (`schedule_shape`), the fastest first."""
+"""Knobs by shape and form (`schedule_shape`), the fastest first; those of the plain form are for any form."""
 ByNode = Mapping[str, Sequence[Mapping[str, int]]]
 """Knobs by node, measured in the form that the network has, the fastest first."""
 Measured = tuple[float, Mapping[str, int]]
@@ -107,7 +109,7 @@ def _place(
         layer = layer_of(graph, node, accelerator)
         schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in made_on_vta:
-            layer, schedules = _folded_if_faster(layer, schedules, searcher)
+            layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
@@ -120,7 +122,7 @@ def _place(
 
 
 def _folded_if_faster(
-    layer: VtaLayer, schedules: list[Schedule], searcher: Searcher
+    layer: VtaLayer, schedules: list[Schedule], searcher: Searcher, tuned: Tuned
 ) -> tuple[VtaLayer, list[Schedule]]:
     """Return the layer whose data the processor packs.
 
@@ -129,8 +131,7 @@ def _folded_if_faster(
     narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
     if narrow is None:
         return layer, schedules
-    residual = narrow.residual_shift if narrow.residual else None
-    others = searcher.schedules(narrow.workload, residual)
+    others = _schedules(narrow, searcher, tuned)
     return (narrow, others) if others[0].cycles < schedules[0].cycles else (layer, schedules)
 
 
@@ -147,18 +148,34 @@ def _measured(layer: VtaLayer | PoolLayer, searcher: Searcher, options: Sequence
 
 
 def _schedules(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) -> list[Schedule]:
-    """Return the tuned schedules that fit, with their residual, else the twin's best ones."""
+    """Return the schedules tuned in the layer's form, else those of its shape that fit, else the twin's best ones."""
     if isinstance(layer, PoolLayer):
         return [searcher.pool_schedule(layer.node.name, layer.pool)]
     residual = layer.residual_shift if layer.residual else None
-    # A schedule may leave no room for the residual, or be tuned for another form of the layer.
-    found = _measured(layer, searcher, tuned.get(layer.workload.schedule_shape, ()))
+    options, in_order = tuned_options(layer, tuned, searcher.accelerator)
+    # A schedule of another form may leave no room for the residual.
+    found = _measured(layer, searcher, options)
     if not found:
         return searcher.schedules(layer.workload, residual)
-    if residual is not None:
-        # They were tuned without the residual, with which another schedule may be faster.
+    if not in_order:
+        # They were tuned in another form, and in this one another schedule may be faster.
         found = sorted([*found, *searcher.schedules(layer.workload, residual)], key=lambda each: each.cycles)
     return found
+
+
+def tuned_options(layer: VtaLayer, tuned: Tuned, accelerator: Accelerator) -> tuple[Sequence[Mapping[str, int]], bool]:
+    """Return knobs for a layer, and whether they are in the order of its own form.
+
+    Knobs tuned in its form come alone. Else those of the plain form come, which a bias changes little; else those of
+    the same shape in any form.
+    """
+    form = tuned_form(layer, accelerator)
+    if form in tuned:
+        return tuned[form], True
+    if form.plain in tuned:
+        return tuned[form.plain], not layer.residual
+    others = [options for key, options in tuned.items() if convolution(key).plain == form.plain]
+    return [knobs for options in others for knobs in options], False
 
 
 def parts(graph: Graph, placements: Sequence[Placement]) -> list[Part]:

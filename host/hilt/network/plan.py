@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.buffers import Life, one_behind_another, shared
-from hilt.network.chain import Chain, ChainLink, join
 from hilt.network.graph import Graph, Tensor
 from hilt.network.layers import Fold, PoolLayer, VtaLayer
 from hilt.network.lower_layer import layer_bias, layer_code
-from hilt.network.lower_residual import identity_block
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
+from hilt.schedule.chain import Chain, ChainLink, join
+from hilt.schedule.residual import identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks, pack_bias, pack_weights
 

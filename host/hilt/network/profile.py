@@ -6,6 +6,7 @@ hilt's RTL exactly; if the two totals differ, as on a physical board, the shares
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -45,8 +46,8 @@ class Profile:
         layers: VTA, by layer.
         steps: The processor, by step.
         vta: VTA's own time.
-        start: From the call that starts VTA to its end, without VTA's own time; 0 if the board is simulated, whose
-            wall clock says nothing.
+        start: From the call that starts VTA to its end, without VTA's own time. On a simulated board, without the
+            wall clock of the simulation.
         processor: All steps of the processor.
         total: The processor's steps, VTA's own time and the starts.
         macs: Multiply-accumulates of the layers on VTA.
@@ -54,7 +55,7 @@ class Profile:
         alone: VTA's time if its layers ran one by one, by the twin.
         residuals: The part of that which residuals take.
         starts: How often VTA is started.
-        between: The processor's steps between the first and the last start.
+        between: On the wall clock, from the end of each program of VTA to the call that starts the next one.
     """
 
     layers: tuple[LayerTime, ...]
@@ -98,9 +99,10 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], simu
         counted = [run.cycles for run in those if run.cycles is not None]
         own = median(counted) * 1e6 / clock if counted else median(run.device_seconds * 1e6 for run in those)
         vta += own
-        start += 0.0 if simulated else max(wall - own, 0.0)
+        outside = median((run.ended - run.began - run.device_seconds) * 1e6 for run in those)
+        start += max(outside if simulated else wall - own, 0.0)
         layers += _layers(manifest, step["program"], own * clock / 1e6)
-        places.append(len(steps))
+        places.append(number)
     processor = sum(step.microseconds for step in steps)
     macs = sum(layer.macs for layer in layers)
     peak = manifest["target"]["macs_per_cycle"] * clock / 1e6
@@ -116,8 +118,13 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], simu
         alone=sum(layer["alone"] for layer in manifest["layers"]) * 1e6 / clock,
         residuals=sum(layer.get("residual_cycles", 0) for layer in manifest["layers"]) * 1e6 / clock,
         starts=len(places),
-        between=sum(step.microseconds for step in steps[places[0] : places[-1]]) if places else 0.0,
+        between=median(_between(inference, places) for inference in inferences) * 1e6,
     )
+
+
+def _between(inference: Sequence[StepRun], places: Sequence[int]) -> float:
+    """Return the seconds from the end of each step at `places` to the begin of the next one of these."""
+    return sum(inference[after].began - inference[before].ended for before, after in itertools.pairwise(places))
 
 
 def _layers(manifest: Mapping[str, Any], program: int, cycles: float) -> list[LayerTime]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hilt.network.chain import ChainLink, join
-from hilt.network.lower import Code, code_of
 from hilt.network.lower_pool import PoolingLayer, lower_max_pool
-from hilt.network.lower_residual import with_residual
 from hilt.run_choices import CheckLevel
-from hilt.schedule import Conv2d, Rejected, convolution
+from hilt.schedule import Conv2d, Rejected, convolution, lower
 from hilt.schedule.checks import Checks
+from hilt.schedule.code import Code, code_of
+from hilt.schedule.fused import alone
+from hilt.schedule.residual import with_residual
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin, TwinStatus
@@ -100,9 +100,7 @@ class Searcher:
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""
-        from hilt.network.lower import lower_convolution
-
-        code = lower_convolution(workload, knobs, self.accelerator)
+        code = code_of(lower(workload, knobs, self.accelerator), self.accelerator)
         cycles = self.cycles([self._program(code, residual_shift)])[0]
         return Schedule(dict(knobs), int(cycles), origin)
 
@@ -177,9 +175,7 @@ class Searcher:
     def _program(self, code: Code, shift: int | None) -> Program:
         if shift is not None:
             code = with_residual(code, shift, self.accelerator)
-        names = [name for name in code.names if name != "uop"]
-        link = ChainLink(code, {name: name for name in names})
-        return join([link], dict.fromkeys(names, 1 << 20), self.accelerator).program
+        return alone(code, dict.fromkeys(code.names, 1 << 20), self.accelerator)
 
     def cycles(self, programs: list[Program]) -> list[float]:
         """Return the twin's cycles of programs; infinity where one does not finish."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hilt.network.chain import ChainLink, join
 from hilt.network.layers import PoolLayer, VtaLayer
-from hilt.network.lower import Code, Rejected
 from hilt.network.lower_layer import layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Schedule, Searcher
+from hilt.schedule import Rejected
+from hilt.schedule.chain import ChainLink, join
+from hilt.schedule.code import Code
 
 _ROUNDS = 2
 _MOST_INSTRUCTIONS = 3000

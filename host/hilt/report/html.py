@@ -131,6 +131,7 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
         "gops": run.gops(latency) if latency else None,
         "percent": run.percent_of_bound(latency) if latency else None,
         "knobs": " ".join(f"{name}={value}" for name, value in best.knobs.items()) if best is not None else "",
+        "failed": set(each.counts) - {Outcome.OK},
         "outcomes": [
             (str(outcome), count, ", ".join(f"{reason or 'no reason given'} {times}" for reason, times in
                                             each.reasons.get(outcome, {}).items()))

@@ -35,6 +35,12 @@ def latency_words(result: CampaignResult) -> str:
     return f"about {scaled_latency(estimate.microseconds)} {where}: {', '.join(parts)}"
 
 
+def network_mark(result: CampaignResult) -> str:
+    """Return the mark of the network's latency: of its parts, that which is known least."""
+    parts = result.estimate.layers_by
+    return next((_MARKS[source] for source in (Source.BOUND, Source.TWIN) if source in parts), "")
+
+
 def layer_latency(each: LayerResult) -> str:
     """Return the latency of one instance with a mark for its source, as in `~4,618.6`; a dash without a run."""
     if each.estimate is None:

@@ -11,26 +11,29 @@ from hilt.vta.accelerator import Accelerator
 def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: float | None = None) -> int:
     """Return the roofline bound in cycles: the larger of one GEMM micro-op a cycle and every needed byte moved once.
 
+    A skip connection takes one micro-op for each output element, and its tensor is moved once.
     Channels and batch count in whole blocks, for the accelerator computes and moves nothing smaller.
     `bytes_per_cycle` is the memory's; the width of the bus where it is not given.
     """
     problem = TilingProblem.of(workload, accelerator)
     pixels = problem.out_height * problem.out_width
-    micro_ops = problem.batch * problem.all_co * problem.ci * problem.taps * pixels
+    sums = problem.ci * problem.taps + workload.has_skip
+    micro_ops = problem.batch * problem.all_co * sums * pixels
     bandwidth = accelerator.bus_bits / 8 if bytes_per_cycle is None else bytes_per_cycle
     return max(micro_ops, int(-(-least_bytes(workload, accelerator) // bandwidth)))
 
 
 def least_bytes(workload: Conv2d, accelerator: Accelerator) -> int:
-    """Return the needed bytes: input that any output depends on, weights, bias and output, each once."""
+    """Return the needed bytes: input that any output depends on, weights, bias, skip and output, each once."""
     problem = TilingProblem.of(workload, accelerator)
     parameters = accelerator.parameters
     rows, columns = (_needed(workload, axis) for axis in (0, 1))
+    output = problem.batch * problem.all_co * problem.out_height * problem.out_width * parameters.out_element_bytes
     return (
         problem.batch * problem.all_ci * rows * columns * parameters.inp_element_bytes
         + problem.wgt_elements * parameters.wgt_element_bytes
         + problem.bias_elements * parameters.acc_element_bytes
-        + problem.batch * problem.all_co * problem.out_height * problem.out_width * parameters.out_element_bytes
+        + output * (2 if workload.has_skip else 1)
     )
 
 

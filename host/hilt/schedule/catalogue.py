@@ -29,8 +29,9 @@ _FIELDS = {
     "clip": "clip",
     "input_dilation": "input_dilation",
     "stretch": "input_dilation",  # the name of hilt 0.1
+    "epilogue": "epilogue",
 }
-_DENSE = ("n", "ci", "co", "groups", "bias", "shift", "clip")
+_DENSE = ("n", "ci", "co", "groups", "bias", "shift", "clip", "epilogue")
 _EXAMPLE = "conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1,bias=0,shift=8,clip=0:127"
 
 
@@ -49,7 +50,7 @@ def load_workload(text: str) -> Workload:
 
     The full form is `conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1`. It has bias=1, shift=8 and clip=0:127 if they
     differ from the defaults (no bias, 8, 0:127). It has pb=0x1 if the padding below and to the right is another than
-    above and to the left.
+    above and to the left, and epilogue=skip if it runs in this form of a compiled network (hilt.schedule.workload).
 
     Also `dense:n=1,ci=512,co=1000`, with the same options, and `conv2d_transpose:`, with s, p and op as frameworks have
     them (stride, padding and output padding of the transposed convolution): both as the Conv2d that computes them.
@@ -145,6 +146,8 @@ def _value(field: str, text: str) -> object:
     if field == "clip":
         low, _, high = text.partition(":")
         return (int(low), int(high))
+    if field == "epilogue":
+        return text.strip()
     if field == "bias":
         return {"0": False, "1": True}.get(text.strip()) if text.strip() in ("0", "1") else int("")
     return int(text)

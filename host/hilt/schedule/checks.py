@@ -14,6 +14,7 @@ from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
 from hilt.schedule.reasons import Needs, detail
 from hilt.schedule.reasons import Reason as Reason
 from hilt.schedule.reasons import Rejected as Rejected
+from hilt.schedule.skip_needs import SkipNeeds
 from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 from hilt.schedule.tvm_rules import as_tvm, tvm_needs
 from hilt.schedule.workload import Conv2d
@@ -143,7 +144,22 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
         Reason.INSN_LIMIT: (_instruction_bound(tiling), MAX_IMAGE_BYTES // accelerator.instruction_bytes),
         Reason.ACC_HAZARD: ((distance < HAZARD_DISTANCE).astype(np.int64), 0),
     }
+    if workload.has_skip:
+        needs = _with_skip(needs, SkipNeeds.of(tiling))
     return Analysis(tiling, loops, chosen, resident, distance, needs)
+
+
+def _with_skip(needs: Needs, skip: SkipNeeds) -> dict[Reason, tuple[IntArray, int]]:
+    """Return the needs with those of a skip connection: an identity block, a row, its micro-ops and instructions."""
+    more: dict[Reason, IntArray | int] = {
+        Reason.INP_OVERFLOW: skip.row,
+        Reason.WGT_OVERFLOW: 1,
+        Reason.UOP_OVERFLOW: skip.micro_ops,
+        Reason.INSN_LIMIT: 3 * skip.pieces + 1,  # a LOAD and a GEMM each, and a shift for each tile
+    }
+    added = {reason: (need + more.get(reason, 0), limit) for reason, (need, limit) in needs.items()}
+    need, limit = added[Reason.FIELD_OVERFLOW_ITER_IN]
+    return {**added, Reason.FIELD_OVERFLOW_ITER_IN: (np.maximum(need, skip.piece), limit)}
 
 
 def _bias_sets(tiling: Tiling) -> IntArray:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from numpy.typing import ArrayLike
 
-from hilt.schedule import bounds, catalogue, checks, lowering, space, tensors, workload_syntax
+from hilt.schedule import bounds, catalogue, checks, fused, lowering, space, tensors, workload_syntax
 from hilt.schedule.segments import IntArray
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
@@ -44,7 +44,7 @@ class Conv2dOperator:
         self, workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike], level: checks.Checks
     ) -> Iterator[Program | checks.Rejected]:
         """See Operator."""
-        return lowering.lower_many(workload, columns, accelerator, level)
+        return fused.in_form(workload, accelerator, lowering.lower_many(workload, columns, accelerator, level))
 
     def tensors(self, workload: Conv2d, accelerator: Accelerator, seed: int) -> tensors.Tensors:
         """See Operator."""

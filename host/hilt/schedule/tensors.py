@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.schedule.bias_first import LOWER
+from hilt.schedule.fused import SKIP_SHIFTS
+from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.schedule.workload import Conv2d
 from hilt.vta import reference
 from hilt.vta.accelerator import Accelerator
@@ -19,8 +22,8 @@ from hilt.vta.layout import pack_bias, pack_data, pack_weights
 class Tensors:
     """Packed as they lie in memory (HARDWARE.md section 5).
 
-    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one), and the `expected` contents
-    (int8) of buffer `out`, every element of it, padding included.
+    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one; `residual` and `identity` int8
+    of a skip connection), and the `expected` contents (int8) of buffer `out`, every element of it, padding included.
     """
 
     inputs: dict[str, NDArray[Any]]
@@ -54,6 +57,11 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     if workload.bias:
         largest = max((high - low) // 8, 1)
         bias = generator.integers(-largest, largest + 1, workload.out_channels, dtype=np.int32)
+    skip = None
+    if workload.has_skip:  # as wide as a quarter of the clip, as far as int8 reaches
+        largest = min(max((high - low) // 8 >> SKIP_SHIFTS[str(workload.epilogue)], 1), 127)
+        skip = _uniform(generator, 0, largest, workload.output_shape)
+        skip = _whole(skip, accelerator.parameters.batch, accelerator.parameters.block)
     groups = workload.block_groups(accelerator.parameters.block)
     weights = _together(weights, groups, workload.groups // groups)
     # The reference runs on the tensors in memory, so that padded channels and images have their expected value too.
@@ -66,10 +74,16 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
         groups=groups,
         shift=workload.shift,
         clip=workload.clip,
+        added=None if skip is None else skip.astype(np.int32) << SKIP_SHIFTS[str(workload.epilogue)],
     )
     inputs: dict[str, NDArray[Any]] = dict(packed)
     if bias is not None:
+        if workload.epilogue == "low_bias":
+            bias = np.pad(bias, (0, -len(bias) % accelerator.parameters.block)) - np.int32(LOWER << workload.shift)
         inputs["bias"] = pack_bias(bias, accelerator.parameters)
+    if skip is not None:
+        inputs[RESIDUAL] = pack_data(skip, accelerator.parameters)
+        inputs[IDENTITY] = identity_block(SKIP_SHIFTS[str(workload.epilogue)], accelerator)
     return Tensors(inputs, pack_data(expected, accelerator.parameters))
 
 

@@ -9,6 +9,9 @@ _MOST_ELEMENTS = 1 << 31
 """Largest tensor in elements: half of the range of a VTA's 32-bit addresses."""
 
 
+EPILOGUES = ("bias", "low_bias", "skip", "shifted_skip")
+"""The forms in which a compiled network runs a convolution (hilt.schedule.fused)."""
+
 _OLDER_FIELDS = {"padding_behind": "padding_end", "stretch": "input_dilation"}
 """Names of fields in records of hilt 0.1."""
 
@@ -43,6 +46,12 @@ class Conv2d:
     input_dilation: tuple[int, int] = (1, 1)
     padding_end: tuple[int, int] | None = None
     """Below and to the right, if that is not as above and to the left."""
+    epilogue: str | None = None
+    """The form of a compiled network, one of EPILOGUES; None: the plain form.
+
+    `bias` adds the bias behind the sums. `low_bias` begins each tile with a bias below the clip. `skip` and
+    `shifted_skip` also add a tensor like the output, multiplied by a power of two up to 2^6, or a higher one.
+    """
 
     def __post_init__(self) -> None:
         for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
@@ -74,6 +83,12 @@ class Conv2d:
         self._require(0 <= self.shift <= 15, f"shift is {self.shift}; VTA shifts right by 0 to 15")
         low, high = self.clip
         self._require(-128 <= low <= high <= 127, f"clip is {low}:{high}; it must be an interval of int8")
+        if self.epilogue is not None:
+            self._require(self.epilogue in EPILOGUES, f"epilogue {self.epilogue!r} is none of {', '.join(EPILOGUES)}")
+            self._require(self.bias, f"epilogue {self.epilogue} needs bias=1")
+            self._require(
+                self.shift > 0 or self.epilogue != "low_bias", "epilogue low_bias needs a shift of at least 1"
+            )
 
     def _elements(self) -> dict[str, int]:
         """Return the elements of each tensor. Weights count as without groups, as they are computed together."""
@@ -127,6 +142,16 @@ class Conv2d:
             if self.groups % groups == 0
             and (groups == 1 or (self.in_channels // groups % block == 0 and self.out_channels // groups % block == 0))
         )
+
+    @property
+    def has_skip(self) -> bool:
+        """Whether a tensor like the output is added to the sums."""
+        return self.epilogue in ("skip", "shifted_skip")
+
+    @property
+    def plain(self) -> Conv2d:
+        """This workload in the plain form."""
+        return self if self.epilogue is None else replace(self, epilogue=None)
 
     @property
     def schedule_shape(self) -> Conv2d:

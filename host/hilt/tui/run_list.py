@@ -41,7 +41,7 @@ COLUMNS = {
     "state": 11,
     "trials": 9,
     "best": 10,
-    "workload": 18,
+    "workload": 20,
     "tuner": 8,
     "begun": 16,
     "valid": 6,

@@ -42,7 +42,12 @@ class WatchedRun:
         self.arrived = 0
         self._latest: dict[str, Event] = {}
         self.index: int | None = None
+        campaign = store.run(uuid).campaign
+        self.engine_files = RunFiles(home, campaign) if campaign else self.files
+        """Those of the engine: a campaign's layers have one together."""
         before = read_event_log(self.files.event_log_path)
+        if campaign:
+            before = _merged(before, read_event_log(self.engine_files.event_log_path))
         self.tuner: TunerUpdated | None = next(
             (event for event in reversed(before) if isinstance(event, TunerUpdated)), None
         )
@@ -94,3 +99,10 @@ class WatchedRun:
                 self._latest[of] = event
             self.history.append(event)
             self.arrived += 1
+
+
+def _merged(own: Sequence[Event], campaigns: Sequence[Event]) -> list[Event]:
+    """Return a layer's events with boards and log lines of its campaign, oldest first."""
+    known = set(own)
+    shared = [event for event in campaigns if isinstance(event, BoardChanged | Logged) and event not in known]
+    return sorted([*own, *shared], key=lambda event: getattr(event, "at", 0.0))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.run_choices import CheckLevel, SpaceName
-from hilt.schedule import Rejected, Space, Workload, convolution, features, lower_many, space_for
+from hilt.schedule import Conv2d, Rejected, Space, Workload, convolution, features, lower_many, space_for
 from hilt.schedule.checks import Checks
 from hilt.schedule.features import Features, LoopContext
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
@@ -88,9 +88,10 @@ class TuningProblem:
         return features.loop_context(convolution(self.workload), self.accelerator, self.columns(indices))
 
     def lowered(self, index: int) -> Program | None:
-        """Return the program of a configuration as its compiler makes it; None if it does not compile.
+        """Return the program of a configuration in the plain form; None if it does not compile.
 
-        Configurations that TVM's runtime would refuse have a program too.
+        Configurations that TVM's runtime would refuse have a program too. The form of a compiled network takes many
+        times as long to lower, and about as many cycles.
         """
         return next(self.lowered_many(np.array([index])))
 
@@ -99,7 +100,7 @@ class TuningProblem:
         compiles, checks = np.ones(len(indices), dtype=np.bool_), self.checks
         if checks == "tvm":  # the runtime's verdict is unknown before the run: a refusal here would reveal it
             compiles, checks = self.compiles[indices], CheckLevel.COMPILER
-        found = lower_many(self.workload, self.columns(indices[compiles]), self.accelerator, checks)
+        found = lower_many(_plain(self.workload), self.columns(indices[compiles]), self.accelerator, checks)
         for valid in compiles.tolist():
             program = next(found) if valid else None
             yield None if isinstance(program, Rejected) else program
@@ -147,3 +148,7 @@ class TuningProblem:
         if self.checks != "tvm":
             return columns
         return {name: np.asarray(values, dtype=np.int64) for name, values in as_tvm(columns).items()}
+
+
+def _plain(workload: Workload) -> Workload:
+    return workload.plain if isinstance(workload, Conv2d) else workload

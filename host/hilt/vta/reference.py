@@ -16,17 +16,20 @@ def conv2d(
     groups: int = 1,
     shift: int = 0,
     clip: tuple[int, int] = (-128, 127),
+    added: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int8]:
     """int8 convolution of data (N, CI, H, W) with weights (CO, CI/groups, KH, KW): (N, CO, OH, OW).
 
-    ((sum + bias) >> shift, arithmetic) clipped to `clip`, limits included; sums are int32 and wrap as the
-    accumulator does. Exact. Raises ValueError where the shapes do not fit each other.
+    ((sum + bias + added) >> shift, arithmetic) clipped to `clip`, limits included; `added` is (N, CO, OH, OW). Sums
+    are int32 and wrap as the accumulator does. Exact. Raises ValueError where the shapes do not fit each other.
     """
     sums = accumulate(data, weights, stride=stride, padding=padding, groups=groups)
     if bias is not None:
         if bias.shape != (weights.shape[0],):
             raise ValueError(f"a bias of shape {bias.shape} for {weights.shape[0]} output channels")
         sums = sums + bias.astype(np.int32)[:, None, None]
+    if added is not None:
+        sums = sums + added
     clipped: NDArray[np.int8] = np.clip(sums >> shift, clip[0], clip[1]).astype(np.int8)
     return clipped
 

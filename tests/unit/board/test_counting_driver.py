@@ -202,3 +202,50 @@ def test_a_design_that_moves_is_not_given_up(module: ModuleType) -> None:
     driver._now = Clock(1 / 128)
     ran = driver.run(CODE, 2, 1.0)
     assert (ran.outcome, ran.cycles) == ("ok", 4)
+
+
+@pytest.mark.parametrize(
+    ("done_at", "fault_at", "limit", "outcome"),
+    [(40, 1 << 70, 100, "ok"), (1 << 60, 40, 100, "bus_error"), (1 << 60, 1 << 70, 35, "timeout")],
+)
+def test_the_seconds_of_a_run_begin_with_its_start(
+    module: ModuleType, done_at: int, fault_at: int, limit: int, outcome: str
+) -> None:
+    """Four looks, a quarter of a second apart, at a design that counts ten cycles between them."""
+    design = Registers(done_at=done_at)
+    design.fault, design.fault_at = registers.SLVERR, fault_at
+    driver = driver_on(module, design)
+    driver._now = Clock(0.25)
+    driver._now.seconds = 100.0
+    ran = driver.run(CODE, 2, limit / MANIFEST.clock_hz)
+    assert (ran.outcome, ran.cycles, ran.seconds) == (outcome, 40, 1.0)
+
+
+def test_a_limit_is_a_cycle_at_least(module: ModuleType) -> None:
+    ran = driver_on(module, Registers(done_at=1 << 60, step=1)).run(CODE, 2, 0.0)
+    assert (ran.outcome, ran.reason, ran.cycles) == ("timeout", "no FINISH within 1 cycles", 2)
+
+
+@pytest.mark.parametrize(("looks", "ends"), [(4, True), (5, True), (6, False)])
+def test_a_soft_reset_may_take_a_second(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, looks: int, ends: bool
+) -> None:
+    """The clock moves by a quarter of a second at each look, the first of which sets the deadline."""
+    clock = Clock(0.25)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock))
+    design, beats = Registers(), list[None]()
+    design.resetting = looks
+    driver = driver_on(module, design)
+    driver._beat = lambda: beats.append(None)
+    if ends:
+        driver.soft_reset()
+        assert len(beats) == looks - 1, "the daemon sees that the worker lives"
+        return
+    with pytest.raises(module.StuckError, match="soft reset did not end within 1 s"):
+        driver.soft_reset()
+    assert len(beats) == 4
+
+
+def test_a_fault_says_its_whole_address(module: ModuleType) -> None:
+    outcome, reason = driver_on(module, Registers())._fault(99)
+    assert (outcome, reason) == ("crash", f"unknown fault 99 at {0x1_89AB_CDEF}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +14,29 @@ from typing import Any
 import pytest
 
 from hilt_board import daemon as module
+from hilt_board.blobs import BlobError
 from hilt_board.daemon import Daemon
 from hilt_board.home import open_home
+from hilt_board.journal import DiskFullError, JournalFullError
 from hilt_board.protocol import (
     MAX_PENDING,
     Acknowledge,
     AgentFailure,
     AgentHello,
     AgentStatus,
+    BitstreamLoaded,
     BlobStored,
     HasBlobs,
+    LoadBitstream,
     Measure,
     Measured,
     MissingBlobs,
+    NetworkRan,
     Record,
     Reset,
     Results,
     ResultsReport,
+    RunNetwork,
     Shutdown,
     ShuttingDown,
     StatusReport,
@@ -37,8 +44,9 @@ from hilt_board.protocol import (
     UploadBlob,
     Welcome,
 )
+from hilt_board.worker_process import WorkerError
 
-from .examples import CODE, TRIAL
+from .examples import CODE, MANIFEST, TRIAL
 
 DATA = bytes(64)
 BLOB = hashlib.sha256(DATA).hexdigest()
@@ -69,6 +77,12 @@ class FakeBoard:
         if self.error is not None:
             raise self.error
         return self.reply or Measured(message.trial.key, "ok", cycles=(5.0,), microseconds=(0.05,))
+
+    async def load(self, message: LoadBitstream) -> Record:
+        return BitstreamLoaded(message.bitstream, message.manifest.clock_hz, 0.5)
+
+    async def run_network(self, message: RunNetwork) -> Record:
+        return NetworkRan("ok", "", None, message.inputs)
 
     async def reset(self, message: Reset) -> Record:
         return AgentFailure("not_programmed", "nothing to reset")
@@ -294,3 +308,171 @@ def test_the_end_of_a_log_is_as_long_as_asked_for(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"0123456789")
     assert module.tail(tmp_path / "log", 4) == b"6789"
     assert module.tail(tmp_path / "log", 10) == module.tail(tmp_path / "log", 99) == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(JournalFullError("too many"), "journal_full"), (DiskFullError("no room"), "disk_full")]
+)
+async def test_a_trial_whose_result_has_no_room_is_not_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+) -> None:
+    await leased(bench)
+    await stored(bench)
+
+    def no_room(key: str) -> None:
+        raise error
+
+    monkeypatch.setattr(bench.daemon._journal, "check_room", no_room)
+    assert await bench.ask(trial(), 1) == AgentFailure(code, str(error))
+    assert bench.board.measured == []
+
+
+async def test_a_result_that_the_disk_does_not_take_is_refused_and_runs_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await leased(bench)
+    await stored(bench)
+
+    def full(*_: object) -> None:
+        raise DiskFullError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.daemon._journal, "append", full)
+        assert await bench.ask(trial(), 1) == AgentFailure("disk_full", "no room")
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.daemon._journal, "acknowledge", full)
+        assert await bench.ask(Acknowledge(0), 2) == AgentFailure("disk_full", "no room")
+    assert isinstance(await bench.ask(trial(), 3), Measured)
+    assert bench.board.measured == ["run/1/0", "run/1/0"]
+
+
+async def test_an_error_of_any_length_fits_a_message(bench: Bench) -> None:
+    await leased(bench)
+    await stored(bench)
+    bench.board.error = RuntimeError("x" * 5000)
+    failed = await bench.ask(trial(), 1)
+    assert isinstance(failed, AgentFailure) and len(failed.message) == 4096
+    bench.board.ready = _no_worker  # type: ignore[method-assign]
+    refused = await bench.ask(AgentHello("me"), 2)
+    assert isinstance(refused, AgentFailure) and refused.code == "internal"
+    assert refused.message.startswith("no worker: xxx") and len(refused.message) == 4096
+
+
+async def _no_worker() -> Any:
+    raise WorkerError("x" * 5000)
+
+
+async def test_a_load_and_a_network_need_their_blobs(bench: Bench) -> None:
+    await leased(bench)
+    other = "ab" * 32
+    canary = replace(
+        TRIAL, inputs=(replace(TRIAL.inputs[0], sha256=other),), output=replace(TRIAL.output, expected=BLOB)
+    )
+    refused = await bench.ask(LoadBitstream("cd" * 32, MANIFEST, canary, CODE), 1)
+    names = ", ".join(["cd" * 32, other, BLOB])
+    assert refused == AgentFailure("blob_missing", f"not on the board: {names}: put them first")
+    refused = await bench.ask(RunNetwork(BLOB, "net.hilt", 1.0, 1, 1, False, b"arrays"), 2)
+    assert refused == AgentFailure("blob_missing", f"not on the board: {BLOB}: put them first")
+    assert await bench.ask(Reset("soft"), 3) == AgentFailure("not_programmed", "nothing to reset")
+    await stored(bench)
+    assert await bench.ask(LoadBitstream(BLOB, MANIFEST), 4) == BitstreamLoaded(BLOB, MANIFEST.clock_hz, 0.5)
+    ran = await bench.ask(RunNetwork(BLOB, "net.hilt", 1.0, 1, 1, False, b"arrays"), 5)
+    assert ran == NetworkRan("ok", "", None, b"arrays")
+
+
+async def test_the_code_of_a_load_and_the_inputs_of_a_network_count_as_queued(bench: Bench) -> None:
+    await leased(bench)
+    await stored(bench)
+    bench.board.gate.clear()
+    await bench.daemon._handle(bench.client, 1, trial())  # type: ignore[arg-type]
+    await asyncio.sleep(0)  # it is on the board
+    sizes = []
+    for number, message in enumerate(
+        (
+            LoadBitstream(BLOB, MANIFEST, TRIAL, CODE),
+            RunNetwork(BLOB, "n.hilt", 1.0, 1, 1, False, b"12345"),
+            Reset("soft"),
+        ),
+        2,
+    ):
+        await bench.daemon._handle(bench.client, number, message)  # type: ignore[arg-type]
+        sizes.append(bench.daemon._queued_bytes)
+    assert sizes == [len(CODE), len(CODE) + 5, len(CODE) + 5]
+    bench.board.gate.set()
+    await bench.client.reply(4)
+    assert bench.daemon._queued_bytes == 0
+
+
+async def test_a_frame_of_requests_beyond_the_limit_of_bytes_is_refused(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first that waits may have any size; with it, the others have the rest of the limit and not a byte more."""
+    assert module._MAX_QUEUED_BYTES == 2 * 64 * 1024 * 1024
+    await leased(bench)
+    await stored(bench)
+    monkeypatch.setattr(module, "_MAX_QUEUED_BYTES", len(CODE) - 1)
+    bench.board.gate.clear()
+    for number in (1, 2):  # on the board, and waiting
+        await bench.daemon._handle(bench.client, number, trial(number))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+    assert bench.client.sent.keys() == {100, 101}
+    refused = await bench.ask(trial(3), 3)
+    assert isinstance(refused, AgentFailure) and refused.code == "queue_full"
+    assert bench.daemon._queued_bytes == len(CODE)
+    bench.board.gate.set()
+    assert isinstance(await bench.client.reply(2), Measured)
+
+
+async def test_the_blobs_of_the_loaded_program_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await leased(bench)
+    canary = trial().trial
+    bench.board.program = SimpleNamespace(bitstream="b" * 64, canary=canary, manifest=MANIFEST)  # type: ignore[assignment]
+    kept: list[set[str]] = []
+
+    def put(message: UploadBlob, keep: set[str]) -> Record:
+        kept.append(keep)
+        raise BlobError("blob_order", "out of order")
+
+    monkeypatch.setattr(bench.daemon._blobs, "put", put)
+    assert await bench.ask(UploadBlob(BLOB, 64, 0, DATA), 1) == AgentFailure("blob_order", "out of order")
+    assert kept == [{"b" * 64, BLOB}]
+    status = await bench.ask(AgentStatus(), 2)
+    assert isinstance(status, StatusReport) and status.bitstream == "b" * 64
+    welcome = await bench.ask(AgentHello("me"), 3)
+    assert isinstance(welcome, Welcome) and (welcome.bitstream, welcome.clock_hz) == ("b" * 64, MANIFEST.clock_hz)
+
+
+@pytest.mark.parametrize(("bytes_left", "fitting"), [(-1, 2), (0, 3), (10**6, 5)])
+async def test_a_report_holds_as_many_results_as_fit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, bytes_left: int, fitting: int
+) -> None:
+    kept = [bench.daemon._journal.append(Measured(f"run/{number}/0", "ok")) for number in range(5)]
+    size = len(json.dumps(kept[0].to_fields()))
+    monkeypatch.setattr(module, "_REPORT_BYTES", 3 * size + bytes_left)
+    await leased(bench)
+    report = await bench.ask(Results(0), 1)
+    assert report == ResultsReport(tuple(kept[:fitting]), more=fitting < 5)
+    monkeypatch.setattr(module, "_REPORT_BYTES", size - 1)
+    assert await bench.ask(Results(4), 2) == ResultsReport((kept[4],), more=False)
+
+
+async def test_half_a_header_is_for_results(bench: Bench) -> None:
+    assert module._REPORT_BYTES == 1 << 19
+
+
+async def test_exactly_as_many_results_as_a_report_may_have_are_all(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_RESULTS", 3)
+    await leased(bench)
+    for number in range(4):
+        bench.daemon._journal.append(Measured(f"run/{number}/0", "ok"))
+    reports = [await bench.ask(Results(since), 10 + since) for since in (0, 1)]
+    assert [(len(each.results), each.more) for each in reports] == [(3, True), (3, False)]  # type: ignore[attr-defined]
+
+
+def test_a_virtual_board_names_its_boot_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_BOOT_ID", "first")
+    assert module.boot_id() == "first"
+    monkeypatch.delenv("HILT_BOOT_ID")
+    assert len(module.boot_id()) == 36

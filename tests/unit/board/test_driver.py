@@ -15,6 +15,7 @@ import pytest
 from hilt.bitstreams import find
 from hilt.virtual.bitstream import bitfile
 from hilt_board import registers
+from hilt_board.bitfile import BitfileError
 from hilt_board.protocol import Manifest
 
 from .examples import MANIFEST
@@ -393,3 +394,83 @@ def test_another_missing_file_is_told(
     monkeypatch.setattr(module.pynq.Bitstream, "download", download)
     with pytest.raises(FileNotFoundError, match="firmware"):
         program(PUBLIC)
+
+
+def test_a_file_for_another_part_is_not_opened(board: Board, module: ModuleType, path: Path) -> None:
+    driver = module.Driver(1.0, lambda: None)
+    with pytest.raises(BitfileError, match="xc7z045"):
+        driver.program(path, replace(PUBLIC, part="xc7z045ffg900"))
+    assert board.did == []
+
+
+class IdentityRegisters:
+    """hilt's own registers of a design as MANIFEST describes it, but for `wrong`."""
+
+    def __init__(self, wrong: dict[int, int]) -> None:
+        identity = MANIFEST.identity
+        assert identity is not None
+        self.values = {
+            registers.IDENTITY: registers.IDENTITY_VALUE,
+            registers.MAP_VERSION: identity.version,
+            registers.GEOMETRY: identity.geometry,
+            registers.BUFFER_SIZES: identity.buffer_sizes,
+            registers.BUILD: identity.build,
+        } | wrong
+
+    def read(self, offset: int) -> int:
+        return self.values[offset]
+
+
+def test_a_design_with_the_manifests_identity_is_loaded(board: Board, program: Callable[[Manifest], Any]) -> None:
+    board.registers = IdentityRegisters({})  # type: ignore[assignment]
+    assert program(MANIFEST).manifest == MANIFEST
+
+
+@pytest.mark.parametrize("offset", list(IdentityRegisters({}).values))
+def test_a_design_of_another_identity_is_not_used(board: Board, module: ModuleType, path: Path, offset: int) -> None:
+    board.registers = IdentityRegisters({offset: 0xBAD})  # type: ignore[assignment]
+    driver = module.Driver(1.0, lambda: None)
+    with pytest.raises(module.IdentityMismatchError, match=f"^register 0x{offset:02x} reads 0x00000bad, the manifest"):
+        driver.program(path, MANIFEST)
+    with pytest.raises(module.NotLoadedError):
+        _ = driver.manifest
+
+
+@pytest.mark.parametrize(("clock_hz", "near"), [(101_000_000, True), (99_000_000, True), (101_000_001, False)])
+def test_a_clock_within_one_percent_of_the_manifests_is_taken(
+    board: Board, module: ModuleType, path: Path, clock_hz: int, near: bool
+) -> None:
+    """A virtual board reports its clock; there is no generator to set."""
+    module.pynq.Device.active_device.clock_hz = clock_hz
+    driver = module.Driver(1.0, lambda: None)
+    if near:
+        driver.program(path, PUBLIC)
+    else:
+        with pytest.raises(module.ClockError, match="clock is 101 MHz, the manifest says 100 MHz"):
+            driver.program(path, PUBLIC)
+    assert ("download" in board.did) == near and board.clocks == []
+
+
+@pytest.mark.parametrize(("scale", "polls"), [(1.0, 8), (2.0, 16)])
+def test_a_simulator_may_take_longer_by_its_time_scale(
+    board: Board, module: ModuleType, path: Path, scale: float, polls: int
+) -> None:
+    """The reading after the first one past the limit decides; the limit itself is not past."""
+    driver = module.Driver(scale, lambda: None)
+    driver.program(path, PUBLIC)
+    looks = iter(range(1000))
+    driver._now = lambda: next(looks) / 16
+    board.registers.until_finish = 10**9
+    ran = driver.run(Code, 8, 0.5)
+    assert (ran.outcome, ran.reason) == ("timeout", "no FINISH within 0.5 s")
+    assert board.registers.polls == polls + 2 and ran.seconds == (polls + 2) / 16
+
+
+def test_the_virtual_boards_own_clock_times_a_run(board: Board, module: ModuleType, path: Path) -> None:
+    looks = iter(range(1000))
+    module.pynq.Device.active_device.wall_clock = lambda: 100.0 + next(looks)
+    driver = module.Driver(1.0, lambda: None)
+    driver.program(path, PUBLIC)
+    board.registers.until_finish = 2
+    ran = driver.run(Code, 8, 60.0)
+    assert (ran.outcome, ran.seconds) == ("ok", 3.0)

@@ -415,3 +415,58 @@ def test_an_error_of_the_disk_is_passed_on_and_its_line_is_gone(
     assert path.read_bytes() == b"" and len(journal) == 0
     assert journal.append(measured(1)).sequence == 1
     journal.close()
+
+
+def test_results_above_a_sequence_number_come_oldest_first(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    kept = [journal.append(measured(number)) for number in range(1, 6)]
+    assert journal.since(2, 2) == kept[2:4]
+    assert journal.since(4, 100) == kept[4:] and journal.since(5, 100) == []
+    journal.close()
+
+
+def test_closing_gives_the_file_back(tmp_path: Path) -> None:
+    before = open_files()
+    Journal(tmp_path / "journal").close()
+    assert open_files() == before
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(28, DiskFullError), (122, DiskFullError), (27, DiskFullError), (5, OSError)]
+)
+def test_a_line_that_did_not_reach_the_disk_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
+) -> None:
+    """Only ENOSPC, EDQUOT and EFBIG say that the disk is full; a broken card says EIO."""
+    journal = Journal(tmp_path / "journal")
+    first = journal.append(measured(1))
+
+    def fails(file: int) -> None:
+        raise OSError(number, "not on the disk")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fails)
+        with pytest.raises(error) as caught:
+            journal.append(measured(2))
+    assert type(caught.value) is error
+    assert journal.since(0, 9) == [first] and journal.find("run/2/0") is None
+    assert journal.append(measured(2)).sequence == 2
+    journal.close()
+    again = Journal(tmp_path / "journal")
+    assert [each.key for each in again.since(0, 9)] == ["run/1/0", "run/2/0"] and again.damaged == 0
+    again.close()
+
+
+def test_a_rewritten_file_is_its_owners_and_its_directory_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut the directory must not have the old file under the name."""
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    journal.append(measured(1))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    journal._compact()
+    assert synced == [path.stat().st_ino, tmp_path.stat().st_ino]
+    assert path.stat().st_mode & 0o777 == 0o600
+    journal.close()

@@ -21,7 +21,8 @@ from hilt.engine.board_health import MOST_IN_A_ROW
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.engine.client import EngineClient, NoEngineError
 from hilt.engine.errors import RunBusyError, RunOverError, SettingsError
-from hilt.engine.events import EngineCommand, EngineHello, Finished, RunProgress, StateChanged
+from hilt.engine.event_log import read_event_log
+from hilt.engine.events import BoardChanged, EngineCommand, EngineHello, Finished, RunProgress, StateChanged
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec
 from hilt.report.schedule_file import read_schedule
@@ -207,11 +208,25 @@ def test_pause_resume_stop_and_resume(tmp_path: Path, gate: Gate, undisturbed: t
         wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.STOPPED)
     stopped = to_the_end(tmp_path, uuid)
     assert stopped.state is RunState.STOPPED and stopped.result.trials < TRIALS
+    said = read_event_log(RunFiles(tmp_path, layer.uuid).event_log_path)
+    assert sum(isinstance(event, StateChanged | Finished) and event.state is RunState.STOPPED for event in said) == 1
     resume(tmp_path, uuid)
     done = to_the_end(tmp_path, uuid)
     assert (done.slices, done.trials) == (undisturbed[2].slices, undisturbed[2].trials)
     with pytest.raises(RunOverError, match="has finished"):
         resume(tmp_path, uuid)
+
+
+def test_a_layers_clients_hear_of_its_board(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    uuid = start(tmp_path)
+    layer = outcome(tmp_path, uuid).result.layers[1].run
+    assert layer is not None
+    with EngineClient.attach(tmp_path, layer.uuid) as of_layer:
+        wait(of_layer, lambda event: isinstance(event, BoardChanged) and event.board == "table:plain")
+        gate.open()
+        wait(of_layer, lambda event: isinstance(event, Finished))
+    to_the_end(tmp_path, uuid)
 
 
 def test_a_layer_is_skipped_for_good(tmp_path: Path, gate: Gate) -> None:

@@ -5,7 +5,7 @@ import sys
 
 from hilt.engine.process import main
 from hilt.link.errors import UnreachableError
-from hilt.measure import Listen, Request
+from hilt.measure import BoardEvent, BoardState, Listen, Request
 from hilt.trial import Outcome, Result, Verification
 from tests.unit.engine.table import TableBoards, TableMeasurer, answer
 
@@ -14,6 +14,7 @@ class NetworkBoards(TableBoards):
     def open_measurer(self, name: str, listen: Listen) -> TableMeasurer:
         if name.endswith("@away"):
             raise UnreachableError(f"{name} is not reachable; is it on?")
+        listen(BoardEvent(name, BoardState.READY, "", 0.0))
         return TableMeasurer(never_right if "wrong" in name else by_size, described=self.describe_board(name))
 
 

@@ -115,6 +115,8 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["report", "cc", "--csv", "cc.csv"], 2, ["no run or campaign 'cc'"]),
         (["campaign", "resnet81", "--budget", "60"], 2, ["no network named 'resnet81'", "resnet18", "model.onnx"]),
         (["campaign", "resnet18", "--tuner", "random"], 2, ["Missing option '--budget'"]),
+        (["campaign", "resnet18", "--budget", "60", "--board", "virtual:pinq"], 2, ["did you mean virtual:pynq"]),
+        (["best", "aaaaaaaa"], 2, ["aaaaaaaa"]),
         (["stop", "cc"], 2, ["no run or campaign 'cc'"]),
         (["pause", "last"], 2, ["no runs yet"]),
         (["skip", "cc", "C2"], 2, ["no run or campaign 'cc'"]),
@@ -229,6 +231,22 @@ def test_tracebacks_only_when_asked_for(
     monkeypatch.setenv("HILT_DEBUG", "1")
     hilt(["show", "cc"])
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_error_of_hilts_own_has_no_words_of_the_parser(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hilt(["tune", "resnet18.C5", "--tuner-option", "depth"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("hilt: --tuner-option") and "Invalid value" not in said and "COMMAND --help" not in said
+
+
+def test_a_layers_trials_are_not_set_against_its_campaigns_budget(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store(database_path(home)) as store:
+        store.create_campaign(Campaign("c" * 32, "resnet18", {"layers": []}, {}, 1.0, {"trials": 60}))
+        store.create_run(run("a" * 32, budget=60, campaign="c" * 32))
+    assert hilt(["runs"]) == 0
+    assert "0/60" not in capsys.readouterr().out
 
 
 def test_runs(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,19 @@ from rich.console import Console
 
 from hilt.cli.exit_codes import Exit
 from hilt.cli.following import Ending, exit_after
-from hilt.cli.progress import live_run_view, run_view
+from hilt.cli.progress import live_campaign_view, live_run_view, run_view
 from hilt.engine.client import EngineClient
-from hilt.engine.events import BoardChanged, EngineCommand, FailureCause, Finished, Logged, RunProgress, StateChanged
-from hilt.store import Run, RunState
+from hilt.engine.events import (
+    BoardChanged,
+    EngineCommand,
+    FailureCause,
+    Finished,
+    Logged,
+    NetworkUpdated,
+    RunProgress,
+    StateChanged,
+)
+from hilt.store import Campaign, Run, RunState
 from tests.unit.engine.test_process import Gate, at_root, gate, start, to_the_end, wait
 from tests.unit.store.examples import run as example_run
 
@@ -54,6 +64,14 @@ def test_plain_lines_say_each_thing_once() -> None:
     ]
 
 
+def test_trials_that_a_dataset_answers_are_not_said_to_be_invalid() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with run_view(replace(example_run("a" * 32), board="dataset:some"), console) as view:
+        view.show(RunProgress(4, 40, {"ok": 3, "rejected": 1}, 0, 1.0))
+    (line,) = console.file.getvalue().splitlines()[1:]  # type: ignore[attr-defined]
+    assert line == "4/40 trials, 3 valid on record (75%); best on record at the end"
+
+
 def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
     view = live_run_view(example_run("a" * 32), console)
@@ -66,6 +84,29 @@ def test_the_live_panel_fits_a_terminal_of_80_columns() -> None:
     text = "\n".join(lines)
     for words in ("2/40 trials, 1 valid (50%)", "38 s left", "best", "10.0 µs", "ok 1, timeout 1", "running: 2 trials"):
         assert words in text
+
+
+@pytest.mark.parametrize("name", ["resnet18", "a-model-of-a-long-name" * 4])
+def test_no_label_and_no_id_of_a_campaigns_live_panel_is_cut_at_80_columns(name: str) -> None:
+    settings = {"board": "virtual:pynq,virtual:pynq_paced", "tuner": "hilt"}
+    campaign = Campaign("c" * 32, name, {}, settings, 1.0, {"trials": 60})
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    view = live_campaign_view(campaign, console)
+    view.show(NetworkUpdated("resnet18.C8", 4574.7, 1_858_960.0, 1_109_780.0, 7, 10, 1.0))
+    view.show(BoardChanged("virtual:pynq", "running", "a long detail " * 9, 0.0))
+    console.print(view._render())
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert all(len(line) <= 80 for line in lines)
+    assert [line.split()[0] for line in lines] == ["campaign", "progress", "network", "layer", "now", "board"]
+    assert "cccccccc" in lines[0]
+    assert "about 1,858.96 ms (7 of 10 layers measured" in lines[2] and "resnet18.C8 4,574.7 µs" in lines[3]
+
+
+def test_a_long_workload_does_not_cut_the_id_of_a_run() -> None:
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    workload = "conv2d:n=1,ci=256,h=14,w=14,co=256,k=3x3,s=1x1,p=1x1,shift=8,clip=0:127"
+    console.print(live_run_view(replace(example_run("a" * 32), workload=workload), console)._render())
+    assert "run aaaaaaaa" in console.file.getvalue().splitlines()[0]  # type: ignore[attr-defined]
 
 
 def attached(home: Path, run: Run, *options: str) -> subprocess.Popen[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,6 +12,8 @@ from rich.console import Console
 from hilt.cli import tables
 from hilt.cli.main import run as hilt
 from hilt.cli.tables import column, table
+from hilt.store import RunState, Store, database_path
+from tests.unit.store.examples import run, trial
 
 
 def printed(made: tables.Table, width: int) -> list[str]:
@@ -98,3 +101,18 @@ def test_the_boards_bitstream_can_be_copied_at_80_columns(narrow: io.StringIO) -
     assert hilt(["boards"]) == 0
     row = next(line for line in narrow.getvalue().splitlines() if line.startswith("virtual:pynq "))
     assert re.search(r"\b[0-9a-f]{12}\b", row)
+
+
+@pytest.mark.parametrize("workload", ["resnet18.C11", "conv2d:n=1,ci=256,h=14,w=14,co=256,k=3x3,s=1x1,p=1x1"])
+def test_a_runs_state_and_best_are_there_at_80_columns(
+    workload: str, narrow: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    with Store(database_path(tmp_path)) as store:
+        store.create_run(run("a" * 32, workload=workload))
+        store.record("a" * 32, [trial(0, 7, 105_930.3)])
+        store.set_state("a" * 32, RunState.FINISHED)
+    assert hilt(["runs"]) == 0
+    header, row, *_ = narrow.getvalue().splitlines()
+    assert len(row.rstrip()) <= 80 and "state" in header
+    assert {"aaaaaaaa", "105,930.3", "finished", "virtual:pynq"} <= set(row.split())

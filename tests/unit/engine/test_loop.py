@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from queue import Empty, Queue
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hilt.engine.errors import BoardLostError, RunMismatchError
-from hilt.engine.events import EngineCommand, Event, RunProgress, StateChanged, TrialRecorded, TunerUpdated
+from hilt.engine.events import EngineCommand, Event, Logged, RunProgress, StateChanged, TrialRecorded, TunerUpdated
 from hilt.engine.loop import TuningLoop
 from hilt.engine.run_control import Control
+from hilt.engine.run_statistics import RunStatistics
 from hilt.measure import Report, Request
 from hilt.schedule import Rejected
 from hilt.store import Run, RunState, Store, Trial
-from hilt.trial import Outcome, Result
+from hilt.trial import Outcome, Result, Verification
 from hilt.tune import Assessment, Feedback, Stop
 from hilt.vta.program import Program
 from tests.unit.store.examples import run as example_run
@@ -194,7 +196,7 @@ def test_a_rejected_configuration_never_travels(bench: Bench) -> None:
     rejected = {each.ordinal for each in bench.trials if each.outcome is Outcome.REJECTED}
     assert rejected == {each.ordinal for each in bench.trials if each.index % 3 == 0}
     assert {int(key.split("/")[1]) for key in measurer.keys} == set(range(BUDGET)) - rejected
-    assert all(bench.trials[ordinal].reason == "inp_overflow" for ordinal in rejected)
+    assert {(bench.trials[each].reason, bench.trials[each].attempt) for each in rejected} == {("inp_overflow", 0)}
 
 
 def test_the_last_progress_agrees_with_the_store(bench: Bench) -> None:
@@ -349,7 +351,7 @@ def test_a_board_that_stays_lost_ends_the_session_and_nothing_of_it_is_recorded(
             return Result(Outcome.BOARD_LOST, "no power")
         return by_configuration(request)
 
-    with pytest.raises(BoardLostError, match=f"lost 3 times with trial {victim} .no power.; .*hilt resume aaaaaaaa"):
+    with pytest.raises(BoardLostError, match=f"lost 3 times with trial {victim} .no power.; .*`hilt resume aaaaaaaa`"):
         bench.session(TableMeasurer(lost))
     assert victim not in {each.ordinal for each in bench.trials}
     assert bench.session()
@@ -364,7 +366,9 @@ def test_another_tuner_is_noticed_with_both_configurations(bench: Bench) -> None
     first = bench.trials[0].index
     other = GreedyTuner(seed=2).ask(1)[0]
     assert first != other
-    with pytest.raises(RunMismatchError, match=f"trial 0 was of configuration {first}.* asks for {other} now"):
+    with pytest.raises(
+        RunMismatchError, match=f"^run aaaaaaaa: trial 0 was of configuration {first}.* asks for {other} now"
+    ):
         bench.session(tuner=GreedyTuner(seed=2))
 
 
@@ -392,6 +396,8 @@ def test_the_tuners_assessment_is_published(bench: Bench) -> None:
     bench.session(tuner=AssessingTuner())
     told = [event for event in bench.events if isinstance(event, TunerUpdated)]
     assert len(told) == 6
+    assert [event.trials for event in told] == [4, 8, 12, 16, 20, 23]
+    assert {event.confidence for event in told} == {0.25}
     assert {event.assessment for event in told} == {AssessingTuner().assessment().text}
     assert "1.50 times the prediction of the timing model, +-3.0%" in told[-1].assessment
 
@@ -471,6 +477,184 @@ def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: li
     wait_for(events, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
     running.join(20)
     assert bench.trials == undisturbed
+
+
+def test_a_stop_ends_a_pause_and_the_run_does_not_go_on(bench: Bench) -> None:
+    control, measurer = Control(), TableMeasurer(by_configuration)
+    control.obey(EngineCommand.PAUSE)
+
+    def stop_when_paused(event: Event) -> None:
+        bench.events.append(event)
+        if isinstance(event, StateChanged):
+            control.obey(EngineCommand.STOP)
+
+    assert not bench.session(measurer, control=control, publish=stop_when_paused)
+    states = [(event.state, event.detail) for event in bench.events if isinstance(event, StateChanged)]
+    assert states == [(RunState.PAUSED, "the board is idle")] and measurer.keys == []
+
+
+def test_the_progress_of_earlier_sessions_comes_first(bench: Bench) -> None:
+    bench.session()
+    bench.events.clear()
+    bench.session()
+    assert isinstance(bench.events[0], RunProgress) and bench.events[0].trials == BUDGET
+    assert not [event for event in bench.events if isinstance(event, TrialRecorded)]
+
+
+def test_an_error_of_the_tuner_stops_the_board_and_is_passed_on(bench: Bench) -> None:
+    """The trials on the board are finished and recorded; the error leaves then."""
+
+    class Broken(GreedyTuner):
+        def tell(self, feedback: Sequence[Feedback]) -> None:
+            raise ZeroDivisionError("a bug")
+
+    control = Control()
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        bench.session(tuner=Broken(), control=control)
+    assert control.stopping
+    assert {each.ordinal for each in bench.trials} >= {0, 1, 2, 3}
+
+
+def test_a_stop_is_heard_between_two_programs_that_are_lowered(bench: Bench) -> None:
+    control = Control()
+
+    class Stopping(PlainTask):
+        def lower(self, index: int) -> Program:
+            if len(self.lowered) == 1:
+                control.obey(EngineCommand.STOP)
+            return super().lower(index)
+
+    task = Stopping()
+    assert not bench.session(control=control, task=task)
+    assert len(task.lowered) == 2
+
+
+def test_a_loss_is_a_warning_and_a_doubt_a_remark(bench: Bench) -> None:
+    def troubled(request: Request) -> Result:
+        _, ordinal, attempt = request.key.split("/")
+        if ordinal == "2" and attempt == "0":
+            return Result(Outcome.BOARD_LOST, "link gone")
+        if ordinal == "2" and attempt == "1":
+            return Result(Outcome.CRASH, "the worker died")
+        return Result(Outcome.OK, "", 100, 1.0, (1.0,), Verification(ELEMENTS, 0))
+
+    class Accepting(PlainTask):
+        def lower(self, index: int) -> Program:
+            return super().lower(3 * index + 1)
+
+    assert bench.session(TableMeasurer(troubled), task=Accepting())
+    assert [(event.level, event.text) for event in bench.events if isinstance(event, Logged)] == [
+        ("warning", "board table:plain was lost with trial 2 (link gone); the trial is tried again"),
+        ("info", "trial 2 ended as crash (the worker died); it is tried again to be sure"),
+    ]
+    assert bench.trials[2].attempt == 2
+
+
+class NotedStatistics(RunStatistics):
+    """Statistics that note the loop's calls."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.notes: list[tuple[Any, ...]] = []
+        self.groups = 0
+        NotedStatistics.last = self
+
+    last: NotedStatistics
+
+    def lowered(self, asked: int, lengths: Mapping[int, float]) -> None:
+        self.notes.append(("lowered", asked, dict(lengths)))
+        super().lowered(asked, lengths)
+
+    def measuring(self) -> None:
+        self.groups += 1
+        super().measuring()
+
+    def told(self, trials: int, seconds: float) -> None:
+        self.notes.append(("told", trials, seconds))
+        super().told(trials, seconds)
+
+    def confident(self, trials: int, confidence: float | None) -> None:
+        self.notes.append(("confident", trials, confidence))
+        super().confident(trials, confidence)
+
+    def pause_ended(self) -> None:
+        self.notes.append(("pause ended",))
+        super().pause_ended()
+
+
+def test_the_time_left_is_told_of_lengths_groups_and_the_tuners_seconds(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer takes the tuner 4 s and a lesson 1 s. Nobody waits for the first answer alone, which is not counted."""
+    clock = [0.0]
+    monkeypatch.setattr("hilt.engine.loop.monotonic", lambda: clock[0])
+    monkeypatch.setattr("hilt.engine.loop.RunStatistics", NotedStatistics)
+
+    class Thinking(AssessingTuner):
+        def ask(self, count: int) -> list[int]:
+            clock[0] += 4.0
+            return super().ask(count)
+
+        def tell(self, feedback: Sequence[Feedback]) -> None:
+            clock[0] += 1.0
+            super().tell(feedback)
+
+    class Long(PlainTask):
+        def lengths(self, indices: Sequence[int]) -> Sequence[float]:
+            return [1000.0 + index for index in indices]
+
+    measured: list[int] = []
+
+    class Counting(TableMeasurer):
+        def measure(self, requests: Sequence[Request], report: Report) -> None:
+            measured.append(len(requests))
+            super().measure(requests, report)
+
+    assert bench.session(Counting(by_configuration), tuner=Thinking(), task=Long())
+    notes = NotedStatistics.last.notes
+    told = [4, 8, 12, 16, 20, 23]
+    assert [note[1:] for note in notes if note[0] == "told"] == [(trials, 5.0) for trials in told[:-1]] + [(23, 1.0)]
+    assert [note[1:] for note in notes if note[0] == "confident"] == [(trials, 0.25) for trials in told]
+    lowered = [note[1:] for note in notes if note[0] == "lowered" and note[2]]
+    assert [asked for asked, _ in lowered] == told
+    assert {ordinal: length for _, lengths in lowered for ordinal, length in lengths.items()} == {
+        each.ordinal: 1000.0 + each.index for each in bench.trials if each.outcome is not Outcome.REJECTED
+    }
+    assert NotedStatistics.last.groups == len(measured)
+
+
+def test_a_pause_is_no_part_of_the_pace(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hilt.engine.loop.RunStatistics", NotedStatistics)
+    control = Control()
+    control.obey(EngineCommand.PAUSE)
+
+    def resume(event: Event) -> None:
+        if isinstance(event, StateChanged) and event.state is RunState.PAUSED:
+            control.obey(EngineCommand.RESUME)
+
+    assert bench.session(control=control, publish=resume)
+    assert [note for note in NotedStatistics.last.notes if note[0] == "pause ended"] == [("pause ended",)]
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_drift_is_looked_for_after_each_group_and_the_best_are_confirmed_at_the_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, confirmed: bool
+) -> None:
+    seen: list[int] = []
+
+    class Noted:
+        def __init__(self, *arguments: object) -> None:
+            pass
+
+        def look_for_drift(self, trials: int) -> None:
+            seen.append(trials)
+
+        def confirm(self) -> bool:
+            return confirmed
+
+    monkeypatch.setattr("hilt.engine.loop.Remeasurer", Noted)
+    assert bench.session() is confirmed
+    assert seen == sorted(seen) and seen[-1] == BUDGET and len(seen) >= 5
 
 
 def wait_for(events: Queue[Event], wanted: Callable[[Event], bool], seconds: float = 20) -> Event:

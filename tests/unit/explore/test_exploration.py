@@ -14,11 +14,11 @@ from hilt.cli.main import run as hilt
 from hilt.explore import area as area_module
 from hilt.explore import exploration
 from hilt.explore.area import COUNTS, PARTS, Area, check_error, model_error, modelled_area, over, synthesised_area
-from hilt.explore.design import Design
+from hilt.explore.design import Design, compiling_apart
 from hilt.explore.exploration import Evaluation, Task, explore, pareto_front
 from hilt.explore.page import area_statement, exploration_page
-from hilt.explore.schedules import NetworkSchedule, best_schedule
-from hilt.explore.verify import verify_layer
+from hilt.explore.schedules import LayerSchedule, NetworkSchedule, best_schedule
+from hilt.explore.verify import LayerVerification, verify, verify_layer
 from hilt.schedule import load_workload
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.tune.problem import TuningProblem
@@ -65,6 +65,36 @@ def test_kept_evaluations_are_not_repeated(evaluated: tuple[Path, list[Evaluatio
 def test_the_rtl_takes_the_cycles_that_were_predicted(evaluated: tuple[Path, list[Evaluation]]) -> None:
     verified = verify_layer(PYNQ, evaluated[1][0].schedule.layers[0])
     assert verified.agrees and verified.rtl_cycles == verified.predicted_cycles
+
+
+def _shown(cycles: int) -> LayerVerification:
+    return LayerVerification(SMALL, "done", 100, cycles, True)
+
+
+def test_what_agreed_on_the_rtl_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = Design(PYNQ.parameters, bus_bits=128)
+    layers = [LayerSchedule(SMALL, 1, index, {}, 100, 1) for index in range(2)]
+    schedules = [(design, layer) for design in (PYNQ, fast) for layer in layers]
+    ran: list[tuple[Design, int]] = []
+
+    def run(design: Design, layer: LayerSchedule) -> LayerVerification:
+        ran.append((design, layer.index))
+        return _shown(101 if design is fast and layer.index == 1 else 100)
+
+    monkeypatch.setattr("hilt.explore.verify.verify_layer", run)
+    with ThreadPoolExecutor(1) as executor:
+        first = verify(schedules, tmp_path, executor)
+        assert [layer.agrees for layer in first] == [True, True, True, False]
+        assert ran == [(PYNQ, 0), (fast, 0), (PYNQ, 1), (fast, 1)], "two processes compile two designs, not one"
+        ran.clear()
+        assert verify(schedules, tmp_path, executor) == first
+    assert ran == [(fast, 1)], "only what differed runs again"
+
+
+def test_designs_that_share_a_compiled_model_are_a_round_apart() -> None:
+    clocks = [Design(PYNQ.parameters, clock_hz=clock) for clock in (100_000_000, 150_000_000)]
+    wide = [Design(PYNQ.parameters, bus_bits=128, clock_hz=clock) for clock in (100_000_000, 150_000_000)]
+    assert compiling_apart([*clocks, *wide]) == [0, 2, 1, 3], "else the second process waits for the first's compiler"
 
 
 def test_the_front_is_undominated() -> None:
@@ -133,8 +163,10 @@ def test_the_command_ends_with_the_front(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("hilt.schedule.networks.load_network", lambda name: NETWORK)
     monkeypatch.setattr("hilt.cli.explore.executor", lambda jobs, cluster: ThreadPoolExecutor(1))
     assert hilt(["explore", "small", "--sweep", str(sweep), "--verify", "1", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    said = json.loads(printed.out)
     assert said["kind"] == "exploration" and said["front"] == [0]
+    assert "RTL 1/1: " in printed.err and printed.err.rstrip().endswith("agree")
     assert all(layer["agrees"] for layer in said["verified"][0]["layers"])
     assert Path(said["page"]).is_file()
     assert hilt(["explore", "small", "--sweep", "nowhere.toml"]) == 2

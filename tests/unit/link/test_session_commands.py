@@ -8,9 +8,11 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncssh
+import paramiko
 import pytest
 
 from hilt.link.board_registry import Endpoint
@@ -25,7 +27,7 @@ from hilt.link.errors import (
     UploadError,
 )
 from hilt.link.host_keys import HostKeys
-from hilt.link.session import Completed, SshSession
+from hilt.link.session import Completed, ExecStream, SshSession
 
 
 class Machine:
@@ -81,6 +83,10 @@ class Machine:
                 process.stdout.write(data.upper())
         elif name == "sleep":
             await asyncio.sleep(30)
+        elif name == "drop":
+            process.channel.get_connection().abort()
+        elif name == "grumble":
+            process.stderr.write(b"x" * int(word))
         process.exit(status)
 
     def endpoint(self, **changes: Any) -> Endpoint:
@@ -203,7 +209,15 @@ def test_a_file_that_is_not_there_has_no_digest(session: SshSession) -> None:
 
 def test_a_closed_session_is_lost(session: SshSession) -> None:
     session.close()
-    with pytest.raises(LinkLostError, match="connection to desk"):
+    with pytest.raises(LinkLostError, match="^connection to desk is closed$"):
+        session.execute(["say", "1"], Deadline(20))
+
+
+def test_a_connection_that_has_ended_by_itself_is_lost(session: SshSession) -> None:
+    transport = session._client.get_transport()
+    assert transport is not None
+    transport.close()
+    with pytest.raises(LinkLostError, match="^connection to desk is closed$"):
         session.execute(["say", "1"], Deadline(20))
 
 
@@ -245,3 +259,147 @@ def test_a_silent_board_is_noticed_by_keepalives(session: SshSession) -> None:
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 15_000  # milliseconds
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+def test_a_connection_that_ends_during_a_command_is_lost(session: SshSession) -> None:
+    """It has no exit code then: neither a file nor a setting is missing."""
+    with pytest.raises(LinkLostError, match="^connection to desk was lost during drop$"):
+        session.execute(["drop"], Deadline(20))
+
+
+def test_a_command_has_no_input_and_its_channel_ends_with_it(session: SshSession) -> None:
+    assert session.execute(["echo"], Deadline(20)).output == b""
+    transport: Any = session._client.get_transport()
+    assert [channel for channel in transport._channels.values() if not channel.closed] == []
+
+
+def test_errors_of_more_than_a_window_do_not_stop_a_command(session: SshSession) -> None:
+    done = session.execute(["grumble", "100000"], Deadline(20))
+    assert done.status == 0 and 0 < len(done.errors) <= 100_000 and set(done.errors) == {ord("x")}
+
+
+def test_a_stream_waits_as_long_as_nobody_closes_it(session: SshSession) -> None:
+    stream = session.stream(["echo"], Deadline(20))
+    assert stream._channel.gettimeout() is None
+    stream.close()
+    assert stream._channel.closed
+
+
+class BrokenChannel:
+    """A channel that fails with `error` whatever it is asked for."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def fail(self, *_: object) -> Any:
+        raise self.error
+
+    recv = sendall = recv_stderr_ready = close = fail
+
+
+@pytest.mark.parametrize(("error", "words"), [(EOFError(), "closed"), (OSError("reset"), "reset")])
+def test_a_broken_stream_is_a_lost_link(error: Exception, words: str) -> None:
+    stream = ExecStream(BrokenChannel(error))  # type: ignore[arg-type]
+    with pytest.raises(LinkLostError, match=f"^connection to the board failed: {words}$"):
+        stream.receive()
+    with pytest.raises(LinkLostError, match=f"^connection to the board failed: {words}$"):
+        stream.send(b"x")
+    assert stream.errors() == ""
+    stream.close()
+
+
+def test_the_watch_over_a_request_ends_with_it(session: SshSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that went on would close the connection at the deadline of a command that ended long before."""
+    watches: list[threading.Timer] = []
+
+    class Watch(threading.Timer):
+        def start(self) -> None:
+            watches.append(self)
+            super().start()
+
+    monkeypatch.setattr("hilt.link.session.threading.Timer", Watch)
+    session.execute(["say", "1"], Deadline(20))
+    session.put(b"data", "watched", Deadline(20))
+    assert len(watches) == 3, "two commands and the start of the upload"
+    for watch in watches:
+        watch.join(10)
+        assert watch.daemon and not watch.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (TimeoutError(), LinkTimeoutError, "^the upload to desk took too long$"),
+        (EOFError(), LinkLostError, "^connection to desk failed: closed$"),
+        (paramiko.SSHException("gone"), LinkLostError, "^connection to desk failed: gone$"),
+    ],
+)
+def test_an_upload_that_breaks_off_says_how(
+    session: SshSession, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: type[Exception], words: str
+) -> None:
+    def fails(path: str, deadline: Deadline) -> None:
+        raise error
+
+    monkeypatch.setattr(session, "sha256", fails)
+    with pytest.raises(kind, match=words):
+        session.put(b"data", "broken", Deadline(20))
+
+
+def test_a_known_host_may_have_a_comment(machine: Machine, tmp_path: Path) -> None:
+    public = " ".join(machine.host_key.export_public_key().decode().split()[:2])
+    (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:{machine.port} {public} the board on the desk\n")
+    SshSession.connect(machine.endpoint(host_key=None), HostKeys(tmp_path / "known_hosts"), Deadline(20)).close()
+
+
+@pytest.mark.parametrize("with_file", [True, False])
+def test_a_key_file_is_the_only_key_that_is_shown(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, with_file: bool
+) -> None:
+    """Without one, the SSH agent's keys and those of ~/.ssh are; a refusal names them."""
+    shown: dict[str, Any] = {}
+    closed: list[object] = []
+
+    def refuse(self: paramiko.SSHClient, *_: object, **options: Any) -> None:
+        shown.update(options)
+        options["sock"].close()
+        raise paramiko.AuthenticationException("refused")
+
+    monkeypatch.setattr(paramiko.SSHClient, "connect", refuse)
+    monkeypatch.setattr(paramiko.SSHClient, "get_transport", lambda self: SimpleNamespace(is_active=lambda: True))
+    monkeypatch.setattr(paramiko.SSHClient, "close", lambda self: closed.append(self))
+    endpoint = machine.endpoint() if with_file else machine.endpoint(key_file=None)
+    used = f"key {machine.keys / 'key'}" if with_file else "the SSH agent's keys and those of ~/.ssh"
+    where = f"xilinx@127.0.0.1 port {machine.port}"
+    with pytest.raises(AuthenticationError, match=f"^{where} refuses {used}: put the public key"):
+        SshSession.connect(endpoint, HostKeys(), Deadline(20))
+    assert (shown["allow_agent"], shown["look_for_keys"]) == (not with_file, not with_file)
+    assert shown["key_filename"] == (str(machine.keys / "key") if with_file else None)
+    assert len(closed) == 1, "a client that could not connect is closed"
+
+
+@pytest.mark.parametrize("transport", [None, SimpleNamespace(is_active=lambda: False)])
+def test_a_board_that_leaves_while_it_is_shown_keys_is_unreachable(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, transport: object
+) -> None:
+    def leaves(self: paramiko.SSHClient, *_: object, **options: Any) -> None:
+        options["sock"].close()
+        raise paramiko.AuthenticationException("no answer")
+
+    monkeypatch.setattr(paramiko.SSHClient, "connect", leaves)
+    monkeypatch.setattr(paramiko.SSHClient, "get_transport", lambda self: transport)
+    with pytest.raises(UnreachableError, match="it closed the connection while it was shown keys"):
+        SshSession.connect(machine.endpoint(), HostKeys(), Deadline(20))
+
+
+@pytest.mark.parametrize(("error", "words"), [(EOFError(), "closed"), (OSError("reset"), "reset")])
+def test_a_login_that_breaks_off_says_how(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def breaks(self: paramiko.SSHClient, *_: object, **options: Any) -> None:
+        options["sock"].close()
+        raise error
+
+    monkeypatch.setattr(paramiko.SSHClient, "connect", breaks)
+    where = f"xilinx@127.0.0.1 port {machine.port}"
+    with pytest.raises(UnreachableError, match=f"^no SSH session with {where}: {words}$"):
+        SshSession.connect(machine.endpoint(), HostKeys(), Deadline(20))

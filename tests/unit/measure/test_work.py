@@ -162,7 +162,7 @@ def test_a_report_that_fails_ends_the_batch_and_no_answer_is_safe() -> None:
         pool.run(asked[1:], full)
     answering.join(20)
     assert refused == [0, 1]
-    pool.put_back(asked[:2], "lost")  # of batches that were given up
+    pool.put_back(asked[1:], "lost")  # of batches that were given up
     pool.leave("a", "unplugged")
     results: dict[int, Result] = {}
     pool.run(requests(1), results.__setitem__)
@@ -204,3 +204,44 @@ def test_a_request_for_a_board_goes_to_no_other() -> None:
     pool.answer(asked[1], Result(Outcome.OK))
     running.join(20)
     assert results == {0: Result(Outcome.BOARD_LOST, "unplugged"), 1: Result(Outcome.OK)}
+
+
+def test_a_report_that_fails_lets_every_board_go_that_waits_for_its_report() -> None:
+    pool, asked, refused = Pool(2), requests(2), list[int]()
+    for board in ("a", "b"):
+        pool.join(board)
+
+    def answer(board: str) -> None:
+        request = pool.take(board, idle=True)
+        assert request is not None
+        try:
+            pool.answer(request, Result(Outcome.OK))
+        except PoolClosedError:
+            refused.append(request.ordinal)
+
+    def full(ordinal: int, result: Result) -> None:
+        with pool._changed:
+            assert pool._changed.wait_for(lambda: len(pool._answers) == 1, 20)
+        raise OSError(28, "No space left on device")
+
+    answering = [in_thread(lambda board=board: answer(board)) for board in ("a", "b")]  # type: ignore[misc]
+    with pytest.raises(OSError, match="No space left"):
+        pool.run(asked, full)
+    for thread in answering:
+        thread.join(20)
+    assert sorted(refused) == [0, 1]
+
+
+def test_a_request_whose_board_has_left_is_answered_once() -> None:
+    pool, asked = Pool(2), [replace(requests(2)[0], board="b"), requests(2)[1]]
+    for board in ("a", "b"):
+        pool.join(board)
+    reported: list[tuple[int, Outcome]] = []
+    running = in_thread(lambda: pool.run(asked, lambda ordinal, result: reported.append((ordinal, result.outcome))))
+    assert pool.take("a", idle=True) is asked[1]
+    pool.leave("b", "unplugged")
+    pool.put_back(asked[1:], "lost")  # looks at the deserted requests again
+    assert pool.take("a", idle=True) is asked[1]
+    pool.answer(asked[1], Result(Outcome.OK))
+    running.join(20)
+    assert reported == [(0, Outcome.BOARD_LOST), (1, Outcome.OK)]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hilt.network.buffers import Life, one_behind_another, shared
-from hilt.network.chain import ChainLink, join
-from hilt.network.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
-from hilt.network.lower import code_of
-from hilt.network.lower_residual import with_residual
 from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
+from hilt.schedule.chain import ChainLink, join
+from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
+from hilt.schedule.code import code_of
+from hilt.schedule.residual import with_residual
 from hilt.simulator.build import build
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.program_run import run_program

@@ -9,22 +9,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from hilt.network.calibration import Calibration
-from hilt.network.compile import compile_network
-from hilt.network.onnx_canonical import canonicalise
-from hilt.network.onnx_graph import to_model
-from hilt.network.onnx_import import import_proto
-from hilt.network.onnx_simplify import fix, fixed_model
-from hilt.network.onnx_unquantise import is_quantised, unquantise
-from hilt.network.quantize.quantizer import quantise
-from hilt.network.random_inputs import random_inputs
-from hilt.network.reference import evaluate
-from hilt.network.simulated import SimulatedVta
-from hilt.network.verify import compare
-from hilt_runtime import Network, read_bundle
-from tests.unit.network.models import Array, model_of, run_float
+from tests.unit.network.models import Array, model_of
 
-from .graphs import target
+from .runs import runs_as_its_reference
 
 pytestmark = pytest.mark.slow  # compiles networks and runs them on the golden model
 
@@ -161,32 +148,4 @@ MODELS: list[Callable[[Numbers], Any]] = [
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_a_model_runs_as_its_reference(make: Callable[[Numbers], Any]) -> None:
-    model = make(Numbers())
-    graph = fixed_model(model, "odd")
-    if is_quantised(graph):
-        unquantise(graph)
-        fix(graph, {}, {})
-    canonicalise(graph)
-    random = np.random.default_rng(1)
-    samples = [
-        {
-            name: (random.integers(0, 20, graph.shape(name)) if graph.dtypes[name] == "int64" else
-                   random.normal(0, 1, graph.shape(name))).astype(graph.dtypes[name])
-            for name in graph.inputs
-        }
-        for _ in range(4)
-    ]  # fmt: skip
-    result = quantise(graph, Calibration(tuple(samples)), search=False)
-    assert result.agreement.unexplained == 0
-    assert result.decibels > 20
-    network = import_proto(to_model(result.model), "odd")
-    inputs = random_inputs(network)
-    aim = target()
-    with SimulatedVta(aim) as device:
-        bundle = read_bundle(compile_network(network, aim).data, "odd")
-        inference = Network(bundle, device, keep=True).run(inputs)
-    expected = evaluate(network, inputs)
-    assert compare(inference.tensors, expected).tensors == len(network.tensors)
-    (wanted, *_), given = run_float(model, inputs), expected[network.outputs[0]]
-    noise = float(np.mean((wanted - given) ** 2) / np.mean(wanted**2))
-    assert noise < 0.02  # the original model's answer, not only that of the canonical form
+    runs_as_its_reference(make(Numbers()))

@@ -19,6 +19,7 @@ from hilt.report.facts import Facts, facts_of_campaign, facts_of_run
 from hilt.report.html import render, write_report
 from hilt.report.reproduce import records_digest
 from hilt.store import Campaign, Run, RunState, Store, database_path
+from hilt.trial import Outcome
 
 from .campaign_store import EVIL, LATENCIES, make
 
@@ -144,6 +145,13 @@ def test_a_static_page_has_all_but_the_interactive_plots(facts: Facts, source: s
     assert Page(page).ids == [
         each for each in Page(source).ids if not each.startswith(("trials-", "importance-", "coordinates-"))
     ]
+
+
+def test_a_layer_whose_trials_were_all_right_has_no_table_of_outcomes(facts: Facts, source: str) -> None:
+    right = [replace(each, trials=[trial for trial in each.trials if trial.outcome is Outcome.OK])
+             for each in facts.runs]  # fmt: skip
+    page = render(replace(facts, runs=tuple(right)), static=True)
+    assert "<th>outcome</th>" in source and "<th>outcome</th>" not in page
 
 
 def test_the_documents_example_is_a_campaigns_static_page() -> None:

@@ -11,7 +11,7 @@ from hilt.cli.network_text import format_total, result_values
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.report.facts import facts_of_campaign
 from hilt.report.html import render
-from hilt.report.network_latency import latency_words, layer_latency, layer_share
+from hilt.report.network_latency import latency_words, layer_latency, layer_share, network_mark
 from hilt.store import Store, database_path
 from hilt.store.labels import Labels
 
@@ -54,6 +54,7 @@ def test_without_a_prediction_the_bound_counts_and_is_marked(result: CampaignRes
     assert run is not None and layer_latency(half.layers[0]) == f"≥{run.bound_microseconds:,.1f}"
     assert "at least, by the roofline bound, in 1" in latency_words(half)
     assert half.estimate.microseconds == pytest.approx(350.75 + 3 * run.bound_microseconds)
+    assert [network_mark(each) for each in (half, partly(result, 44_000.0), result)] == ["≥", "~", ""]
 
 
 def test_a_layer_without_a_run_leaves_no_sum(result: CampaignResult) -> None:

@@ -302,6 +302,23 @@ def make_campaign(home: Path) -> Campaign:
     return campaign
 
 
+async def test_a_layer_has_its_campaigns_log_and_no_budget_of_its_own(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        layer, *_ = (run for run in store.runs() if run.campaign == campaign.uuid)
+    log = EventLog(RunFiles(tmp_path, campaign.uuid).event_log_path).recording(lambda event: None)
+    RunFiles(tmp_path, campaign.uuid).directory.mkdir(parents=True, exist_ok=True)
+    log(BoardChanged("virtual:pynq", "loaded", "agent sent to the board", 5.0))
+    log(Logged("warning", "trial 3 is tried again", 6.0))
+    with app_of(tmp_path, layer.uuid) as app:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "5 trials of its campaign" in text_of(pilot))
+            await pilot.press("6")
+            await until(pilot, lambda: "trial 3 is tried again" in text_of(pilot))
+            assert "agent sent to the board" in text_of(pilot)
+            assert campaign.uuid in str(app.screen.query_one("#path").render()), "the engine's log is the campaign's"
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: Path, size: tuple[int, int]) -> None:
     make_campaign(tmp_path)

@@ -47,7 +47,7 @@ class CampaignScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
-        Binding("s", "stop", "Stop", tooltip="Ends the campaign after what is on the board; asks first"),
+        Binding("s", "stop", "Stop", tooltip="Ends the campaign after the trials on the board; asks first"),
         Binding("x", "skip", "Skip layer", tooltip="The selected layer gets no more trials; asks first"),
         Binding("c", "next_campaign", "Next", tooltip="The next older campaign; after the oldest, the newest"),
     ]
@@ -200,7 +200,7 @@ class CampaignScreen(Screen[None]):
         name = self._view.result.campaign.name
         question = Confirm(
             f"Stop the campaign of {name}?",
-            "What is on the board is finished and recorded; r goes on with it.",
+            "Trials on the board are finished and recorded; r goes on with it.",
             "Stop",
             "Keep running",
         )
@@ -215,7 +215,7 @@ class CampaignScreen(Screen[None]):
             return
         question = Confirm(
             f"Skip {layer.layer.workload}?",
-            "It gets no more trials in this campaign; what was found for it is kept.",
+            "It gets no more trials in this campaign; its results are kept.",
             "Skip",
             "Keep it",
         )
@@ -280,8 +280,9 @@ def _head(view: CampaignView) -> Content:
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
     gain = f"{result.gain:.2f} times the fallback's speed" if result.gain else ""
-    if gain and len(result.compared) < len(result.layers):
-        gain += f" in the {len(result.compared)} layers that have both"
+    both = len(result.compared)
+    if gain and both < len(result.layers):
+        gain += f" in {'the layer that has' if both == 1 else f'the {both} layers that have'} both"
     legend = "" if result.estimate.complete else LEGEND
     latency = "\n".join(line for line in (latency_words(result), gain, legend) if line)
     where = f"{result.network.name} on {result.campaign.settings['board']}"

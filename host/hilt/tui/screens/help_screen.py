@@ -15,7 +15,7 @@ from textual.widgets import Static
 _WORDS = """
 ok            the output was right
 rejected      by the compiler, with its reason
-wrong_answer  the output was not what the reference says
+wrong_answer  the output differed from the reference
 timeout       the program did not end in time
 crash         the board's worker died of it
 bus_error     the memory refused an address
@@ -24,7 +24,7 @@ valid         ok, with every element of the output compared: can be the best
 bound         roofline: multiply-accumulates, or bytes over the memory bus
 
 fallback      the schedule of who does not tune: TVM's, or the first that is right
-confidence    the tuner's, that nothing is 1% better than what was found
+confidence    the tuner's, that nothing is 1% better than the best so far
 canary        a small program that says whether the board is sane
 step          of the recovery ladder: reconnect, daemon, reboot, power cycle
 

@@ -41,7 +41,7 @@ class LogScreen(RunPage):
         yield Input(placeholder="text; Enter keeps it, Escape shows all", id="search")
         yield LineView(follow=True, id="log")
         yield Static(id="line", markup=False)
-        yield Static(str(self.watched.files.log_path), id="path", markup=False)
+        yield Static(str(self.watched.engine_files.log_path), id="path", markup=False)
 
     def on_mount(self) -> None:
         self.query_one("#search").display = False
@@ -94,7 +94,7 @@ class LogScreen(RunPage):
             self.notify(line, title="Copied", timeout=4, markup=False)
 
     def action_pager(self) -> None:
-        path = self.watched.files.log_path
+        path = self.watched.engine_files.log_path
         if not path.exists() or not path.stat().st_size:
             self.notify(f"{path} is empty: no engine reported an error", timeout=5, markup=False)
             return

@@ -48,7 +48,7 @@ class RunPage(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "command('pause')", "Pause", tooltip="Nothing new is given to the board until Resume"),
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
-        Binding("s", "stop", "Stop", tooltip="Ends the run after what is on the board; asks first"),
+        Binding("s", "stop", "Stop", tooltip="Ends the run after the trials on the board; asks first"),
         Binding("e", "export", "Export", tooltip="Writes trials, a report, AutoTVM's log or this screen"),
     ]
 
@@ -93,7 +93,7 @@ class RunPage(Screen[None]):
         short = self.watched.short_id
         question = Confirm(
             f"Stop run {short}?",
-            f"What is on the board is finished and recorded; `hilt resume {short}` goes on with it.",
+            f"Trials on the board are finished and recorded; `hilt resume {short}` goes on with it.",
             "Stop",
             "Keep running",
         )

@@ -8,7 +8,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
-_LEFT_OUT = ("toggle_theme", "new_run", "export", "note", "archive", "tags", "order")
+_LEFT_OUT = ("toggle_theme", "note", "archive", "order", "tags", "export", "new_run")
 """Actions whose keys a narrow bar leaves out, the first of them first; Help lists them always."""
 
 

@@ -115,7 +115,7 @@ class LatencyCurve(Container):
         plot.plt.plot(*map(list, zip(*shown, strict=True)), marker="braille", color=colour)
         if self._bound:
             red = Color.parse(self.app.theme_variables["error"]).rgb
-            plot.plt.plot([0, last], [self._bound, self._bound], marker="dot", color=red)
+            plot.plt.plot([0, last], [self._bound, self._bound], marker="┄", color=red)
         plot.plt.yscale(self._axis())
         self.border_title = self._title()
         self.border_subtitle = "best ─  trials •  bound ┄"

@@ -32,14 +32,22 @@ class ProgressPanel(TextPanel):
     def show(self, view: RunView) -> None:
         run, progress = view.run, view.progress
         most = min(run.budget, run.space_size)
-        done = min(1.0, progress.trials / most) if most else 1.0
-        bar = "█" * round(done * _BAR_CELLS) + "░" * (_BAR_CELLS - round(done * _BAR_CELLS))
         lines = [
-            Content(f"{progress.trials} of {most} trials {bar} {done:.0%}"),
+            Content(_trials(view, most)),
             Content(_pace(view, most)),
             Content(f"tuner {run.tuner}, seed {run.seed}; {progress.valid} valid ({_valid_share(progress)})"),
         ]
         self.put(Content("\n").join([*lines, *_best(view)]))
+
+
+def _trials(view: RunView, most: int) -> str:
+    """Return the trials done and the share of the budget; of a layer the campaign decides how many it gets."""
+    trials = view.progress.trials
+    if view.run.campaign and view.state is not RunState.FINISHED:
+        return f"{trials} trial{'' if trials == 1 else 's'} of its campaign"
+    done = min(1.0, trials / most) if most else 1.0
+    bar = "█" * round(done * _BAR_CELLS) + "░" * (_BAR_CELLS - round(done * _BAR_CELLS))
+    return f"{trials} of {most} trials {bar} {done:.0%}"
 
 
 def _pace(view: RunView, most: int) -> str:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.chain_tokens import Records
-from hilt.schedule import Workload, lower
-from hilt.schedule.checks import Rejected
+from hilt.schedule.chain_tokens import Records
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, MemoryType, Opcode, decode, decode_uops
 from hilt.vta.program import Program
-
-__all__ = ["Code", "Rejected", "code_of", "lower_convolution"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +54,3 @@ def code_of(program: Program, accelerator: Accelerator) -> Code:
     names = tuple(buffer.name for buffer in program.buffers)
     uops = decode_uops(program.uops, accelerator) if len(program.uops) else np.zeros(0, dtype=UOP)
     return Code(records[keep], buffers[keep], names, uops)
-
-
-def lower_convolution(workload: Workload, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
-    """Return a convolution's code, with buffers `uop`, `bias`, `inp`, `wgt` and `out`.
-
-    Raises:
-        Rejected: The accelerator cannot run this configuration.
-    """
-    return code_of(lower(workload, knobs, accelerator), accelerator)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.chain_tokens import Depths, Records
-from hilt.network.lower import Code
+from hilt.schedule.chain_tokens import Depths, Records
+from hilt.schedule.code import Code
 from hilt.vta.isa import MemoryType, Opcode
 
 _Span = tuple[int, int]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilt.network.chain_places import Place, places_of
-from hilt.network.chain_tokens import Depths, Memory, with_tokens
-from hilt.network.lower import Code
-from hilt.network.lower_residual import RESIDUAL
+from hilt.schedule.chain_places import Place, places_of
+from hilt.schedule.chain_tokens import Depths, Memory, with_tokens
+from hilt.schedule.code import Code
+from hilt.schedule.residual import RESIDUAL
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, encode, encode_uops
 from hilt.vta.program import Buffer, Program

@@ -1,0 +1,51 @@
+"""Programs of convolutions as a compiled network runs them.
+
+A network's layer begins its sums with the bias or with a skip connection, and its tokens come from the reads and
+writes of its instructions, as those of a chain do (hilt.schedule.chain). So a trial of such a workload measures what
+the network runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hilt.schedule.bias_first import with_bias_first
+from hilt.schedule.chain import ChainLink, join
+from hilt.schedule.code import Code, code_of
+from hilt.schedule.reasons import Rejected
+from hilt.schedule.residual import IDENTITY, RESIDUAL, with_residual
+from hilt.schedule.workload import Conv2d
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.program import Program
+
+SKIP_SHIFTS = {"skip": 6, "shifted_skip": 7}
+"""By how much a trial shifts its skip connection left. Shifts up to 6 take the same instructions, higher ones also."""
+
+
+def in_form(
+    workload: Conv2d, accelerator: Accelerator, lowered: Iterator[Program | Rejected]
+) -> Iterator[Program | Rejected]:
+    """Return programs of the plain form in the form of their workload."""
+    if workload.epilogue is None:
+        return lowered
+    return (each if isinstance(each, Rejected) else _fused(each, workload, accelerator) for each in lowered)
+
+
+def alone(code: Code, sizes: Mapping[str, int], accelerator: Accelerator) -> Program:
+    """Return the program of one layer; `sizes` has the bytes of its buffers but `uop` by name."""
+    names = {name: name for name in code.names if name != "uop"}
+    return join([ChainLink(code, names)], sizes, accelerator).program
+
+
+def _fused(program: Program, workload: Conv2d, accelerator: Accelerator) -> Program | Rejected:
+    code = code_of(program, accelerator)
+    sizes = {buffer.name: buffer.bytes for buffer in program.buffers}
+    try:
+        if workload.epilogue == "low_bias":
+            code = with_bias_first(code, accelerator)
+        elif workload.epilogue in SKIP_SHIFTS:
+            code = with_residual(code, SKIP_SHIFTS[workload.epilogue], accelerator)
+            sizes |= {RESIDUAL: sizes["out"], IDENTITY: accelerator.parameters.wgt_element_bytes}
+    except Rejected as rejected:
+        return rejected
+    return alone(code, sizes, accelerator)
