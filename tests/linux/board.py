@@ -25,6 +25,7 @@ from hilt.trial import Outcome
 from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import USER, BoardDirectory
 from hilt.virtual.linux.monitor import Monitor
+from hilt.virtual.linux.system import CONSOLE
 from hilt.virtual.supervisor_control import SupervisorControl
 
 BOARD = "virtual:pynq_linux"
@@ -83,6 +84,10 @@ class Desk:
 
     def boot_id(self) -> str:
         return self.output("cat", "/proc/sys/kernel/random/boot_id").strip()
+
+    def panics(self) -> int:
+        """Return the number of kernel panics that the console shows since the last power-on."""
+        return (self.directory.root / CONSOLE).read_text(errors="replace").count("end Kernel panic")
 
     def monitor(self) -> Monitor:
         return Monitor(self.directory)

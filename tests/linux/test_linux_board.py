@@ -79,8 +79,10 @@ def reboot(desk: Desk) -> None:
 
 def panic(desk: Desk) -> None:
     desk.put(b"c", "crash")
+    before = desk.panics()
     with pytest.raises(LinkError):
-        desk.execute("cp", "/home/xilinx/crash", "/proc/sysrq-trigger", seconds=10.0)
+        desk.execute("cp", "/home/xilinx/crash", "/proc/sysrq-trigger", seconds=60.0)
+    assert desk.panics() == before + 1, "SSH failed before the command"
 
 
 def freeze(desk: Desk) -> None:

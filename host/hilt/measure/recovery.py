@@ -14,6 +14,7 @@ from hilt.link.errors import (
     ProtocolViolationError,
     QuarantinedError,
     RefusedError,
+    UnreachableError,
 )
 from hilt.link.quarantine import quarantine
 from hilt.measure.connection import CONNECT_SECONDS, BoardConnection
@@ -51,7 +52,8 @@ class Recovery:
     def connect_at_first(self) -> None:
         """Connect for the first time, with patience.
 
-        A client that has just died may still hold the lease for a moment, and a service may be starting again.
+        A client that has just died may still hold the lease for a moment, and a service may be starting again. A board
+        that no SSH server answers on is used by nobody: its power is cycled, if hilt knows its switch.
 
         Raises one of FAULTS.
         """
@@ -65,8 +67,12 @@ class Recovery:
                     if reason is None:
                         return None
                     raise reason from None
-                if self._is_permanent(error) or deadline.passed:
+                if self._is_permanent(error):
                     raise
+                if deadline.passed:
+                    if not self._cycled_power_of_dead_board(error):
+                        raise
+                    return None
             self._connection.closing.wait(_FIRST_PAUSE_SECONDS)
 
     def recover_from(self, error: Exception) -> Exception | None:
@@ -81,26 +87,37 @@ class Recovery:
         for step in steps[steps.index(RecoveryStep.DAEMON if self._is_broken(error) else RecoveryStep.RECONNECT) :]:
             if connection.closing.is_set() or self._is_permanent(error):
                 return error
-            connection.tell(BoardState.RECOVERING, f"{step}: {error}")
-            started = time.monotonic()
-            fault = self._take_step(step)
-            if isinstance(fault, StepSkippedError):
-                _LOG.warning("%s: no %s: %s", connection.name, step, fault)
-                tried_all = False
-                continue
-            reason = "" if fault is None else str(fault)
-            attempt = RecoveryAttempt(step, fault is None, time.monotonic() - started, reason)
-            self.attempts.append(attempt)
-            if not connection.closing.is_set():
-                _LOG.warning("%s: %s", connection.name, attempt)
+            fault = self._attempt(step, error)
             if fault is None:
                 return None
+            if isinstance(fault, StepSkippedError):
+                tried_all = False
+                continue
             if isinstance(fault, BoardBusyError):
                 return fault  # it is well, and somebody else's: no step may take it from under them
             error = fault
         if (tried_all or self._is_broken(error)) and not connection.closing.is_set() and not self._is_permanent(error):
             return self._quarantine(error)
         return error
+
+    def _cycled_power_of_dead_board(self, error: LinkError) -> bool:
+        """Return True if no SSH server answered, and the board is well after a power cycle."""
+        return isinstance(error, UnreachableError) and self._attempt(RecoveryStep.POWER, error) is None
+
+    def _attempt(self, step: RecoveryStep, error: Exception) -> Exception | None:
+        """Take a step because of an error, and note it. Return None if the board is well, else the step's fault."""
+        connection = self._connection
+        connection.tell(BoardState.RECOVERING, f"{step}: {error}")
+        started = time.monotonic()
+        fault = self._take_step(step)
+        if isinstance(fault, StepSkippedError):
+            _LOG.warning("%s: no %s: %s", connection.name, step, fault)
+            return fault
+        attempt = RecoveryAttempt(step, fault is None, time.monotonic() - started, "" if fault is None else str(fault))
+        self.attempts.append(attempt)
+        if not connection.closing.is_set():
+            _LOG.warning("%s: %s", connection.name, attempt)
+        return fault
 
     def _take_step(self, step: RecoveryStep) -> Exception | None:
         """Climb one step, within its time. Return None if the board is programmed and its canary well afterwards."""

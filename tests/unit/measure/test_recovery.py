@@ -15,10 +15,11 @@ from hilt.link.errors import (
     ProtocolViolationError,
     QuarantinedError,
     RefusedError,
+    UnreachableError,
 )
 from hilt.link.quarantine import quarantined
 from hilt.measure import BoardState
-from hilt.measure.ladder import SECONDS, RecoveryStep
+from hilt.measure.ladder import SECONDS, RecoveryStep, StepSkippedError
 from hilt.measure.plausibility import ImpossibleLatencyError
 from hilt.measure.recovery import Recovery
 
@@ -147,3 +148,39 @@ def test_an_impossible_latency_starts_the_agent_anew_before_it_is_measured_again
     recovery = Recovery(board)  # type: ignore[arg-type]
     assert recovery.recover_from(ImpossibleLatencyError("0 cycles")) is None
     assert board.attempts == [RecoveryStep.DAEMON]
+
+
+class DeadBoard(WedgedBoard):
+    """A board whose kernel has panicked before the run begins: no SSH server answers until its power is cycled."""
+
+    def connect(self, seconds: float, rebooted_from: str | None = None) -> None:
+        if self._mended_by not in self.attempts:
+            raise UnreachableError("no SSH session with xilinx@pynq: connection reset")
+
+
+@pytest.mark.usefixtures("acts")
+def test_the_power_of_a_board_that_is_dead_at_first_is_cycled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hilt.measure.recovery.SETTLE_SECONDS", 0.0)
+    board = DeadBoard(mended_by=RecoveryStep.POWER, boot_id=None)
+    recovery = Recovery(board)  # type: ignore[arg-type]
+    recovery.connect_at_first()
+    assert board.attempts == [RecoveryStep.POWER]
+    assert [(each.step, each.well) for each in recovery.attempts] == [(RecoveryStep.POWER, True)]
+
+
+def test_a_dead_board_without_a_power_switch_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_switch(self: Recovery, step: RecoveryStep) -> None:
+        raise StepSkippedError("it has no power switch")
+
+    monkeypatch.setattr("hilt.measure.recovery.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(Recovery, "_act", no_switch)
+    recovery = Recovery(DeadBoard(mended_by=None, boot_id=None))  # type: ignore[arg-type]
+    with pytest.raises(UnreachableError, match="connection reset"):
+        recovery.connect_at_first()
+    assert recovery.attempts == []
+
+
+def test_the_power_of_a_board_that_somebody_uses_is_not_cycled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hilt.measure.recovery.SETTLE_SECONDS", 0.0)
+    with pytest.raises(BoardBusyError):
+        Recovery(TakenBoard()).connect_at_first()  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ It covers failures that compilers cannot predict: first by published facts about
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -280,7 +281,7 @@ class Knobs:
 
     def reweighted(self, weights: Floats, rows: Indices, slope: Floats) -> Floats:
         """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's at `rows`."""
-        norms = [float(np.sqrt(max(slope @ part @ slope, 0.0))) for part in self._parts(rows, rows)]
+        norms = [math.sqrt(max(float(slope @ part @ slope), 0.0)) for part in self._parts(rows, rows)]
         strengths = weights * np.array(norms)
         if strengths.sum() <= 0:
             return self.even_weights
