@@ -89,8 +89,9 @@ def _tile(
     bgn = int(generator.integers(POOL_UOPS - 8))
     room = depths["dst"] - int(uops["dst"][bgn])
     inner = int(generator.integers(1, min(room, 60) + 1))
-    outer = int(generator.integers(1, max(2, min(room // inner + int(faulty), 12))))
-    yield gemm(bgn, bgn + 1, outer, inner, dst_factor_out=inner, dst_factor_in=1, reset=1)
+    row = inner + int(generator.choice((0, 0, 0, 1)))  # rows that are apart do not fold
+    outer = int(generator.integers(1, max(2, min(room // row + int(faulty), 12))))
+    yield gemm(bgn, bgn + 1, outer, inner, dst_factor_out=row, dst_factor_in=1, reset=1)
     for _ in range(int(generator.integers(1, 3))):
         first, count = bgn + int(generator.choice((0, 0, 0, 1))), int(generator.choice((1, 1, 2, 5)))
         loops = (outer, inner) if generator.random() < 0.5 else (inner, outer)

@@ -18,7 +18,6 @@ from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
-from hilt.simulator.twin import PlacedProgram, Twin
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType
 from tests.rtl.assembly import (
@@ -36,8 +35,8 @@ from tests.rtl.assembly import (
     store,
     words,
 )
+from tests.rtl.beside_twin import run_beside_twin
 from tests.rtl.numpy_interpreter import NumpyInterpreter
-from tests.rtl.twin_comparison import differences
 from tests.rtl.variants import VARIANTS
 
 PYNQ = VARIANTS["pynq A"]
@@ -204,16 +203,9 @@ def _run(
 
     `values`, of the accumulator, lie at DATA.
     """
-    pool = micro_ops(PYNQ, *UOPS)
-    with SimulatedDevice(build(accelerator, "rtl"), MemoryModel(BASE, MEMORY_BYTES, **timing)) as device:
-        device.write_memory(INSN, program)
-        device.write_memory(UOP_POOL, pool)
-        device.write_memory(DATA, values)
-        execution = execute(device, INSN, len(program), 100_000)
-        assert execution.status is DeviceStatus.DONE, execution
-        placed = PlacedProgram(program, np.frombuffer(pool, np.uint32).reshape(-1, 1), INSN, UOP_POOL)
-        assert differences(execution, Twin(accelerator), placed, MemoryModel(**timing)) == []
-        return device.memory.copy(), execution.counters.compute.busy
+    run = run_beside_twin(accelerator, program, micro_ops(PYNQ, *UOPS), values, MemoryModel(**timing))
+    assert run.execution.status is DeviceStatus.DONE, run.execution
+    return run.after, run.execution.counters.compute.busy
 
 
 def _interpreted(accelerator: Accelerator, program: NDArray[np.uint64], memory: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 from hilt.simulator.build import build
-from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
-from hilt.simulator.driver import Execution, execute
-from hilt.simulator.twin import PlacedProgram, Twin
+from hilt.simulator.device import DeviceStatus, MemoryModel
+from hilt.simulator.driver import Execution
+from hilt.simulator.twin import Twin
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType
 from tests.rtl.assembly import (
     BASE,
     DATA,
     INSN,
-    MEMORY_BYTES,
     RESULT,
     UOP_POOL,
     Fields,
@@ -33,6 +32,7 @@ from tests.rtl.assembly import (
     micro_ops,
     words,
 )
+from tests.rtl.beside_twin import run_beside_twin
 from tests.rtl.numpy_interpreter import NumpyInterpreter
 from tests.rtl.random_resets import MEMORY, ResetProgram, difference, show_all
 from tests.rtl.twin_comparison import differences
@@ -144,18 +144,13 @@ def test_random_faults() -> None:
 def _compare(accelerator: Accelerator, instructions: list[Fields], **timing: Any) -> Execution:
     """Run them on the RTL; memory equals the numpy interpreter's, cycles and counters the twin's."""
     program, pool = words(accelerator, instructions), micro_ops(accelerator, *UOPS)
-    with SimulatedDevice(build(accelerator, "rtl"), MemoryModel(BASE, MEMORY_BYTES, **timing)) as device:
-        device.write_memory(INSN, program)
-        device.write_memory(UOP_POOL, pool)
-        device.write_memory(DATA, np.random.default_rng(3).integers(-128, 128, 0x2_0000, dtype=np.int8))
-        expected = device.memory.copy()
-        NumpyInterpreter(accelerator, BASE, expected).run(INSN, len(program))
-        execution = execute(device, INSN, len(program), 1_000_000)
-        assert execution.status is DeviceStatus.DONE, execution
-        assert np.array_equal(device.memory, expected)
-    placed = PlacedProgram(program, np.frombuffer(pool, np.uint32).reshape(-1, 1), INSN, UOP_POOL)
-    assert differences(execution, Twin(accelerator), placed, MemoryModel(**timing)) == []
-    return execution
+    data = np.random.default_rng(3).integers(-128, 128, 0x2_0000, dtype=np.int8)
+    run = run_beside_twin(accelerator, program, pool, data, MemoryModel(**timing))
+    expected = run.before.copy()
+    NumpyInterpreter(accelerator, BASE, expected).run(INSN, len(program))
+    assert run.execution.status is DeviceStatus.DONE, run.execution
+    assert np.array_equal(run.after, expected)
+    return run.execution
 
 
 # ---- Random programs, on the golden model too ------------------------------------------------------------------------

@@ -12,10 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.simulator.build import build
-from hilt.simulator.device import MemoryModel, SimulatedDevice
-from hilt.simulator.driver import execute
-from hilt.simulator.twin import PlacedProgram, Twin
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, encode_uops
 from tests.rtl.assembly import (
     BASE,
@@ -32,9 +28,9 @@ from tests.rtl.assembly import (
     store,
     words,
 )
+from tests.rtl.beside_twin import run_beside_twin
 from tests.rtl.hazard_interpreter import HazardInterpreter
 from tests.rtl.numpy_interpreter import NumpyInterpreter
-from tests.rtl.twin_comparison import differences
 from tests.rtl.variants import VARIANTS
 
 PYNQ = VARIANTS["pynq A"]
@@ -93,17 +89,11 @@ def test_collisions(hazards: str, seed: int) -> None:
     accelerator = replace(PYNQ, hazards=hazards)
     instructions, uops = _program(seed)
     encoded, pool = words(accelerator, instructions), encode_uops(uops, accelerator)
-    with SimulatedDevice(build(accelerator, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
-        device.write_memory(INSN, encoded)
-        device.write_memory(UOP_POOL, pool)
-        device.write_memory(DATA, np.random.default_rng(seed).integers(-128, 128, 8192, dtype=np.int8))
-        expected = device.memory.copy()
-        execution = execute(device, INSN, len(encoded), 100_000)
-        memory = device.memory.copy()
+    data = np.random.default_rng(seed).integers(-128, 128, 8192, dtype=np.int8)
+    run = run_beside_twin(accelerator, encoded, pool.tobytes(), data)
+    expected = run.before.copy()
     INTERPRETERS[hazards](accelerator, BASE, expected).run(INSN, len(encoded))
-    assert np.array_equal(memory, expected)
-    placed = PlacedProgram(encoded, pool, INSN, UOP_POOL)
-    assert differences(execution, Twin(accelerator), placed, MemoryModel()) == []
+    assert np.array_equal(run.after, expected)
 
 
 def test_the_programs_collide() -> None:

@@ -31,8 +31,9 @@ from tests.rtl.assembly import (
     store,
     words,
 )
+from tests.rtl.beside_twin import run_beside_twin
 from tests.rtl.random_programs import random_program
-from tests.rtl.twin_comparison import differences, random_differences, schedule_differences
+from tests.rtl.twin_comparison import random_differences, schedule_differences
 from tests.rtl.variants import VARIANTS
 
 PYNQ = Accelerator.for_parameters(load_parameters("pynq"))
@@ -129,18 +130,7 @@ SMALL: dict[str, list[Fields]] = {
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("memory", ["as it is", "further than 1024 beats"])
 def test_small_programs(name: str, memory: str) -> None:
-    encoded, model = words(PYNQ, SMALL[name]), MEMORIES[memory]
-    pool = micro_ops(PYNQ, *UOPS)
-    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES, *_timing(model))) as device:
-        device.write_memory(INSN, encoded)
-        device.write_memory(UOP_POOL, pool)
-        execution = execute(device, INSN, len(encoded), 100_000)
-    placed = PlacedProgram(encoded, np.frombuffer(pool, np.uint32).reshape(-1, 1), INSN, UOP_POOL)
-    assert differences(execution, Twin(PYNQ), placed, model) == []
-
-
-def _timing(model: MemoryModel) -> tuple[int, int, tuple[int, int], int, int]:
-    return model.read_latency, model.write_latency, model.bandwidth, model.jitter, model.seed
+    run_beside_twin(PYNQ, words(PYNQ, SMALL[name]), micro_ops(PYNQ, *UOPS), memory=MEMORIES[memory])
 
 
 @pytest.mark.parametrize("first", range(2000, 2049, 4))

@@ -193,7 +193,7 @@ class CampaignJob:
         estimate = result.estimate
         self._publish(
             NetworkUpdated(
-                layer=layer.layer.nodes[0] if ":" in workload and layer.layer.nodes else workload,
+                layer=layer.layer.name,
                 layer_microseconds=layer.best.microseconds if layer.best else None,
                 microseconds=estimate.microseconds,
                 measured_microseconds=result.microseconds,

@@ -7,7 +7,7 @@ A record of the fallback itself is no tuned schedule either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hilt.engine.campaign_results import CampaignResult, fallback_of
@@ -30,7 +30,8 @@ class Gets(StrEnum):
 class TvmLayer:
     """One layer with a log: TVM's microseconds (None: not known) and those of hilt's best schedule."""
 
-    workload: str
+    name: str
+    """The workload, or the layer's first node in the model."""
     count: int
     gets: Gets
     tvm_microseconds: float | None
@@ -47,7 +48,9 @@ class TvmLayer:
 def tvm_layers(store: Store, result: CampaignResult) -> list[TvmLayer]:
     """Return the layers of a campaign as TVM would run them with its log."""
     return [
-        tvm_layer(layer.run, store.trials(layer.run.uuid), layer.best, layer.layer.count)
+        replace(
+            tvm_layer(layer.run, store.trials(layer.run.uuid), layer.best, layer.layer.count), name=layer.layer.name
+        )
         for layer in result.layers
         if layer.run is not None
     ]

@@ -81,12 +81,8 @@ def campaign(
     if calibration is not None:
         network = _quantised(network, calibration, shape, value, quiet=as_json)
         shape = value = None  # they are part of the quantised model
-    found = read_network(network, shape, value)
     boards = board_names(board, chaos)
-    if user is User.TVM:
-        found = network_for_tvm(found)
-    elif checks in (CheckLevel.COMPILER, CheckLevel.STRICT):
-        found = _in_forms(found, network, boards, shape, value)
+    found = network_to_tune(network, boards, user, checks, shape, value)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -131,6 +127,21 @@ def _quantised(
     write_model(result.model, path)
     typer.echo(f"{path}: outputs are {result.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
+
+
+def network_to_tune(
+    text: str, boards: str, user: User, checks: CheckLevel, shape: list[str] | None, value: list[str] | None
+) -> Network:
+    """Return the layers to tune on `boards`: in the forms of the compiled network where its programs run.
+
+    Raises the errors of read_network.
+    """
+    network = read_network(text, shape, value)
+    if user is User.TVM:
+        return network_for_tvm(network)
+    if checks in (CheckLevel.COMPILER, CheckLevel.STRICT):
+        return _in_forms(network, text, boards, shape, value)
+    return network
 
 
 def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None, value: list[str] | None) -> Network:

@@ -36,7 +36,8 @@ def explore(
     area: Annotated[str, typer.Option(help="model (fitted to Yosys's counts), or yosys (minutes a design).")] = "model",
     orders: Annotated[int, typer.Option(help="Loop orders of the search: 1, as TVM, or 4.")] = 1,
     verify: Annotated[
-        int, typer.Option(min=0, help="Run the schedules of so many designs of the front on the RTL.")
+        int,
+        typer.Option(min=0, help="Run so many designs' schedules on the RTL: along the front, then the next."),
     ] = 0,
     verify_layers: Annotated[
         int, typer.Option(min=0, help="With --verify: only so many layers of each, the fastest; 0: all.")
@@ -75,7 +76,7 @@ def explore(
     started = time.monotonic()
     evaluations = _evaluate(tasks, kept, jobs, cluster)
     on_front = exploration.front(evaluations, part)
-    schedules = _schedules_of(evaluations, _spread(on_front, verify), verify_layers)
+    schedules = _schedules_of(evaluations, exploration.spread(evaluations, verify, part), verify_layers)
     verifications = _verify(evaluations, schedules, output_folder(folder / "verified"), jobs, cluster)
     lines = [
         _verified_line(evaluations[place].design, layer) for place, layers in verifications.items() for layer in layers
@@ -127,16 +128,6 @@ def _evaluate(tasks: Sequence[Task], kept: Path, jobs: int, cluster: str | None)
 
         with executor(min(jobs, len(tasks)) if jobs else 0, cluster) as workers:
             return explore(tasks, kept, workers, progress)
-
-
-def _spread(on_front: Sequence[int], count: int) -> list[int]:
-    """Return `count` places evenly along the front, its ends first among them."""
-    if not count or not on_front:
-        return []
-    if count == 1:
-        return [on_front[0]]
-    steps = [round(place * (len(on_front) - 1) / (count - 1)) for place in range(count)]
-    return list(dict.fromkeys(on_front[step] for step in steps))
 
 
 def _schedules_of(

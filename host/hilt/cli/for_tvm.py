@@ -69,7 +69,7 @@ def print_tvm_layers(layers: Sequence[TvmLayer]) -> None:
     table = tables.table("layer", ">times", "TVM gets", ">µs in TVM", ">µs with hilt", ">times as long")
     for layer in layers:
         table.add_row(
-            layer.workload,
+            layer.name,
             str(layer.count),
             layer.gets,
             _figure(layer.tvm_microseconds, 1),

@@ -93,7 +93,7 @@ def result_table(result: CampaignResult) -> tables.Table:
     table = tables.table("layer", *ordinals, "run")
     for layer in result.layers:
         table.add_row(
-            layer.layer.workload,
+            layer.layer.name,
             str(layer.layer.count),
             str(layer.trials),
             _latency(layer.fallback),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hilt import paths
-from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm, print_for_run
+from hilt.cli.for_tvm import For, User, for_tvm, print_for_run
 from hilt.cli.input_options import Shapes, Values
 from hilt.cli.run_options import (
     SHORT_RUN_PLANS,
@@ -96,11 +96,9 @@ def tune(
     home = paths.home()
     if is_network(workload):
         from hilt.campaign.budget import Budget
-        from hilt.cli.campaign import read_network, start_campaign
+        from hilt.cli.campaign import network_to_tune, start_campaign
 
-        network = read_network(workload, shape, value)
-        if user is User.TVM:
-            network = network_for_tvm(network)
+        network = network_to_tune(workload, spec.board, user, spec.checks, shape, value)
         budget = Budget(trials=trials * max(1, len(network.supported)))
         raise typer.Exit(start_campaign(network, spec, budget, shape, value, wait=wait, detach=detach, as_json=as_json))
     if shape or value:

@@ -158,11 +158,36 @@ def front(evaluations: Sequence[Evaluation], part: str | None = None) -> list[in
 
     Designs without a schedule are left out, and with `part` those that do not fit it.
     """
-    places = [
+    return _front_of(evaluations, _usable(evaluations, part))
+
+
+def spread(evaluations: Sequence[Evaluation], count: int, part: str | None = None) -> list[int]:
+    """Return `count` places evenly along the front, its ends first among them.
+
+    A front of fewer is taken whole, then the front of the designs that are left, and so on.
+    """
+    chosen: list[int] = []
+    left = _usable(evaluations, part)
+    while left and len(chosen) < count:
+        on_front, wanted = _front_of(evaluations, left), count - len(chosen)
+        left = [place for place in left if place not in on_front]
+        if wanted == 1:
+            on_front = on_front[:1]
+        elif wanted < len(on_front):
+            on_front = [on_front[round(step * (len(on_front) - 1) / (wanted - 1))] for step in range(wanted)]
+        chosen += on_front
+    return chosen
+
+
+def _usable(evaluations: Sequence[Evaluation], part: str | None) -> list[int]:
+    return [
         place
         for place, evaluation in enumerate(evaluations)
         if not evaluation.schedule.reason and not (part and over(evaluation.area, part))
     ]
+
+
+def _front_of(evaluations: Sequence[Evaluation], places: Sequence[int]) -> list[int]:
     measures = [
         (result.microseconds, result.area.lut, result.area.dsp, result.area.bram36)
         for result in (evaluations[place] for place in places)

@@ -43,6 +43,11 @@ class Layer:
     def count(self) -> int:
         return len(self.nodes)
 
+    @property
+    def name(self) -> str:
+        """Return the workload's name; of one that is spelled out, its first node's name in the model."""
+        return self.nodes[0] if ":" in self.workload and self.nodes else self.workload
+
 
 @dataclass(frozen=True)
 class Network:

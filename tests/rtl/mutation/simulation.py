@@ -17,7 +17,21 @@ from hilt.simulator.registers import Register
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 from hilt.vta.isa import AluOpcode, MemoryType
 from tests.rtl import random_resets
-from tests.rtl.assembly import BASE, DATA, INSN, MEMORY_BYTES, RESULT, UOP_POOL, alu, finish, gemm, load, store, words
+from tests.rtl.assembly import (
+    BASE,
+    DATA,
+    INSN,
+    MEMORY_BYTES,
+    RESULT,
+    UOP_POOL,
+    alu,
+    finish,
+    gemm,
+    load,
+    micro_ops,
+    store,
+    words,
+)
 from tests.rtl.compare_models import Outcome, difference, memory_timing
 from tests.rtl.mutation.mutant import VARIABLE
 from tests.rtl.random_programs import RandomProgram, random_program
@@ -30,7 +44,8 @@ RESET_PROGRAMS = 24
 _MOST_CYCLES = 1_000_000
 _SECONDS = 240.0
 """For all runs of a mutant; one that takes longer hangs, which counts as noticed."""
-_UOPS = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1)
+_POOL = [(0, 0, 0), (200, 0, 0)]
+_UOPS = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, len(_POOL))
 _END = BASE + MEMORY_BYTES
 FAULTS = {
     "load of inputs": [load(MemoryType.INP, 250, DATA // 8, 2, 5)],
@@ -38,6 +53,7 @@ FAULTS = {
     "load of accumulators": [load(MemoryType.ACC, 256, DATA // 32, 1, 1)],
     "store": [store(254, RESULT // 8, 2, 2)],
     "gemm": [_UOPS, gemm(0, 1, 3, 16, dst_factor_out=86, dst_factor_in=4)],
+    "reset past the accumulator": [_UOPS, gemm(1, 2, 1, 57, dst_factor_in=1, reset=1), gemm(0, 1)],
     "alu": [_UOPS, alu(AluOpcode.ADD, 0, 1, 1, 300, dst_factor_in=1, use_imm=1, imm=1)],
     "memory": [load(MemoryType.INP, 0, _END // 8 - 20, 1, 40)],
     "memory of a store": [store(0, _END // 8 - 20, 1, 40)],
@@ -135,6 +151,7 @@ def _fault(library: Path, name: str, latency: int) -> list[Execution]:
     ends = []
     with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES, read_latency=latency, write_latency=9)) as device:
         never = finish(pop_prev=1, pop_next=1)  # no stage pushes a token: a fault ends the run, not FINISH
+        device.write_memory(UOP_POOL, micro_ops(SMALL, *_POOL))
         for program in ([*FAULTS[name], never], [_UOPS, finish()]):
             device.write_memory(INSN, words(SMALL, program))
             ends.append(execute(device, INSN, len(program), _MOST_CYCLES))

@@ -11,8 +11,11 @@ from rich.console import Console
 
 from hilt.cli import tables
 from hilt.cli.main import run as hilt
+from hilt.cli.network_text import result_table
 from hilt.cli.tables import column, table
-from hilt.store import RunState, Store, database_path
+from hilt.engine.campaign_results import CampaignResult, LayerResult
+from hilt.schedule.onnx_model import Layer, Network
+from hilt.store import Campaign, RunState, Store, database_path
 from tests.unit.store.examples import run, trial
 
 
@@ -116,3 +119,14 @@ def test_a_runs_state_and_best_are_there_at_80_columns(
     header, row, *_ = narrow.getvalue().splitlines()
     assert len(row.rstrip()) <= 80 and "state" in header
     assert {"aaaaaaaa", "105,930.3", "finished", "virtual:pynq"} <= set(row.split())
+
+
+def test_a_models_layers_have_their_nodes_names_and_figures_at_80_columns(narrow: io.StringIO) -> None:
+    spelled_out = "conv2d:n=1,ci=256,h=14,w=14,co=256,k=3x3,s=1x1,p=1x1"
+    layers = (Layer(spelled_out, nodes=["/layer0/Conv", "/layer1/Conv"]), Layer("resnet18.C5", nodes=["c"]))
+    campaign = Campaign("c" * 32, "net", {}, {}, 1.0, {"trials": 60})
+    result = CampaignResult(campaign, Network("net", layers, {}), tuple(LayerResult(each, None) for each in layers))
+    tables.console().print(result_table(result))
+    lines = narrow.getvalue().splitlines()
+    assert all(len(line.rstrip()) <= 80 for line in lines) and "best µs" in lines[0] and "gain" in lines[0]
+    assert [line.split()[0] for line in lines[1:3]] == ["/layer0/Conv", "resnet18.C5"]

@@ -116,6 +116,21 @@ def test_a_part_that_is_too_small_takes_a_design_off_the_front(evaluated: tuple[
     assert over(large.area, "7z020") == ["lut 1,000,000 of 53,200"]
 
 
+def test_the_designs_to_verify_are_along_the_front_and_then_of_the_next(
+    evaluated: tuple[Path, list[Evaluation]],
+) -> None:
+    schedule = evaluated[1][0].schedule
+    # Five on the first front, the faster the larger; the last is large and slow.
+    sizes = [*((500 - 100 * step, 500_000_000 - 100_000_000 * step) for step in range(5)), (900, 50_000_000)]
+    made = [
+        Evaluation(Design(PYNQ.parameters, clock_hz=clock), schedule, Area(lut, 1, 1, 1, "model"), 0.0)
+        for lut, clock in sizes
+    ]
+    assert exploration.front(made) == [0, 1, 2, 3, 4]
+    assert exploration.spread(made, 1) == [0] and exploration.spread(made, 3) == [0, 2, 4]
+    assert exploration.spread(made, 6) == [0, 1, 2, 3, 4, 5] == exploration.spread(made, 9)
+
+
 def test_the_area_model_is_near_the_counts_it_was_fitted_to_and_fits_the_boards() -> None:
     assert set(model_error()) == set(COUNTS) and max(model_error().values()) < 0.15
     area = modelled_area(PYNQ)

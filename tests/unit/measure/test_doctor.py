@@ -5,8 +5,10 @@ No PYNQ-Z2 is at hand.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -144,3 +146,25 @@ def test_two_who_check_a_board_at_once_are_two_clients(monkeypatch: pytest.Monke
         assert (finding.what, finding.well) == ("lease", False)
     assert len(set(told)) == 2
     assert all("hilt boards check" in each for each in told)
+
+
+def test_a_bitstream_has_the_identity_that_the_list_of_boards_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        def status(self, deadline: Deadline) -> SimpleNamespace:
+            return SimpleNamespace(uptime_seconds=4.0)
+
+        def reset(self, how: str, deadline: Deadline) -> SimpleNamespace:
+            return SimpleNamespace(canary=True)
+
+    programmed = SimpleNamespace(seconds=0.5, clock_hz=100_000_000)
+    monkeypatch.setattr(AgentConnection, "open", lambda *_: nullcontext(SimpleNamespace(client=Client())))
+    monkeypatch.setattr(doctor, "program_board", lambda *_: programmed)
+    target = SimpleNamespace(
+        description=SimpleNamespace(name="desk", bitstream="fd354e8a77e3" + "0" * 52),
+        manifest=SimpleNamespace(parameters="1x16", isa="A"),
+        bitstream=lambda: b"bits",
+        endpoint=lambda: None,
+    )
+    found = {finding.what: finding.found for finding in doctor._device(cast(BoardTarget, target))}
+    file_digest = hashlib.sha256(b"bits").hexdigest()[:12]
+    assert f"fd354e8a77e3 (file sha256 {file_digest})" in found["bitstream"], "two hashes, and each has its name"

@@ -29,7 +29,7 @@ from hilt.tui.screens.board_screen import BoardScreen
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.configuration_screen import ConfigurationScreen
 from hilt.tui.screens.dialogs import Confirm
-from hilt.tui.screens.export_screen import ExportKind, export
+from hilt.tui.screens.export_screen import ExportKind, ExportScreen, export
 from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.space_screen import SpaceScreen
@@ -390,6 +390,19 @@ async def test_no_campaign_is_said(tmp_path: Path) -> None:
 
 
 # starting, resuming, exporting, the palette
+
+
+async def test_the_picture_of_a_screen_has_no_notice_of_the_last_export(tmp_path: Path) -> None:
+    make_run(tmp_path, 5)
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await until(pilot, lambda: "5 recorded" in text_of(pilot))
+            app.notify("is-on-the-screen", timeout=600)
+            await until(pilot, lambda: "is-on-the-screen" in text_of(pilot))
+            await pilot.press("e")
+            await until(pilot, lambda: shown(pilot, ExportScreen))
+            assert isinstance(app.screen, ExportScreen)
+            assert "is-on-the-screen" not in app.screen._screenshot and "recorded" in app.screen._screenshot
 
 
 async def test_a_run_is_started_from_a_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

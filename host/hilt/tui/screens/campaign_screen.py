@@ -158,7 +158,7 @@ class CampaignScreen(Screen[None]):
         trials = view.result.trials
         share = view.share(layer)
         cells = {
-            "layer": _short_name(layer),
+            "layer": layer.layer.name,
             "times": str(layer.layer.count).rjust(6),
             "trials": str(layer.trials).rjust(7),
             "of trials": " " + formatting.bar(layer.trials / trials if trials else 0.0, 8),
@@ -262,12 +262,6 @@ class CampaignScreen(Screen[None]):
             self._silent = False
             self.post_message(CampaignChosen(self._uuid))
             self._read()
-
-
-def _short_name(layer: LayerResult) -> str:
-    """Return `C5` of `resnet18.C5`; of an operator that is spelled out, its first node's name in the model."""
-    workload, nodes = layer.layer.workload, layer.layer.nodes
-    return nodes[0] if ":" in workload and nodes else workload
 
 
 def _number(value: float | None, width: int) -> str:

@@ -126,8 +126,13 @@ class RunPage(Screen[None]):
         else:
             self.notify(f"asked the engine to {command}", timeout=3)
 
-    def action_export(self) -> None:
+    async def action_export(self) -> None:
+        if self.view is not None:
+            self.app.clear_notifications()  # that of the last export would stand in the picture of this one
+            await self.query("ToastHolder").remove()
+            self.call_after_refresh(self._open_export)
+
+    def _open_export(self) -> None:
         from hilt.tui.screens.export_screen import ExportScreen  # loads the writers of TVM's formats
 
-        if self.view is not None:
-            self.app.push_screen(ExportScreen(self.watched, self.app.export_screenshot()))
+        self.app.push_screen(ExportScreen(self.watched, self.app.export_screenshot()))
