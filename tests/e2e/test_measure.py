@@ -379,7 +379,10 @@ def test_another_boards_bitstream_is_refused(hilt_home: Path, monkeypatch: pytes
 
 def test_an_unreachable_board_is_an_error(hilt_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setitem(ladder.SECONDS, RecoveryStep.POWER, 0.1)
     target = Removed()
     target.away = True
+    events: list[BoardEvent] = []
     with pytest.raises(UnreachableError, match="is it switched on"):
-        BoardMeasurer.open(target, lambda event: None)
+        BoardMeasurer.open(target, events.append)
+    assert any(event.detail.startswith("power cycle: ") for event in events), "its power switch was left alone"

@@ -43,7 +43,7 @@ def test_a_sample_counts_an_open_file() -> None:
 
 
 def test_only_mappings_of_the_size_count() -> None:
-    size = (7 << 20) + 4096
+    size = 1777 * 4096  # no array of the other tests' has it
     with mmap.mmap(-1, size) as memory:
         memory[: 1 << 20] = bytes(1 << 20)
 

@@ -146,7 +146,6 @@ def network_to_tune(
 
 def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None, value: list[str] | None) -> Network:
     """Return a quantised model's network in the forms that it is compiled to; any other network as it is."""
-    from hilt.measure import describe_board
     from hilt.network.graph import GraphError
     from hilt.network.onnx_graph import OnnxError
     from hilt.network.onnx_import import import_model

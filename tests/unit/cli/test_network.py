@@ -17,6 +17,7 @@ from hilt.cli.network_text import listing
 from hilt.schedule.onnx_model import read_network
 from hilt.store import RunState, Store, database_path
 from tests.unit.campaign.campaign_engine import GatedBoards
+from tests.unit.engine.table import description
 from tests.unit.engine.test_process import Gate, at_root, gate
 from tests.unit.schedule.onnx_models import Graph, toy
 
@@ -32,6 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     for name in ("start", "resume"):
         monkeypatch.setattr(launch, name, partial(getattr(launch, name), boards=GatedBoards(), engine=ENGINE))
+    monkeypatch.setattr("hilt.cli.campaign.describe_board", description)
     monkeypatch.setattr("hilt.cli.host_keys.confirm_host_key", lambda boards: None)
     monkeypatch.setattr("hilt.cli.attending.write_outputs", lambda *_: type("Written", (), {"notes": []}))
     return tmp_path

@@ -217,7 +217,7 @@ async def test_a_wide_bar_of_keys_has_those_that_a_narrow_one_leaves_out(tmp_pat
             await until(pilot, lambda: "Stop e Export d Check" in text_of(pilot))
             await until(pilot, lambda: "w Power n New t Theme ? Help q Detach" in text_of(pilot))
             await pilot.resize_terminal(88, 24)
-            await until(pilot, lambda: "w Power ? Help q Detach" in text_of(pilot) and "Stop d" in text_of(pilot))
+            await until(pilot, lambda: "w Power n New ? Help q Detach" in text_of(pilot) and "Stop d" in text_of(pilot))
 
 
 async def test_every_size_is_drawn(tmp_path: Path) -> None:
