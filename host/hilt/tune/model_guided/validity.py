@@ -5,7 +5,6 @@ It covers failures that compilers cannot predict: first by published facts about
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,18 +157,23 @@ class Validity:
                 self._deviation = np.concatenate((_DOUBTING[1:], self._deviation[1:]))
         rows, valid = rows[-_MOST_OUTCOMES:], valid[-_MOST_OUTCOMES:]
         answers = valid.astype(np.float64)
+        linear = self._linear(rows, rows)
         if not self.surprised or self._knobs is None:
-            self._fit(rows, answers)
+            self._fit(rows, linear, answers)
             return
+        parts = self._knobs.parts(rows)
         self._weights = self._knobs.even_weights  # not the last ones: outcomes decide, not the order of batches
-        self._fit(rows, answers)
+        self._fit(rows, linear + _RULES**2 * np.tensordot(self._weights, parts, 1), answers)
         for _ in range(_REWEIGHTINGS):
-            self._weights = self._knobs.reweighted(self._weights, rows, self._slope)
-            self._fit(rows, answers)
+            self._weights = self._knobs.reweighted(self._weights, parts, self._slope)
+            self._fit(rows, linear + _RULES**2 * np.tensordot(self._weights, parts, 1), answers)
 
-    def _fit(self, rows: Indices, answers: Floats) -> None:
-        """Find the most probable log odds of rows (n,), whose answers are 1 if they were valid, else 0."""
-        covariance, mean = self._covariance(rows, rows), self._clues[rows] @ self._centre
+    def _fit(self, rows: Indices, covariance: Floats, answers: Floats) -> None:
+        """Find the most probable log odds of rows (n,) with a prior covariance (n, n).
+
+        `answers` are 1 where the row was valid, else 0.
+        """
+        mean = self._clues[rows] @ self._centre
         dual, worth = np.zeros(len(rows)), -np.inf
         log_odds = mean
         for _ in range(_NEWTON_STEPS):  # Rasmussen and Williams, algorithm 3.1, with steps that never lose
@@ -236,10 +240,14 @@ class Validity:
         return np.asarray((solved**2).sum(axis=0) if diagonal else solved.T @ solved)
 
     def _covariance(self, left: Indices, right: Indices) -> Floats:
-        linear = (self._clues[left] * self._deviation**2) @ self._clues[right].T
+        linear = self._linear(left, right)
         if not self.surprised or self._knobs is None:
-            return np.asarray(linear)
+            return linear
         return np.asarray(linear + _RULES**2 * self._knobs.alike(left, right, self._weights))
+
+    def _linear(self, left: Indices, right: Indices) -> Floats:
+        """Return the covariance (n, m) by failure priors alone."""
+        return np.asarray((self._clues[left] * self._deviation**2) @ self._clues[right].T)
 
 
 def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
@@ -279,10 +287,13 @@ class Knobs:
             found += weight * part
         return found
 
-    def reweighted(self, weights: Floats, rows: Indices, slope: Floats) -> Floats:
-        """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's at `rows`."""
-        norms = [math.sqrt(max(float(slope @ part @ slope), 0.0)) for part in self._parts(rows, rows)]
-        strengths = weights * np.array(norms)
+    def parts(self, rows: Indices) -> Floats:
+        """Return the correlation (parts, n, n) of rows with each other, by part."""
+        return np.stack(list(self._parts(rows, rows)))
+
+    def reweighted(self, weights: Floats, parts: Floats, slope: Floats) -> Floats:
+        """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's."""
+        strengths = weights * np.sqrt(np.maximum(parts @ slope @ slope, 0.0))
         if strengths.sum() <= 0:
             return self.even_weights
         return np.asarray(_ANY_RULE * self.even_weights + (1 - _ANY_RULE) * strengths / strengths.sum())
