@@ -258,7 +258,7 @@ def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
 class Knobs:
     """The knob values of configurations, which rules may depend on."""
 
-    codes: Indices
+    codes: npt.NDArray[np.int16]
     """Number of each value among the knob's values (n, knobs)."""
     scaled: Floats
     """log2 of the values (n, knobs)."""
@@ -270,7 +270,7 @@ class Knobs:
         columns = columns or [np.ones(len(indices), dtype=np.int64)]
         codes = [np.unique(values, return_inverse=True)[1] for values in columns]
         scaled = np.log2(np.maximum(np.stack(columns, axis=1), 1).astype(np.float64))
-        return cls(np.stack(codes, axis=1), scaled)
+        return cls(np.stack(codes, axis=1).astype(np.int16), scaled)
 
     @cached_property
     def even_weights(self) -> Floats:
@@ -298,12 +298,12 @@ class Knobs:
             return self.even_weights
         return np.asarray(_ANY_RULE * self.even_weights + (1 - _ANY_RULE) * strengths / strengths.sum())
 
-    def _parts(self, left: Indices, right: Indices) -> Iterator[Floats]:
+    def _parts(self, left: Indices, right: Indices) -> Iterator[Floats | Bools]:
         """Yield the correlation (n, m) of each part: each knob, each pair of knobs, near values."""
-        equal = [(codes[left][:, None] == codes[right]).astype(np.float64) for codes in self.codes.T]
+        equal = [codes[left][:, None] == codes[right] for codes in self.codes.T]
         yield from equal
         for first, second in combinations(equal, 2):
-            yield first * second
+            yield first & second
         a, b = self.scaled[left], self.scaled[right]
         squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
         yield np.exp(-np.maximum(squared, 0) / (2 * _RULE_LENGTH**2))
