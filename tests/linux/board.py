@@ -31,7 +31,7 @@ from hilt.virtual.supervisor_control import SupervisorControl
 BOARD = "virtual:pynq_linux"
 WORKLOAD = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1"
 TRIALS = 120
-"""As many as the run needs to outlast the way of an event to the board."""
+"""Enough for the run to outlast the seconds that an event takes to reach the board."""
 _SECONDS = 900.0
 _PANIC_SECONDS = 60.0
 

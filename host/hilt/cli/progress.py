@@ -213,7 +213,7 @@ def live_run_view(run: Run, console: Console) -> LiveView:
         facts.add_row("run", Text(state))
         bar = Table.grid(expand=True)  # a bar alone does not end its line
         bar.add_row(ProgressBar(total=progress.budget, completed=progress.trials))
-        title = f"run {short(run.uuid)}: {_run_words(run)}"  # what is cut at the right is never the id
+        title = f"run {short(run.uuid)}: {_run_words(run)}"  # the id comes first, so it is never cut
         return Group(Text(title, style="bold", overflow="ellipsis", no_wrap=True), bar, facts)
 
     boards = dict.fromkeys(run.board.split(","), "not connected yet")

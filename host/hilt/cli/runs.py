@@ -124,7 +124,7 @@ def best(
         if workload is not None:
             from hilt.schedule import load_workload
 
-            load_workload(workload)  # refuses what is no workload, such as the id of a run
+            load_workload(workload)  # raises if the text is no workload, such as the id of a run
         typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
     else:
         table = tables.table("workload", "board", ">cycles", ">µs", ">GOP/s", ">% of bound", "knobs", "run")

@@ -18,7 +18,7 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, Opcode
 
 LOWER = 256
-"""By how much the shifted sum is lower."""
+"""Decrease of the shifted sum."""
 
 
 def with_bias_first(code: Code, accelerator: Accelerator) -> Code:

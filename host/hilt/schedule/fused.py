@@ -19,7 +19,7 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 
 SKIP_SHIFTS = {"skip": 6, "shifted_skip": 7}
-"""By how much a trial shifts its skip connection left. Shifts up to 6 take the same instructions, higher ones also."""
+"""Left shift of a trial's skip connection. Shifts up to 6 take the same instructions, higher ones also."""
 
 
 def in_form(
