@@ -230,7 +230,7 @@ def test_a_limit_is_a_cycle_at_least(module: ModuleType) -> None:
 def test_a_soft_reset_may_take_a_second(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, looks: int, ends: bool
 ) -> None:
-    """The clock moves by a quarter of a second at each look, the first of which sets the deadline."""
+    """The clock moves by a quarter of a second at each reading. The first reading sets the deadline."""
     clock = Clock(0.25)
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock))
     design, beats = Registers(), list[None]()

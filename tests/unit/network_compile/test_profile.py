@@ -1,4 +1,4 @@
-"""Where the time of an inference goes: starts and the time between them, on boards and on simulated ones."""
+"""The profile of an inference: its starts and the time between them, on real and on virtual boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a campaign tunes is what runs: forms of layers, their cycles on the RTL, and where their schedules go."""
+"""A campaign tunes the forms of layers that the network runs: their cycles on the RTL, the use of their schedules."""
 
 from __future__ import annotations
 
