@@ -132,6 +132,17 @@ def test_files_that_are_named_exist(document: Path) -> None:
         assert there, f"{name_of(document)} names {path}"
 
 
+TEXTS = [
+    *DOCUMENTS,
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "pyproject.toml")),
+]
+
+
+@pytest.mark.parametrize("document", TEXTS, ids=name_of)
+def test_no_document_holds_both_sides_of_a_merge(document: Path) -> None:
+    assert not re.findall(r"^(?:<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|)", document.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 @pytest.mark.parametrize("document", [each for each in DOCUMENTS if each.name != "README.md"], ids=name_of)
 def test_every_document_is_on_the_map(document: Path) -> None:
     listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
