@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.__main__ import line_runners
+from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants
 
 SOURCE = '''
