@@ -7,7 +7,7 @@ plane with a single output has its window's positions as loops.
 
 from __future__ import annotations
 
-from hilt.network.pool_tiles import Averaging, PoolingLayer, PoolWriter, Tile
+from hilt.network.pool_tiles import Averaging, PoolingLayer, PoolTile, PoolWriter
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, Opcode
@@ -47,7 +47,7 @@ class AveragePoolWriter(PoolWriter):
         """Return the most planes of a tile whose number is `place` modulo two."""
         return max(1, min(self.planes, self.pool.planes - place * self.planes))
 
-    def compute(self, tile: Tile) -> None:
+    def compute(self, tile: PoolTile) -> None:
         """Clear the sums, add the window's positions, then shift and clip."""
         pool = self.pool
         first = self._first[tile.number % 2]
@@ -72,7 +72,7 @@ class AveragePoolWriter(PoolWriter):
                 src_factor_in=1,
             )
 
-    def _loops(self, tile: Tile) -> dict[str, int]:
+    def _loops(self, tile: PoolTile) -> dict[str, int]:
         """Return the loops of a GEMM: over the window's positions, or over the outputs of one position."""
         pool = self.pool
         if self._looped:

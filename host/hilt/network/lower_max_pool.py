@@ -6,7 +6,7 @@ neighbours, which the ALU reads one a cycle. Padding is zeros, so where there is
 
 from __future__ import annotations
 
-from hilt.network.pool_tiles import PoolingLayer, PoolWriter, Tile
+from hilt.network.pool_tiles import PoolingLayer, PoolTile, PoolWriter
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, Opcode
 
@@ -32,7 +32,7 @@ class MaxPoolWriter(PoolWriter):
                     plane = column % residues * self._plane
                     self.uops.append((self.begin(tile), plane + row * self._step + column // residues))
 
-    def compute(self, tile: Tile) -> None:
+    def compute(self, tile: PoolTile) -> None:
         """Copy the input by residue, then take the maximum of each window."""
         pool, residues = self.pool, self.pool.stride[1]
         copies = tile.number % self.places * residues

@@ -71,7 +71,7 @@ class PoolingLayer:
 
 
 @dataclass(frozen=True)
-class Tile:
+class PoolTile:
     """Output rows of some planes, from plane `plane` and row `row` on."""
 
     number: int
@@ -132,7 +132,7 @@ class PoolWriter:
         """Fill `uops`, (accumulator, source) each."""
         raise NotImplementedError
 
-    def compute(self, tile: Tile) -> None:
+    def compute(self, tile: PoolTile) -> None:
         """Add a tile's GEMM and ALU instructions."""
         raise NotImplementedError
 
@@ -147,15 +147,15 @@ class PoolWriter:
         """Return the first accumulator of a tile's output."""
         return self.copied + tile % 2 * self.made
 
-    def _each_tile(self) -> Iterator[Tile]:
+    def _each_tile(self) -> Iterator[PoolTile]:
         number = 0
         for plane in range(0, self.pool.planes, self.planes):
             for row in range(0, self.pool.out[0], self.rows):
                 planes, rows = min(self.planes, self.pool.planes - plane), min(self.rows, self.pool.out[0] - row)
-                yield Tile(number, plane, planes, row, rows)
+                yield PoolTile(number, plane, planes, row, rows)
                 number += 1
 
-    def _load(self, tile: Tile) -> None:
+    def _load(self, tile: PoolTile) -> None:
         """Load a tile's input rows, with zeros where it reaches past the input."""
         pool = self.pool
         (height, width), left = pool.size, pool.pads[1]
@@ -193,7 +193,7 @@ class PoolWriter:
                 x_pad_1=pool.wide - left - columns,
             )
 
-    def _store(self, tile: Tile) -> None:
+    def _store(self, tile: PoolTile) -> None:
         out = self.pool.out
         made = tile.planes * tile.rows * out[1]
         self._add(
